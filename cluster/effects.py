@@ -1,0 +1,55 @@
+"""What follows from an event: returned by ``ClusterState.apply``, acted on by the shells."""
+
+from dataclasses import dataclass
+
+from cluster.ids import GangKey, PodUid
+
+
+@dataclass(frozen=True, slots=True)
+class GangChanged:
+    """A gang's members, spec or phase changed in a way that planning may depend on."""
+
+    key: GangKey
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityFreed:
+    """Room appeared (a pod ended, a node came or grew): waiting gangs are worth another look."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodConfirmed:
+    """The watch shows an assumed or released pod bound. ``as_planned`` also for a spare node."""
+
+    uid: PodUid
+    node: str
+    as_planned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBroken:
+    """A released pod can no longer bind where its pin says (node gone, unfit, or filled)."""
+
+    gang: GangKey
+    uid: PodUid
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldExpired:
+    """An assumed pod reached its deadline without being released; its room is free again."""
+
+    gang: GangKey
+    uid: PodUid
+
+
+@dataclass(frozen=True, slots=True)
+class Overcommitted:
+    """A node holds more than it has, because the API server says so: reported, never hidden."""
+
+    node: str
+    resource: str
+    excess: int
+
+
+Effect = GangChanged | CapacityFreed | PodConfirmed | PlanBroken | HoldExpired | Overcommitted

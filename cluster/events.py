@@ -1,0 +1,230 @@
+"""Everything that can happen to a cluster, as plain values.
+
+``ClusterState.apply(event, now=…)`` takes exactly these. Events from the API server are
+facts and may repeat or come late; events of the planner (``PlanHeld`` …) are this
+process's own intentions and are checked before they are taken.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cluster.constraints import LabelSet, PodClass, Requirement, Taint
+from cluster.gangs import GangSpec
+from cluster.ids import GangKey, PodUid
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSpec:
+    """One device of a node, as the device plugin publishes it (``muster.dev/node-topology``).
+
+    ``counters`` are what can be shared out of it, in the units of their names (for
+    instance ``milli-gpu: 1000``, ``memory: bytes``); a whole device has ``{"devices": 1}``.
+    """
+
+    name: str
+    resource: str
+    driver: str = ""
+    pool: str = ""
+    kind: str = ""
+    numa: int = -1
+    parent: str = ""
+    healthy: bool = True
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUpserted:
+    """A node appeared or changed. ``allocatable``: CPU in milli, others in base units."""
+
+    name: str
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, int]
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    devices: tuple[DeviceSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    """A node was deleted."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNote:
+    """The intent that a released pod carries in its ``muster.dev/plan`` annotation.
+
+    ``devices`` maps the planned node, and each spare, to the device names chosen there.
+    """
+
+    plan_id: str
+    node: str
+    spares: tuple[str, ...] = ()
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rank: int = -1
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PodUpserted:
+    """A pod appeared or changed.
+
+    ``node``: where it is bound, ``None`` while it is pending. ``finished``: phase
+    Succeeded or Failed, so it holds nothing any more (a terminating pod still does).
+    ``gates``: names of the scheduling gates that are left. ``gang``: whose member it is;
+    a managed pod without a gang of its own gets a gang of one. ``nominated``: node
+    written into its status. ``plan``: set when Muster released it.
+    """
+
+    uid: PodUid
+    namespace: str
+    name: str
+    pod_class: PodClass
+    labels: LabelSet
+    node: str | None = None
+    nominated: str | None = None
+    gates: frozenset[str] = frozenset()
+    gang: GangKey | None = None
+    role: str = ""
+    rank: int = -1
+    priority: int = 0
+    preemptible: bool = True
+    created: float = 0.0
+    started: float = 0.0
+    finished: bool = False
+    succeeded: bool = False
+    terminating: bool = False
+    managed: bool = False
+    owned: bool = False
+    plan: PlanNote | None = None
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """A pod was deleted."""
+
+    uid: PodUid
+
+
+@dataclass(frozen=True, slots=True)
+class GangUpserted:
+    """What a gang asks for became known or changed."""
+
+    spec: GangSpec
+
+
+@dataclass(frozen=True, slots=True)
+class GangGone:
+    """The object that described a gang was deleted. Members that still exist keep it alive."""
+
+    key: GangKey
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceUpserted:
+    """A namespace appeared or its labels changed (namespace selectors read them)."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceGone:
+    """A namespace was deleted."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUpserted:
+    """Caps on a set of nodes: pools, quotas and power limits are such caps.
+
+    ``selector`` are ANDed requirements over node labels; empty covers every node.
+    """
+
+    name: str
+    caps: Mapping[str, int]
+    selector: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetGone:
+    """A budget was deleted."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One pod on one node, with its spare nodes and, where the node lists any, its devices."""
+
+    uid: PodUid
+    node: str
+    spares: tuple[str, ...] = ()
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rank: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHeld:
+    """The planner decided: assume every assignment until ``deadline`` (epoch seconds).
+
+    Taken whole or not at all: ``apply`` raises ``PlanStale`` and changes nothing when one
+    of the assignments no longer fits or a pod is no longer pending.
+    """
+
+    gang: GangKey
+    plan_id: str
+    assignments: tuple[Assignment, ...]
+    deadline: float
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodReleased:
+    """The release PATCH of one assumed pod succeeded: its pin is now in the API server."""
+
+    uid: PodUid
+
+
+@dataclass(frozen=True, slots=True)
+class PodForgotten:
+    """An assumed pod will not be released after all; its hold is dropped."""
+
+    uid: PodUid
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GangSkipped:
+    """The planner looked at a gang and could not place it; ``reason`` is a fixed word."""
+
+    key: GangKey
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed: holds beyond their deadline expire."""
+
+
+Event = (
+    NodeUpserted
+    | NodeGone
+    | PodUpserted
+    | PodGone
+    | GangUpserted
+    | GangGone
+    | NamespaceUpserted
+    | NamespaceGone
+    | BudgetUpserted
+    | BudgetGone
+    | PlanHeld
+    | PodReleased
+    | PodForgotten
+    | GangSkipped
+    | Tick
+)

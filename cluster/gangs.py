@@ -1,0 +1,72 @@
+"""What a gang is, and the phases of its life.
+
+::
+
+            members < min_count                 hold expired, plan refused
+           ┌──────────┐                      ┌──────────────────────────────┐
+           ▼          │                      ▼                              │
+       ┌─────────┐ admitted ┌──────────┐ planned ┌─────────┐  PATCHes  ┌──────────┐
+  ───► │ PENDING ├─────────►│ ADMITTED ├────────►│ PLANNED ├──────────►│ RELEASED │
+       └─────────┘          └──────────┘         └─────────┘           └────┬─────┘
+                                                                            │ min_count bound
+                              ┌──────────┐   all members finished  ┌────────▼─┐
+                              │ FINISHED │◄────────────────────────┤  BOUND   │
+                              └──────────┘                         └──────────┘
+
+The phase is *derived* from the members and the ledger, never stored beside them, so it
+cannot contradict them; a restart that lists the same objects arrives at the same phase.
+*Admitted* is always granted once enough members exist; queues will decide it later.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cluster.ids import GangKey
+
+
+class GangPhase(StrEnum):
+    """See the drawing in the module's docstring; in the order of a gang's life."""
+
+    PENDING = "Pending"
+    ADMITTED = "Admitted"
+    PLANNED = "Planned"
+    RELEASED = "Released"
+    BOUND = "Bound"
+    FINISHED = "Finished"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSpec:
+    """A role of a gang (launcher, worker …) with its own minimum."""
+
+    name: str
+    min_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GangSpec:
+    """What a user asked for a gang, whatever dialect it was written in.
+
+    ``size``: members expected in all (``None``: unknown). ``min_count``: members that
+    must be placed together. ``max_count``: elastic upper bound, ``None`` for none.
+    ``required_level`` and ``preferred_level`` are node label keys. ``slice_size``
+    members at a time share one domain of ``slice_level``. ``created`` and
+    ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
+    while reading; such a gang is rejected with them.
+    """
+
+    key: GangKey
+    namespace: str
+    name: str
+    dialect: str
+    min_count: int
+    size: int | None = None
+    max_count: int | None = None
+    roles: tuple[RoleSpec, ...] = ()
+    required_level: str | None = None
+    preferred_level: str | None = None
+    slice_size: int | None = None
+    slice_level: str | None = None
+    queue: str = ""
+    submitted_at: float = 0.0
+    problems: tuple[str, ...] = ()

@@ -1,0 +1,37 @@
+"""Names on the wire: labels, annotations and gates that Muster reads or writes.
+
+Users write the first group on pods or pod templates, Muster writes the second.
+"""
+
+from typing import Final
+
+PREFIX: Final = "muster.dev/"
+
+# Written by users.
+GANG: Final = PREFIX + "gang"  # label: the gang's name, unique in its namespace
+GANG_SIZE: Final = PREFIX + "gang-size"  # members expected in all
+GANG_MIN: Final = PREFIX + "gang-min"  # members placed together: a number or "75%"
+TOPOLOGY_REQUIRED: Final = (
+    PREFIX + "topology-required"
+)  # a level's node label key, or its short name
+TOPOLOGY_PREFERRED: Final = PREFIX + "topology-preferred"
+SLICE_SIZE: Final = PREFIX + "slice-size"
+SLICE_TOPOLOGY: Final = PREFIX + "slice-topology"
+QUEUE: Final = PREFIX + "queue"
+ROLE: Final = PREFIX + "role"
+FABRIC: Final = PREFIX + "fabric"
+INJECT: Final = PREFIX + "inject"  # "false": the webhook leaves the pod alone
+
+# Written by Muster.
+PLAN_GATE: Final = PREFIX + "plan"  # scheduling gate
+PLAN: Final = PREFIX + "plan"  # annotation: the intent, one compact JSON
+ORIGINAL_SCHEDULER: Final = PREFIX + "original-scheduler-name"  # annotation
+NODE_TOPOLOGY: Final = PREFIX + "node-topology"  # annotation on nodes (device plugin)
+NODE_ALLOCATIONS: Final = PREFIX + "node-allocations"  # annotation on nodes (device plugin)
+
+# Node label keys of the default topology, widest first; the host level is always last.
+ZONE: Final = "topology.kubernetes.io/zone"
+BLOCK: Final = PREFIX + "block"
+RACK: Final = PREFIX + "rack"
+HOST: Final = "kubernetes.io/hostname"
+DEFAULT_LEVELS: Final = (ZONE, BLOCK, RACK, HOST)

@@ -1,0 +1,1 @@
+"""Fleets, traces, stand-ins and benchmarks: everything that puts Muster under load."""

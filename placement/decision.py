@@ -1,0 +1,113 @@
+"""The closed union of what a placement can say.
+
+Consumed with ``match`` and ``assert_never``. Reasons are a fixed vocabulary: text that
+changes from call to call would make kube-scheduler retry for ever; numbers live in the
+explanation.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.ids import GangKey
+
+
+class WaitReason(StrEnum):
+    """Why a gang waits; time or other gangs' ends can cure it."""
+
+    MEMBERS_MISSING = "members missing"
+    NOT_ADMITTED = "not admitted"
+    NO_FEASIBLE_NODE = "no feasible node"
+    NO_DOMAIN_FITS = "no domain of the required level has room"
+    NOT_ENOUGH_ROOM = "not enough room"
+    BUDGET_EXHAUSTED = "budget exhausted"
+    SPREAD_UNSATISFIABLE = "pod spread or affinity cannot be satisfied now"
+
+
+class RejectReason(StrEnum):
+    """Why a gang can never be placed as written."""
+
+    CONTRADICTORY_SPEC = "contradictory specification"
+    UNKNOWN_LEVEL = "unknown topology level"
+    LARGER_THAN_ANY_NODE = "asks for more than any node has"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCount:
+    """One row of an explanation: a feasibility rule and how many nodes it removed.
+
+    Rules are applied in a fixed order and a node is counted for the first that removes
+    it, so the rows and ``feasible`` add up to the number of nodes.
+    """
+
+    rule: str
+    removed: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NearestFit:
+    """The domain that came closest: it can take ``fits`` of ``needed`` members."""
+
+    level: str
+    domain: str
+    fits: int
+    needed: int
+    short_of: tuple[tuple[str, int], ...] = ()
+    held_by: tuple[tuple[GangKey, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a gang waits, in numbers: one entry of ``rules`` per pod class asked for."""
+
+    nodes: int
+    feasible: int
+    rules: tuple[RuleCount, ...]
+    nearest: NearestFit | None = None
+    remedy: str = ""
+    unmodelled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where every member goes.
+
+    ``pods``: int32 pod rows in rank order. ``nodes``: int32 node rows, same length.
+    ``spares``: int32 array (members, spare count), ``-1`` where there is none.
+    ``left_over``: members above ``min_count`` that do not fit now, int32 pod rows.
+    ``domains``: level key → number of distinct domains used.
+    """
+
+    gang: GangKey
+    generation: int
+    pods: NDArray[np.int32]
+    nodes: NDArray[np.int32]
+    spares: NDArray[np.int32]
+    left_over: NDArray[np.int32]
+    domains: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now."""
+
+    gang: GangKey
+    generation: int
+    reason: WaitReason
+    explanation: Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Never as written. ``message`` names object, field, value and what is allowed."""
+
+    gang: GangKey
+    generation: int
+    reason: RejectReason
+    message: str
+
+
+Decision = Plan | Wait | Reject

@@ -1,0 +1,1 @@
+"""Pure: in which order waiting gangs are planned."""

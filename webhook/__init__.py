@@ -1,0 +1,1 @@
+"""Mutating and validating admission: gates managed pods, checks what users wrote."""
