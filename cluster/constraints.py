@@ -68,7 +68,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A toleration; ``key == ""`` with ``exists`` tolerates every key, ``effect None`` every effect."""
+    """A toleration. Empty ``key`` with ``exists``: every key; ``effect`` None: every effect."""
 
     key: str
     exists: bool

@@ -11,9 +11,7 @@ PREFIX: Final = "muster.dev/"
 GANG: Final = PREFIX + "gang"  # label: the gang's name, unique in its namespace
 GANG_SIZE: Final = PREFIX + "gang-size"  # members expected in all
 GANG_MIN: Final = PREFIX + "gang-min"  # members placed together: a number or "75%"
-TOPOLOGY_REQUIRED: Final = (
-    PREFIX + "topology-required"
-)  # a level's node label key, or its short name
+TOPOLOGY_REQUIRED: Final = PREFIX + "topology-required"  # a level: its label key
 TOPOLOGY_PREFERRED: Final = PREFIX + "topology-preferred"
 SLICE_SIZE: Final = PREFIX + "slice-size"
 SLICE_TOPOLOGY: Final = PREFIX + "slice-topology"
