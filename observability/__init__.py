@@ -1,1 +1,1 @@
-"""Logging, metrics and health endpoints shared by the shells."""
+"""Logs, metrics and health checks, shared by the shells. The core never imports this."""

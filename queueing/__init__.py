@@ -1,1 +1,5 @@
-"""Pure: in which order waiting gangs are planned."""
+"""Which gang is looked at next, and which are worth a look: pure functions of a snapshot.
+
+Today the order is priority, then arrival. Quota, fair share and reservations join here
+without touching the planner's loop.
+"""

@@ -1,0 +1,187 @@
+"""The extender's configuration file: versioned YAML, every field checked on load.
+
+A misspelt field or an unknown topology level would otherwise show as gangs that wait
+for ever with nothing to say why, so unknown fields are refused and every message names
+the file, the field, the value and what is allowed.
+"""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from extender.errors import ConfigError
+from kube import names
+
+API_VERSION: Final = "muster.dev/v1alpha1"
+KIND: Final = "ExtenderConfiguration"
+MIB: Final = 1024 * 1024
+LONGEST_NAME_BYTES: Final = 256  # a DNS subdomain of 253 characters, quotes and a comma
+LARGEST_CLUSTER: Final = 130_000  # nodes that the design is sized for
+
+
+class Pin(StrEnum):
+    """How a released pod is tied to its node (design: "pin: auto")."""
+
+    AUTO = "auto"  # affinity for pods with a controller, nominated for the others
+    AFFINITY = "affinity"
+    NOMINATE = "nominate"
+
+
+class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Where to listen. Port 0 lets the operating system choose."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Files of the serving certificate; ``clientCaFile`` makes client certificates mandatory."""
+
+    cert_file: str
+    key_file: str
+    client_ca_file: str | None = None
+
+
+class ApiServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """How the API server is talked to."""
+
+    request_timeout_seconds: float = 30.0
+
+
+class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Everything that can be set; the defaults suit a cluster of any size.
+
+    ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
+    host key last. ``scheduler_names``: profiles that have this extender.
+    ``accelerators``: further resource names that make a pod managed.
+    ``spare_count``: further nodes each released pod may go to. ``hold_seconds``: how long
+    planned room is kept for a pod that is not released yet. ``assembly_window_seconds``:
+    how long a gang of unknown size is given for more members.
+    ``release_concurrency``: PATCHes in flight. ``evict_after_seconds``: how long a pod
+    pinned to a node that has filled up waits before its controller is made to replace it.
+    ``cycle_seconds``: planning time after which the waiting gangs' list is read anew.
+    ``debounce_seconds``: events that come within it share one planning cycle.
+    ``body_limit_bytes``: largest request; more is answered 413.
+    ``echo``: serves ``/v1/echo`` for the latency benchmark, nothing else uses it.
+    """
+
+    api_version: Literal["muster.dev/v1alpha1"] = msgspec.field(
+        default="muster.dev/v1alpha1", name="apiVersion"
+    )
+    kind: Literal["ExtenderConfiguration"] = "ExtenderConfiguration"
+    cluster: str = "default"
+    listen: Listen = Listen()
+    tls: Tls | None = None
+    api_server: ApiServer = ApiServer()
+    levels: tuple[str, ...] = names.DEFAULT_LEVELS
+    scheduler_names: tuple[str, ...] = ("default-scheduler",)
+    accelerators: tuple[str, ...] = ()
+    excluded_namespaces: tuple[str, ...] = ("kube-system",)
+    pin: Pin = Pin.AUTO
+    node_cache_capable: bool = True
+    spare_count: int = 1
+    hold_seconds: float = 60.0
+    assembly_window_seconds: float = 0.2
+    release_concurrency: int = 64
+    evict_after_seconds: float = 300.0
+    debounce_seconds: float = 0.005
+    cycle_seconds: float = 0.1
+    body_limit_bytes: int = 64 * MIB
+    drain_seconds: float = 10.0
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    echo: bool = False
+
+
+def load(path: Path) -> ExtenderConfig:
+    """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    return parse(data, source=str(path))
+
+
+def parse(data: bytes, *, source: str) -> ExtenderConfig:
+    """Read YAML ``data``; ``source`` is what messages call it."""
+    try:
+        config = msgspec.yaml.decode(data, type=ExtenderConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{source}: {_explain(error)}") from error
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{source}: is not YAML: {error}") from error
+    problems = _problems(config)
+    if problems:
+        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems))
+    return config
+
+
+def _explain(error: msgspec.ValidationError) -> str:
+    """Turn msgspec's text ("… - at `$.listen.port`") into "listen.port: …", field first."""
+    text, _, where = str(error).partition(" - at `")
+    field = where.rstrip("`").removeprefix("$.") or "document"
+    allowed = ""
+    if "unknown field" in text:
+        allowed = f"; allowed are {', '.join(sorted(_allowed(field)))}"
+    return f"{field}: {text}{allowed}"
+
+
+def _allowed(field: str) -> list[str]:
+    struct = {"listen": Listen, "tls": Tls, "apiServer": ApiServer}.get(field, ExtenderConfig)
+    return [info.encode_name for info in msgspec.structs.fields(struct)]
+
+
+def _problems(config: ExtenderConfig) -> list[str]:
+    """Return one line per value that has the right type and makes no sense."""
+    return [*_level_problems(config.levels), *_number_problems(config), *_name_problems(config)]
+
+
+def _level_problems(levels: tuple[str, ...]) -> list[str]:
+    problems = []
+    if not levels:
+        problems.append(f"levels: is empty; name at least the host level, {names.HOST}")
+    if len(set(levels)) != len(levels):
+        problems.append(f"levels: {', '.join(levels)}: a level is named twice")
+    problems.extend(
+        f"levels[{i}]: {level!r} is not a label key; allowed are keys such as {names.RACK}"
+        for i, level in enumerate(levels)
+        if not level or any(c.isspace() for c in level) or level.count("/") > 1
+    )
+    return problems
+
+
+def _number_problems(config: ExtenderConfig) -> list[str]:
+    smallest_body = LARGEST_CLUSTER * 8  # even the shortest names of a full-size cluster
+    bounds: tuple[tuple[str, float, float, float], ...] = (
+        ("listen.port", config.listen.port, 0, 65535),
+        ("spareCount", config.spare_count, 0, 7),
+        ("holdSeconds", config.hold_seconds, 1, 3600),
+        ("assemblyWindowSeconds", config.assembly_window_seconds, 0, 600),
+        ("releaseConcurrency", config.release_concurrency, 1, 1024),
+        ("evictAfterSeconds", config.evict_after_seconds, 0, 86400),
+        ("debounceSeconds", config.debounce_seconds, 0, 10),
+        ("cycleSeconds", config.cycle_seconds, 0.001, 60),
+        ("bodyLimitBytes", config.body_limit_bytes, smallest_body, 2**31),
+        ("drainSeconds", config.drain_seconds, 0, 600),
+        ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),
+    )
+    return [
+        f"{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"
+        for field, value, low, high in bounds
+        if not low <= value <= high
+    ]
+
+
+def _name_problems(config: ExtenderConfig) -> list[str]:
+    problems = []
+    if not config.scheduler_names:
+        problems.append("schedulerNames: is empty; name the profiles that have this extender")
+    if not config.cluster:
+        problems.append("cluster: is empty; any name that tells this cluster from others")
+    problems.extend(
+        f"accelerators[{i}]: {name!r} is not an extended resource; allowed are names such as vendor.example/gpu"
+        for i, name in enumerate(config.accelerators)
+        if "/" not in name
+    )
+    return problems

@@ -1,0 +1,17 @@
+"""What the extender's HTTP edge can refuse, each with the status it answers with."""
+
+
+class ExtenderError(Exception):
+    """Base of the errors of this package."""
+
+
+class BadRequest(ExtenderError):
+    """The body is not what the wire says (HTTP 400)."""
+
+
+class NotReady(ExtenderError):
+    """The cluster has not been listed yet, so every answer would be a guess (HTTP 503)."""
+
+
+class ConfigError(ExtenderError):
+    """The configuration file is not valid; the message names file, field, value and remedy."""

@@ -1,0 +1,119 @@
+"""The extender's metrics. Documented in docs/metrics.md; a test compares the two."""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+
+from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from observability.metrics import WAIT_BUCKETS_S, histogram, loop_lag
+
+
+class Verb(StrEnum):
+    """The four verbs of the wire."""
+
+    FILTER = "filter"
+    PRIORITIZE = "prioritize"
+    PREEMPT = "preempt"
+    BIND = "bind"
+
+
+class Outcome(StrEnum):
+    """How a request ended."""
+
+    OK = "ok"
+    REFUSED = "refused"  # the body was not what the wire says
+    ERROR = "error"  # an error in the wire's own field, or not ready
+
+
+class Answer(StrEnum):
+    """What ``filter`` said."""
+
+    PLANNED = "planned"
+    SPARE = "spare"
+    WAITING = "waiting"
+    ELSEWHERE = "elsewhere"
+    UNMANAGED = "unmanaged"
+
+
+class ExtenderMetrics:
+    """Every metric of one extender, registered in ``registry``."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, labels, registry=registry)
+
+        self.registry = registry
+        self.loop_lag = loop_lag(registry)
+        requests = histogram(
+            registry,
+            "muster_extender_request_duration_seconds",
+            "Time to answer one call of kube-scheduler, reading the body not included.",
+            ("verb", "outcome"),
+        )
+        # Children are looked up once: on the filter path a look-up costs more than the answer.
+        self.requests = {(v, o): requests.labels(v.value, o.value) for v in Verb for o in Outcome}
+        answers = counter("muster_filter_answers_total", "Answers of filter by kind.", "answer")
+        self.answers = {answer: answers.labels(answer.value) for answer in Answer}
+        self.decisions = histogram(
+            registry,
+            "muster_plan_duration_seconds",
+            "Time to plan one gang, slices given to the event loop included.",
+            ("outcome",),
+        )
+        self.stale_plans = counter(
+            "muster_stale_plans_total", "Plans refused because the cluster had moved on."
+        )
+        self.gang_wait = histogram(
+            registry,
+            "muster_gang_wait_seconds",
+            "From a gang's submission to its first plan.",
+            buckets=WAIT_BUCKETS_S,
+        )
+        self.releases = counter("muster_releases_total", "Release PATCHes by outcome.", "outcome")
+        self.evictions = counter(
+            "muster_evictions_total", "Pods evicted because their pin broke.", "outcome"
+        )
+        self.broken = counter(
+            "muster_broken_plans_total",
+            "Released pods whose pin cannot be kept, by remedy.",
+            "remedy",
+        )
+        self.unmodelled = counter(
+            "muster_unmodelled_pods_total",
+            "Managed pods with a constraint the model does not know.",
+        )
+        self.foreign = counter(
+            "muster_foreign_scheduler_pods_total", "Pods that ask for another scheduler by name."
+        )
+        self.applied = counter("muster_watch_events_total", "Watch events applied.", "resource")
+        self.unreadable = counter(
+            "muster_unreadable_objects_total", "Objects that could not be translated.", "resource"
+        )
+        self.relists = counter("muster_watch_relists_total", "Complete relists.", "resource")
+        self.apply_seconds = histogram(
+            registry, "muster_apply_batch_seconds", "Time to apply one batch of watch events."
+        )
+
+
+Counts = Callable[[], dict[str, int]]
+
+
+class StateCollector(Collector):
+    """Gauges read from the state when scraped: gangs by phase, holds by state, backlog."""
+
+    def __init__(self, gangs: Counts, holds: Counts, backlog: Callable[[], int]) -> None:
+        self._gangs, self._holds, self._backlog = gangs, holds, backlog
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the families; called by the registry on every scrape."""
+        gangs = GaugeMetricFamily("muster_gangs", "Gangs by phase.", labels=["phase"])
+        holds = GaugeMetricFamily("muster_ledger_entries", "Held pods by state.", labels=["state"])
+        for family, counts in ((gangs, self._gangs()), (holds, self._holds())):
+            for label, count in counts.items():
+                family.add_metric([label], count)
+        yield gangs
+        yield holds
+        backlog = self._backlog()
+        yield GaugeMetricFamily("muster_watch_backlog", "Watch events not applied yet.", backlog)

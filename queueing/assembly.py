@@ -1,0 +1,55 @@
+"""Whether a gang's members have all arrived, so that it can be planned as a whole.
+
+A gang of known size waits for all of it. One that only says how few it can do with
+(``min_count``) is planned when nobody new has come for a short *window*: controllers
+create pods in bursts, and a plan made for the first half would place the second half
+wherever room is left.
+"""
+
+from dataclasses import dataclass
+
+from cluster.gangview import GangView
+from queueing.order import placed
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Plan it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotBefore:
+    """Enough members are here; look again at ``at`` (epoch seconds) unless more arrive."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """``present`` members are here or placed, ``needed`` must be. ``blocked``: held by others' gates."""
+
+    present: int
+    needed: int
+    blocked: int
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """No member is waiting for a plan."""
+
+
+Assembly = Ready | NotBefore | Incomplete | Idle
+
+
+def assemble(gang: GangView, *, now: float, window_s: float) -> Assembly:
+    """Say whether ``gang`` can be planned at ``now``; ``window_s`` is in seconds."""
+    if not len(gang.waiting):
+        return Idle()
+    present = placed(gang) + len(gang.waiting)
+    needed = gang.spec.min_count if gang.spec is not None else present + 1
+    if gang.spec is None or present < needed:
+        return Incomplete(present, needed, len(gang.blocked))
+    if gang.spec.size is not None and present >= gang.spec.size:
+        return Ready()
+    at = gang.last_member_at + window_s
+    return Ready() if now >= at else NotBefore(at)

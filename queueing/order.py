@@ -1,0 +1,34 @@
+"""The order in which gangs are looked at.
+
+1. Gangs that were begun and are not whole: some members hold room that is useless until
+   the others join them. This is also what completes, after a restart, the gangs that the
+   previous process left half released, before anything else is planned.
+2. Higher priority.
+3. Earlier submission.
+4. The key, so that two runs over the same objects agree.
+"""
+
+from collections.abc import Sequence
+
+from cluster.gangview import GangView
+from cluster.ids import GangKey
+from cluster.snapshot import Snapshot
+
+
+def order(gangs: Sequence[GangView], snapshot: Snapshot, now: float) -> list[GangKey]:  # noqa: ARG001 - fair share and ageing will read both
+    """Return the keys of ``gangs`` in the order in which the planner should look at them."""
+    return [gang.key for gang in sorted(gangs, key=_rank)]
+
+
+def placed(gang: GangView) -> int:
+    """Return the number of members that hold room: assumed, released or bound."""
+    return len(gang.assumed) + len(gang.released) + len(gang.bound)
+
+
+def begun(gang: GangView) -> bool:
+    """Whether some members hold room although fewer than ``min_count`` do."""
+    return gang.spec is not None and 0 < placed(gang) < gang.spec.min_count
+
+
+def _rank(gang: GangView) -> tuple[bool, int, float, GangKey]:
+    return (not begun(gang), -gang.priority, gang.submitted_at, gang.key)
