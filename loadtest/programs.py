@@ -1,0 +1,170 @@
+"""Start, watch and stop the programs of a control plane: one `Program` is one child process.
+
+     stopped ──start()──► running ──wait_ready()──► ready
+        ▲                    │  └── dies early: ProgramFailed with the end of its log
+        └── stop(): SIGTERM, after the grace SIGKILL;  kill(): SIGKILL at once
+
+A child never outlives us: the kernel sends it SIGKILL when the thread that started it is gone
+(PR_SET_PDEATHSIG, prctl(2)); elsewhere than on Linux an orderly exit has to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+GRACE_S: Final = 5.0  # etcd and the API server end within a second when nobody watches them
+READY_TIMEOUT_S: Final = 60.0  # a cold API server takes 3 s alone and 20 s on a crowded machine
+_POLL_S: Final = 0.05
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+_LOG_TAIL_LINES: Final = 25
+
+
+class ProgramFailed(Exception):
+    """A program ended or never became ready; the message carries the end of its log."""
+
+
+def free_port() -> int:
+    """Pick a free loopback port below the range that the kernel uses for outgoing connections.
+
+    Port 0 is not good enough for a program that is killed and comes back on its own port: as long
+    as it is away the kernel may lend that port to a client, even to one that is just dialling it.
+    """
+    low = _first_ephemeral_port()
+    for _ in range(1000):
+        port = random.randrange(max(1024, low - 16_000), low)
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise ProgramFailed("no free loopback port found in 1000 tries")
+
+
+def _first_ephemeral_port() -> int:
+    try:
+        text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
+    except OSError:
+        return 32_768  # the Linux default; other kernels start higher still
+    return max(8192, int(text.split()[0]))
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    libc = ctypes.CDLL(None)  # loaded here: nothing but the call itself runs after the fork
+
+    def arm() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    return arm
+
+
+class Program:
+    """One child process with its log file, restartable with the same command line."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        directory: Path,
+        ready: Callable[[], Awaitable[bool]],
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """`ready` is polled until true; `directory` receives NAME.log, which restarts append to."""
+        self.name = name
+        self.command = [str(word) for word in command]
+        self.log = directory / f"{name}.log"
+        self._ready = ready
+        self._env = None if env is None else {**os.environ, **env}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the child lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running child; ProgramFailed when it does not run."""
+        if self._process is None or not self.running:
+            raise ProgramFailed(f"{self.name} does not run")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the child; a running one is left alone."""
+        if self.running:
+            return
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._env,
+                # A group of its own: Ctrl-C goes to us alone and we stop the parts in order.
+                start_new_session=True,
+                preexec_fn=_die_with_parent(),  # noqa: PLW1509  one prctl(2), nothing that locks
+            )
+
+    async def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Poll until ready. ProgramFailed when the child ends first or takes too long."""
+        deadline = time.monotonic() + timeout_s
+        while not await self._ready():
+            if not self.running:
+                raise ProgramFailed(f"{self.name} ended before it was ready\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise ProgramFailed(
+                    f"{self.name} not ready after {timeout_s:.0f} s\n{self.log_tail()}"
+                )
+            await asyncio.sleep(_POLL_S)
+
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """End the child: SIGTERM, and SIGKILL when it has not gone within the grace."""
+        self._signal(signal.SIGTERM)
+        deadline = time.monotonic() + grace_s
+        while self.running and time.monotonic() < deadline:  # noqa: ASYNC110  a child sets no Event
+            await asyncio.sleep(_POLL_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the child with SIGKILL and collect it."""
+        self._signal(signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+
+    def suspend(self) -> None:
+        """Freeze the child (SIGSTOP): a slow or partitioned part, its connections stay open."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a frozen child go on (SIGCONT)."""
+        self._signal(signal.SIGCONT)
+
+    def cpu_seconds(self) -> float:
+        """User plus system time that the child has used so far, in seconds (Linux)."""
+        # proc(5): fields 14 and 15, counted after the command in brackets, which may hold blanks.
+        stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+    def log_tail(self) -> str:
+        """Return the last lines of the log."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-_LOG_TAIL_LINES:])
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
