@@ -18,7 +18,8 @@ SLICE_TOPOLOGY: Final = PREFIX + "slice-topology"
 QUEUE: Final = PREFIX + "queue"
 ROLE: Final = PREFIX + "role"
 FABRIC: Final = PREFIX + "fabric"
-INJECT: Final = PREFIX + "inject"  # "false": the webhook leaves the pod alone
+INJECT: Final = PREFIX + "inject"  # "false": nothing is injected; gate and profile stay
+MANAGED: Final = PREFIX + "managed"  # label on a namespace; "false": Muster stays out of it
 
 # Written by Muster.
 PLAN_GATE: Final = PREFIX + "plan"  # scheduling gate
