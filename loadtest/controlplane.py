@@ -110,7 +110,7 @@ class ControlPlane:
             self._directory = None
 
     async def _bring_up(self) -> None:
-        assets = self._assets or await asyncio.to_thread(ensure)
+        assets = await asyncio.to_thread(ensure) if self._assets is None else self._assets
         self._assets = assets
         self._directory = Path(tempfile.mkdtemp(prefix="muster-control-plane-"))
         self.credentials = credentials.create(self.directory)

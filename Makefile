@@ -1,0 +1,66 @@
+# Needs make and Python >= 3.11, nothing else: every target makes what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST_FLAGS ?=
+
+.PHONY: help install demo test deep lint assets lock format clean
+
+help:
+	@echo "make demo     gangs placed on an embedded fleet, no cluster needed"
+	@echo "make test     every test, on a real control plane too"
+	@echo "make deep     the property tests alone, 100,000 steps and more each"
+	@echo "make lint     ruff, mypy, import contracts"
+	@echo "make install  everything into $(VENV)/"
+	@echo "make assets   etcd and Kubernetes from source, cached outside the tree"
+	@echo "make lock     resolve the dependencies anew"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml requirements/dev.txt Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is $$($(PYTHON) --version 2>&1): Muster needs Python >= 3.11;" \
+	       "name one with make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV)/"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes --no-deps --requirement requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP)
+	@$(BIN)/muster demo
+
+assets: $(STAMP)
+	@$(BIN)/muster assets
+
+test: $(STAMP) assets
+	$(BIN)/pytest --hypothesis-profile=ci $(PYTEST_FLAGS)
+
+# Each state machine takes more than 100,000 steps: tens of minutes.
+deep: $(STAMP)
+	$(BIN)/pytest --hypothesis-profile=deep tests/property $(PYTEST_FLAGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+	  --no-header --extra deviceplugin --group test --group lint \
+	  -o requirements/dev.txt pyproject.toml requirements/build.in
+	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+	  --no-header -o loadtest/gomodules/toolchain.txt loadtest/gomodules/toolchain.in
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	  .import_linter_cache .hypothesis

@@ -1,0 +1,32 @@
+"""`muster assets`: build the real control plane, once."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from cli.output import Failure, add_json_flag, show
+
+if TYPE_CHECKING:
+    from cli.output import Subparsers
+
+
+def register(commands: Subparsers) -> None:
+    """Add the command."""
+    command = commands.add_parser("assets", help="build etcd and Kubernetes for tests and benches")
+    add_json_flag(command)
+    command.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from loadtest.assets import AssetError, ensure  # noqa: PLC0415  lazy
+
+    try:
+        found = ensure(lambda line: print(line, file=sys.stderr))
+    except AssetError as error:
+        raise Failure(str(error)) from error
+    paths = {name: str(path) for name, path in asdict(found).items()}
+    show("control plane", paths, as_json=arguments.json)
+    return 0

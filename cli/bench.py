@@ -1,0 +1,104 @@
+"""`muster bench …`: the benchmarks behind the figures in README.md."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from cli.output import add_json_flag, show
+
+if TYPE_CHECKING:
+    from cli.output import Subparsers
+
+
+def register(commands: Subparsers) -> None:
+    """Add `bench` with one sub-command per benchmark."""
+    bench = commands.add_parser("bench", help="measure; prints figures, judges nothing")
+    kinds = bench.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
+    _register_throughput(kinds)
+    _register_plan(kinds)
+    _register_filter(kinds)
+    _register_model(kinds)
+
+
+def _register_throughput(kinds: Subparsers) -> None:
+    command = kinds.add_parser(
+        "throughput", help="pods/s on a real control plane, beside a bare kube-scheduler"
+    )
+    command.add_argument("--nodes", type=int, default=5000)
+    command.add_argument("--gangs", type=int, default=8)
+    command.add_argument("--size", type=int, default=256, help="pods per gang")
+    command.add_argument("--rounds", type=int, default=5)
+    command.add_argument(
+        "--bind",
+        choices=("scheduler", "extender"),
+        default="scheduler",
+        help="who binds: the recommended configuration's kube-scheduler, or the extender",
+    )
+    add_json_flag(command)
+    command.set_defaults(run=_throughput)
+
+
+def _throughput(arguments: argparse.Namespace) -> int:
+    from loadtest import bench_throughput  # noqa: PLC0415  lazy, as the others below
+
+    settings = bench_throughput.Settings(
+        nodes=arguments.nodes,
+        gangs=arguments.gangs,
+        size=arguments.size,
+        rounds=arguments.rounds,
+        extender_binds=arguments.bind == "extender",
+    )
+    show("throughput", bench_throughput.run(settings), as_json=arguments.json)
+    return 0
+
+
+def _register_plan(kinds: Subparsers) -> None:
+    command = kinds.add_parser("plan", help="time to plan one gang on a snapshot")
+    command.add_argument("--nodes", type=int, default=8192)
+    command.add_argument("--gang", type=int, default=512)
+    command.add_argument("--rounds", type=int, default=50)
+    add_json_flag(command)
+    command.set_defaults(run=_plan)
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from loadtest import bench_plan  # noqa: PLC0415
+
+    result = bench_plan.run(arguments.nodes, arguments.gang, arguments.rounds)
+    show("plan", result, as_json=arguments.json)
+    return 0
+
+
+def _register_filter(kinds: Subparsers) -> None:
+    command = kinds.add_parser("filter", help="latency of the extender's filter")
+    command.add_argument("--names", type=int, default=1, help="node names in a request")
+    command.add_argument(
+        "--while-planning", action="store_true", help="with large gangs being planned beside it"
+    )
+    add_json_flag(command)
+    command.set_defaults(run=_filter)
+
+
+def _filter(arguments: argparse.Namespace) -> int:
+    from loadtest import bench_filter  # noqa: PLC0415
+
+    result = bench_filter.run(arguments.names, arguments.while_planning)
+    show("filter", result, as_json=arguments.json)
+    return 0
+
+
+def _register_model(kinds: Subparsers) -> None:
+    command = kinds.add_parser("model", help="memory and event rate of the cluster model")
+    command.add_argument("--nodes", type=int, default=130_000)
+    command.add_argument("--pods", type=int, default=1_000_000)
+    add_json_flag(command)
+    command.set_defaults(run=_model)
+
+
+def _model(arguments: argparse.Namespace) -> int:
+    from loadtest import bench_model  # noqa: PLC0415
+
+    result = bench_model.run(arguments.nodes, arguments.pods)
+    show("model", result, as_json=arguments.json)
+    return 0

@@ -1,0 +1,40 @@
+"""Entry point of `muster`: the parser; every command loads what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from cli import assets, bench, client, demo, shells
+from cli.output import Failure
+
+_COMMANDS = (demo, bench, shells, assets, client)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; each sets `run(arguments) -> exit code`."""
+    top = argparse.ArgumentParser(
+        prog="muster",
+        description="Gang and topology scheduling for AI workloads under the stock kube-scheduler.",
+    )
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.register(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. Failures that a user can mend end without trace."""
+    arguments = parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except Failure as failure:
+        print(f"muster: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130  # 128 + SIGINT, as a shell reports it
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""What the commands share: one JSON object, or a table for people."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001  no public name
+
+
+class Failure(Exception):
+    """A command could not do its work; the message says why and what to do."""
+
+
+def add_json_flag(command: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    command.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+
+
+def show(title: str, result: Mapping[str, object], *, as_json: bool) -> None:
+    """Print a flat result as one JSON object or as a two-column table."""
+    if as_json:
+        print(json.dumps(result))
+        return
+    from rich.console import Console  # noqa: PLC0415  --json and --help start without it
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=title, show_header=False)
+    for key, value in result.items():
+        table.add_row(key, _text(value))
+    Console().print(table)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(_text(item) for item in value)
+    return str(value)
