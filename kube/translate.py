@@ -1,0 +1,256 @@
+"""Wire objects → ``cluster.events``: the only place that knows both.
+
+Translation never fails. What cannot be read is either named in the pod's class as
+unmodelled (the pod is then placed softly) or returned as a problem to be logged.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from cluster.constraints import LabelSet, Taint
+from cluster.events import (
+    DeviceSpec,
+    NamespaceGone,
+    NamespaceUpserted,
+    NodeGone,
+    NodeUpserted,
+    PlanNote,
+    PodGone,
+    PodUpserted,
+)
+from cluster.ids import GangKey, PodUid
+from kube import names, wire
+from kube.plan import encode_plan, plan_note
+from kube.podclass import CLASS_LIMIT, ClassCache
+from kube.quantity import QuantityError
+from kube.requests import amounts
+from kube.selectors import UnknownOperator, kept_labels, taint
+from kube.volumes import UNCONSTRAINED, VolumeLookup, restricts
+
+__all__ = [
+    "Translator", "encode_plan", "namespace_event", "namespace_gone", "node_event", "node_gone",
+    "plan_note", "pod_event", "pod_gone", "pod_uid", "read_node",
+]  # fmt: skip
+
+_UUID_LENGTH: Final = 36
+_UUID_BYTES: Final = 16
+_MIRROR: Final = "kubernetes.io/config.mirror"  # annotation of static pods; core/v1
+
+
+class DeviceWire(msgspec.Struct, frozen=True, gc=False):
+    """One device in the ``muster.dev/node-topology`` annotation."""
+
+    name: str
+    resource: str
+    driver: str = ""
+    pool: str = ""
+    kind: str = ""
+    numa: int = -1
+    parent: str = ""
+    healthy: bool = True
+    counters: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class NodeTopologyWire(msgspec.Struct, frozen=True, gc=False):
+    """The ``muster.dev/node-topology`` annotation; fields of later versions are ignored."""
+
+    devices: tuple[DeviceWire, ...] = ()
+
+
+_TOPOLOGY: Final = msgspec.json.Decoder(NodeTopologyWire)
+
+
+class Translator:
+    """Translates the pods of one cluster, sharing equal values between them."""
+
+    def __init__(self) -> None:
+        self._classes = ClassCache()
+        self._labels: dict[LabelSet, LabelSet] = {}
+
+    def pod_event(
+        self,
+        pod: wire.Pod,
+        *,
+        gang: GangKey | None = None,
+        role: str = "",
+        rank: int = -1,
+        managed: bool = False,
+        queue: str = "",
+        volumes: VolumeLookup | None = None,
+    ) -> PodUpserted:
+        """Return the event for ``pod``.
+
+        ``gang`` … ``queue`` are what ``workloads`` made of it. Without ``volumes``, and for
+        pods that are settled, the pod's volumes ask nothing.
+        """
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        note = _note(meta)
+        settled = bool(spec.node_name) and not managed
+        asks = volumes is not None and not settled and any(restricts(v) for v in spec.volumes)
+        pod_class = self._classes.pod_class(
+            pod,
+            note=note,
+            settled=settled,
+            volumes=volumes.constraints(pod) if asks and volumes is not None else UNCONSTRAINED,
+        )
+        return PodUpserted(
+            uid=pod_uid(meta.uid),
+            namespace=meta.namespace,
+            name=meta.name,
+            pod_class=pod_class,
+            labels=self._label_set(meta),
+            node=spec.node_name or None,
+            nominated=status.nominated_node_name or None,
+            gates=frozenset(gate.name for gate in spec.scheduling_gates),
+            gang=gang,
+            role=role,
+            rank=rank,
+            priority=spec.priority or 0,
+            preemptible=_MIRROR not in meta.annotations,
+            created=_epoch(meta.creation_timestamp),
+            started=_epoch(status.start_time),
+            finished=status.phase in ("Succeeded", "Failed"),
+            succeeded=status.phase == "Succeeded",
+            terminating=meta.deletion_timestamp is not None,
+            managed=managed,
+            owned=any(owner.controller for owner in meta.owner_references),
+            plan=note,
+            queue=queue,
+        )
+
+    def _label_set(self, meta: wire.ObjectMeta) -> LabelSet:
+        made = LabelSet(meta.namespace, kept_labels(meta.labels))
+        if len(self._labels) >= CLASS_LIMIT:
+            self._labels.clear()
+        return self._labels.setdefault(made, made)
+
+
+def pod_event(
+    pod: wire.Pod,
+    *,
+    gang: GangKey | None = None,
+    role: str = "",
+    rank: int = -1,
+    managed: bool = False,
+    queue: str = "",
+    volumes: VolumeLookup | None = None,
+) -> PodUpserted:
+    """Return one pod's event; a shell that sees many pods keeps a ``Translator``."""
+    return Translator().pod_event(
+        pod, gang=gang, role=role, rank=rank, managed=managed, queue=queue, volumes=volumes
+    )
+
+
+def pod_gone(meta: wire.ObjectMeta) -> PodGone:
+    """Return the event for a deleted pod."""
+    return PodGone(pod_uid(meta.uid))
+
+
+def node_event(node: wire.Node) -> NodeUpserted:
+    """Return the event for ``node``; see ``read_node`` for what could not be read."""
+    return read_node(node)[0]
+
+
+def read_node(node: wire.Node) -> tuple[NodeUpserted, tuple[str, ...]]:
+    """Return the event for ``node``, and a message per part that could not be read.
+
+    A node without a ``Ready`` condition counts as ready: kube-scheduler goes by taints.
+    """
+    meta = node.metadata
+    problems: list[str] = []
+    event = NodeUpserted(
+        name=meta.name,
+        labels=meta.labels,
+        allocatable=_allocatable(node, problems),
+        taints=tuple(_taints(node, problems)),
+        unschedulable=node.spec.unschedulable,
+        ready=all(c.status == "True" for c in node.status.conditions if c.type == "Ready"),
+        devices=_devices(meta, problems),
+    )
+    return event, tuple(problems)
+
+
+def node_gone(meta: wire.ObjectMeta) -> NodeGone:
+    """Return the event for a deleted node."""
+    return NodeGone(meta.name)
+
+
+def namespace_event(namespace: wire.Namespace) -> NamespaceUpserted:
+    """Return the event for ``namespace``."""
+    return NamespaceUpserted(namespace.metadata.name, namespace.metadata.labels)
+
+
+def namespace_gone(meta: wire.ObjectMeta) -> NamespaceGone:
+    """Return the event for a deleted namespace."""
+    return NamespaceGone(meta.name)
+
+
+def pod_uid(text: str) -> PodUid:
+    """Return 16 bytes for a UID: the UUID's own, or a digest of a UID of another form.
+
+    Only a canonical, lower-case UUID is taken as such, so no two UIDs share their bytes.
+    """
+    if len(text) == _UUID_LENGTH and text == text.lower():
+        dashes = text[8] + text[13] + text[18] + text[23]
+        try:
+            raw = bytes.fromhex(text.replace("-", ""))
+        except ValueError:
+            raw = b""
+        if dashes == "----" and len(raw) == _UUID_BYTES:
+            return PodUid(raw)
+    return PodUid(blake2b(text.encode(), digest_size=_UUID_BYTES).digest())
+
+
+def _note(meta: wire.ObjectMeta) -> PlanNote | None:
+    text = meta.annotations.get(names.PLAN)
+    return None if text is None else plan_note(text)
+
+
+def _epoch(moment: datetime | None) -> float:
+    return 0.0 if moment is None else moment.timestamp()
+
+
+def _allocatable(node: wire.Node, problems: list[str]) -> dict[str, int]:
+    try:
+        return amounts(node.status.allocatable)
+    except QuantityError:
+        pass
+    readable: dict[str, int] = {}
+    for resource, quantity in node.status.allocatable.items():
+        try:
+            readable |= amounts({resource: quantity})
+        except QuantityError as error:
+            problems.append(f"node {node.metadata.name}: status.allocatable: {error}; taken as 0")
+    return readable
+
+
+def _taints(node: wire.Node, problems: list[str]) -> Iterable[Taint]:
+    for source in node.spec.taints:
+        try:
+            yield taint(source)
+        except UnknownOperator as error:
+            problems.append(f"node {node.metadata.name}: spec.taints: {error}; ignored")
+
+
+def _devices(meta: wire.ObjectMeta, problems: list[str]) -> tuple[DeviceSpec, ...]:
+    text = meta.annotations.get(names.NODE_TOPOLOGY)
+    if text is None:
+        return ()
+    try:
+        found = _TOPOLOGY.decode(text).devices
+    except (msgspec.MsgspecError, RecursionError) as error:
+        problems.append(
+            f"node {meta.name}: annotation {names.NODE_TOPOLOGY}: {error}; its devices are unknown"
+        )
+        return ()
+    if len({(device.resource, device.name) for device in found}) < len(found):
+        problems.append(
+            f"node {meta.name}: annotation {names.NODE_TOPOLOGY}: a device is listed twice; "
+            "its devices are unknown"
+        )
+        return ()
+    return tuple(DeviceSpec(**msgspec.structs.asdict(device)) for device in found)
