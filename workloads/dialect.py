@@ -1,0 +1,89 @@
+"""What a dialect is: one way of writing "these pods belong together".
+
+A dialect is one file with one object that satisfies ``Dialect``; the registry lists it.
+It answers two questions. *Whose member is this pod?* is answered from the pod alone,
+because the webhook sees nothing else and the extender must not depend on the order in
+which watches arrive. *What does the gang ask for?* is answered from the pod, where the
+dialect writes it there, or from an object that is watched beside the pods.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from cluster.gangs import GangSpec
+from cluster.ids import GangKey
+from kube import wire
+
+NO_RANK = -1
+
+ObjectT = TypeVar("ObjectT")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A pod's place in a gang. ``rank`` only orders members; ``NO_RANK``: order by name."""
+
+    key: GangKey
+    role: str = ""
+    rank: int = NO_RANK
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Generic[ObjectT]):
+    """A kind of object that describes gangs.
+
+    ``spec`` returns ``None`` for an object that describes none (a Job that is not
+    Indexed). It is total: a contradiction ends up in ``GangSpec.problems``.
+    """
+
+    group: str
+    version: str
+    plural: str
+    type: type[ObjectT]
+    spec: Callable[[ObjectT], GangSpec | None]
+
+
+class Dialect(Protocol):
+    """One way of writing a gang.
+
+    ``explicit``: the pod itself names its group, so membership alone makes it managed,
+    even where it asks for no accelerator (the launcher of a training job).
+    """
+
+    @property
+    def name(self) -> str:
+        """First part of the gang keys, unique among dialects."""
+
+    @property
+    def explicit(self) -> bool:
+        """Whether membership alone makes a pod managed."""
+
+    @property
+    def watched(self) -> tuple[Watched[Any], ...]:
+        """Objects that describe gangs of this dialect."""
+
+    def member(self, pod: wire.Pod) -> Member | None:
+        """Return the pod's place, ``None`` when this dialect says nothing about it."""
+
+    def spec_from_pod(self, pod: wire.Pod) -> GangSpec | None:
+        """Return what a member's own metadata says, ``None`` when an object says it."""
+
+
+class PodTemplate(wire.Wire, frozen=True):
+    """core/v1 PodTemplateSpec: what the pods will carry."""
+
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: wire.PodSpec = msgspec.field(default_factory=wire.PodSpec)
+
+
+def gang_key(dialect: str, namespace: str, name: str) -> GangKey:
+    """Return ``dialect/namespace/name``."""
+    return GangKey(f"{dialect}/{namespace}/{name}")
+
+
+def created(meta: wire.ObjectMeta) -> float:
+    """Return the creation time in seconds since the epoch, 0.0 before it is known."""
+    return meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0

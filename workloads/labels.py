@@ -1,0 +1,226 @@
+"""The contradictions between Muster's labels, and a gang's specification made from them.
+
+Each rule is one small function that yields errors; ``validate`` runs them all, so a user
+sees everything that is wrong at once. A dialect that reads its gang from elsewhere (a
+Job, a PodGroup) may still carry Muster's topology keys: ``overlay`` puts them on top.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from cluster.gangs import GangSpec
+from kube import names
+from workloads.userkeys import (
+    USER_KEYS,
+    FieldError,
+    Minimum,
+    Reading,
+    UserKeys,
+    read,
+    shorten,
+)
+
+__all__ = ["FieldError", "Minimum", "Reading", "UserKeys", "overlay", "read", "unknown", "validate"]
+
+_MUSTERS_OWN: Final = frozenset({names.PLAN, names.ORIGINAL_SCHEDULER, names.MANAGED})
+_GANG_ONLY: Final = (names.GANG_SIZE, names.GANG_MIN, names.ROLE, names.SLICE_SIZE)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What else is known where the keys stand.
+
+    ``levels``: the cluster's topology levels, widest first; empty: any key is taken.
+    ``group``: the dialect that makes these pods a gang without Muster's label, or "".
+    """
+
+    levels: Sequence[str] = names.DEFAULT_LEVELS
+    group: str = ""
+
+    def depth(self, level: str | None) -> int | None:
+        """Return how narrow a level is, ``None`` when that is not known."""
+        order = self.levels or names.DEFAULT_LEVELS
+        return order.index(level) if level in order else None
+
+
+def validate(
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    *,
+    levels: Sequence[str] = names.DEFAULT_LEVELS,
+    group: str = "",
+    path: str = "metadata",
+) -> list[FieldError]:
+    """Return everything that is wrong with the muster.dev keys of one object."""
+    reading = read(labels, annotations, path=path)
+    return [*reading.errors, *contradictions(reading, Context(levels, group))]
+
+
+def contradictions(reading: Reading, context: Context) -> Iterator[FieldError]:
+    """Yield what single fields cannot show: keys that do not go together."""
+    if reading.found:
+        for rule in _RULES:
+            yield from rule(reading, context)
+
+
+def unknown(labels: Mapping[str, str], annotations: Mapping[str, str]) -> list[str]:
+    """Return one sentence for each key with Muster's prefix that Muster does not know.
+
+    They are warned about, not refused: an older webhook must not block newer keys.
+    """
+    keys = {key for key in (*labels, *annotations) if key.startswith(names.PREFIX)}
+    return [_unknown(key) for key in sorted(keys - USER_KEYS - _MUSTERS_OWN)]
+
+
+def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) -> GangSpec:
+    """Return ``spec`` with the keys on top: topology, slices, queue, minimum, size if unknown.
+
+    A percentage is taken of the size. Errors of the keys become problems of the gang. Which
+    levels the cluster has is not known here; the planner rejects an unknown one.
+    """
+    if not reading.found:
+        return spec
+    keys, size = reading.keys, spec.size if spec.size is not None else reading.keys.size
+    errors = [
+        *reading.errors,
+        *contradictions(reading, context or Context(levels=(), group=spec.dialect)),
+    ]
+    minimum, problems = _minimum(spec, keys, size)
+    return replace(
+        spec,
+        size=size,
+        min_count=minimum,
+        required_level=keys.required or spec.required_level,
+        preferred_level=keys.preferred or spec.preferred_level,
+        slice_size=keys.slice_size or spec.slice_size,
+        slice_level=keys.slice_level or spec.slice_level,
+        queue=keys.queue or spec.queue,
+        problems=(*spec.problems, *(str(error) for error in errors), *problems),
+    )
+
+
+def _minimum(spec: GangSpec, keys: UserKeys, size: int | None) -> tuple[int, list[str]]:
+    """Return the minimum and what is wrong with it."""
+    if keys.minimum is None:
+        return spec.min_count, []
+    if size is None:
+        count = spec.min_count if keys.minimum.percent else keys.minimum.number
+        return count, []  # a percentage of nothing is an error of the keys already
+    count = keys.minimum.of(size)
+    if count > size:
+        return size, [f"{names.GANG_MIN}: {count} is more than the gang's {size} members"]
+    return count, []
+
+
+def _complete(reading: Reading, _context: Context) -> Iterator[FieldError]:
+    """A gang by label says how many members it has, or how many it needs."""
+    keys = reading.keys
+    told = names.GANG_SIZE in reading.found or names.GANG_MIN in reading.found
+    if keys.gang and not told:
+        rule = f"a gang also needs {names.GANG_SIZE} or {names.GANG_MIN}: add one of them"
+        yield reading.error(names.GANG, rule)
+    if keys.gang and keys.minimum and keys.minimum.percent and names.GANG_SIZE not in reading.found:
+        rule = f"a percentage needs {names.GANG_SIZE} to be taken of: add it, or write a number"
+        yield reading.error(names.GANG_MIN, rule)
+
+
+def _has_a_gang(reading: Reading, context: Context) -> Iterator[FieldError]:
+    """Keys about a gang stand on members of one."""
+    if names.GANG in reading.found:
+        return
+    if context.group:
+        if names.GANG_SIZE in reading.found:
+            rule = f"the size comes from the {context.group} object: remove this key"
+            yield reading.error(names.GANG_SIZE, rule)
+        return
+    for key in _GANG_ONLY:
+        if key in reading.found:
+            rule = f"this pod is in no gang: add the label {names.GANG}, or remove this key"
+            yield reading.error(key, rule)
+
+
+def _minimum_within_size(reading: Reading, _context: Context) -> Iterator[FieldError]:
+    """No more members are needed than there are."""
+    size, minimum = reading.keys.size, reading.keys.minimum
+    if size is not None and minimum is not None and minimum.of(size) > size:
+        rule = f"{names.GANG_SIZE} is {size}, so at most {size}"
+        yield reading.error(names.GANG_MIN, rule)
+
+
+def _levels_are_known(reading: Reading, context: Context) -> Iterator[FieldError]:
+    """A level is one that this cluster has."""
+    asked = {
+        names.TOPOLOGY_REQUIRED: reading.keys.required,
+        names.TOPOLOGY_PREFERRED: reading.keys.preferred,
+        names.SLICE_TOPOLOGY: reading.keys.slice_level,
+    }
+    for key, level in asked.items():
+        if level is not None and context.levels and level not in context.levels:
+            rule = f"this cluster's levels are {', '.join(context.levels)}"
+            yield reading.error(key, rule)
+
+
+def _preference_is_narrower(reading: Reading, context: Context) -> Iterator[FieldError]:
+    """A preference wider than the requirement, or equal to it, says nothing."""
+    required = context.depth(reading.keys.required)
+    preferred = context.depth(reading.keys.preferred)
+    if required is not None and preferred is not None and preferred <= required:
+        rule = (
+            f"{names.TOPOLOGY_REQUIRED} is already {reading.keys.required}: "
+            "prefer a narrower level, or remove one of the two"
+        )
+        yield reading.error(names.TOPOLOGY_PREFERRED, rule)
+
+
+def _slices_are_whole(reading: Reading, _context: Context) -> Iterator[FieldError]:
+    """Slice size and slice level come together, and slices divide the gang."""
+    keys, found = reading.keys, reading.found
+    for key, partner in _SLICE_PAIR:
+        if key in found and partner not in found:
+            yield reading.error(key, f"it needs {partner} beside it: add that, or remove this key")
+    if keys.slice_size is None:
+        return
+    sizes = {"size": keys.size, "minimum": _absolute(keys)}
+    for what, members in sizes.items():
+        if members is not None and members % keys.slice_size:
+            rule = f"the gang's {what} is {members}: choose a number that divides it"
+            yield reading.error(names.SLICE_SIZE, rule)
+
+
+def _slices_are_inside(reading: Reading, context: Context) -> Iterator[FieldError]:
+    """A slice lies inside the domain that the whole gang is required to share."""
+    required = context.depth(reading.keys.required)
+    level = context.depth(reading.keys.slice_level)
+    if required is not None and level is not None and level <= required:
+        rule = f"{names.TOPOLOGY_REQUIRED} is {reading.keys.required}: choose a narrower level"
+        yield reading.error(names.SLICE_TOPOLOGY, rule)
+
+
+def _absolute(keys: UserKeys) -> int | None:
+    """Return the minimum as a count where that is known."""
+    if keys.minimum is None or (keys.minimum.percent and keys.size is None):
+        return None
+    return keys.minimum.of(keys.size or 0)
+
+
+def _unknown(key: str) -> str:
+    near = difflib.get_close_matches(key, USER_KEYS, n=1)
+    hint = f"did you mean {near[0]}?" if near else "it has no effect"
+    return f'"{shorten(key)}" is not a key that Muster knows: {hint}'
+
+
+_SLICE_PAIR: Final = (
+    (names.SLICE_SIZE, names.SLICE_TOPOLOGY),
+    (names.SLICE_TOPOLOGY, names.SLICE_SIZE),
+)
+_RULES: Final[Iterable[Callable[[Reading, Context], Iterator[FieldError]]]] = (
+    _complete,
+    _has_a_gang,
+    _minimum_within_size,
+    _levels_are_known,
+    _preference_is_narrower,
+    _slices_are_whole,
+    _slices_are_inside,
+)

@@ -1,0 +1,141 @@
+"""Whether Muster manages a pod: one function for the webhook and the extender.
+
+If the two disagreed, the webhook would gate pods that nobody ever releases. A pod is
+managed when it *asks* to be and its scheduler *can* do it:
+
+==========================================  =========================================
+asks                                        does not ask
+==========================================  =========================================
+requests an accelerator                     lives in an excluded namespace
+names a group (label of an explicit         belongs to a DaemonSet, or is a static
+dialect: gang, pod-group, JobSet)           pod's mirror: its node is not a choice
+==========================================  =========================================
+
+Its scheduler can, when ``spec.schedulerName`` is a profile of the kube-scheduler that has
+the extender. Names on the ``rewrite`` list are changed to the profile by the webhook; a
+pod that *slipped past* it keeps such a name for ever (the field is immutable) and is only
+reported. Every other name is somebody else's scheduler and is left alone.
+
+A pod that carries Muster's gate or plan is managed wherever it is: whatever changed
+since, only Muster can release it.
+
+``muster.dev/inject: "false"`` is about injection only. It does not switch gating off: a
+member that opts out of environment variables still needs its siblings, and queues and
+quotas must not be avoidable by a label. Whoever wants another scheduler names it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from kube import names, wire
+from workloads.accelerators import Accelerators, load
+from workloads.registry import names_a_group
+
+DEFAULT_PROFILE: Final = "default-scheduler"  # core/v1: the name of an unset schedulerName
+MIRROR: Final = "kubernetes.io/config.mirror"  # annotation of a static pod's mirror
+EXCLUDED_NAMESPACES: Final = frozenset(
+    {"kube-system", "kube-public", "kube-node-lease", "muster-system"}
+)
+REWRITTEN: Final = frozenset(
+    {
+        "volcano",
+        "kai-scheduler",
+        "yunikorn",
+        "koord-scheduler",
+        "scheduler-plugins-scheduler",
+        "godel-scheduler",
+        "hami-scheduler",
+    }
+)
+
+
+class ManagedConfig(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True
+):
+    """The section ``managed`` of both shells' configuration; must be the same in both.
+
+    ``profile``: profile of the kube-scheduler with the extender, written in place of the
+    names in ``rewrite``. ``profiles``: further profiles that have it. ``accelerators``:
+    resource names beside the built-in ones, ``vendor.example/npu*`` for a family.
+    """
+
+    profile: str = DEFAULT_PROFILE
+    profiles: tuple[str, ...] = ()
+    rewrite: tuple[str, ...] = tuple(sorted(REWRITTEN))
+    excluded_namespaces: tuple[str, ...] = tuple(sorted(EXCLUDED_NAMESPACES))
+    accelerators: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The decision; pure and immutable."""
+
+    accelerators: Accelerators = field(default_factory=load)
+    excluded_namespaces: frozenset[str] = EXCLUDED_NAMESPACES
+    profile: str = DEFAULT_PROFILE
+    profiles: frozenset[str] = frozenset()
+    rewrite: frozenset[str] = REWRITTEN
+
+    @classmethod
+    def of(cls, config: ManagedConfig) -> "Policy":
+        """Return the policy of a configuration; raises ``ValueError`` if it contradicts itself."""
+        ours = {config.profile, *config.profiles} & set(config.rewrite)
+        if ours:
+            raise ValueError(
+                f"managed.rewrite: {sorted(ours)} also stand in managed.profile or "
+                "managed.profiles: a name is either kept or rewritten"
+            )
+        return cls(
+            accelerators=load().plus(config.accelerators),
+            excluded_namespaces=frozenset(config.excluded_namespaces),
+            profile=config.profile,
+            profiles=frozenset(config.profiles),
+            rewrite=frozenset(config.rewrite),
+        )
+
+    def is_managed(self, pod: wire.Pod, namespace_labels: Mapping[str, str]) -> bool:
+        """Return whether Muster plans this pod."""
+        if is_ours(pod):
+            return True
+        return self.has_extender(pod.spec.scheduler_name) and self.asks(pod, namespace_labels)
+
+    def slipped_past(self, pod: wire.Pod, namespace_labels: Mapping[str, str]) -> bool:
+        """Return whether the webhook would have taken this pod but did not see it."""
+        return (
+            pod.spec.scheduler_name in self.rewrite
+            and not is_ours(pod)
+            and self.asks(pod, namespace_labels)
+        )
+
+    def has_extender(self, scheduler: str) -> bool:
+        """Return whether this scheduler name is a profile that asks the extender."""
+        name = scheduler or DEFAULT_PROFILE
+        return name == self.profile or name in self.profiles
+
+    def asks(self, pod: wire.Pod, namespace_labels: Mapping[str, str]) -> bool:
+        """Return whether the pod is of the sort that Muster plans, whatever its scheduler."""
+        if pod.metadata.namespace in self.excluded_namespaces or _is_bound_by_nature(pod):
+            return False
+        if namespace_labels.get(names.MANAGED) == "false":
+            return False
+        return self.accelerators.asked_by(pod.spec) or names_a_group(pod)
+
+
+def is_ours(pod: wire.Pod) -> bool:
+    """Return whether Muster's gate or plan is already on the pod."""
+    return has_gate(pod) or names.PLAN in pod.metadata.annotations
+
+
+def has_gate(pod: wire.Pod) -> bool:
+    """Return whether Muster's scheduling gate holds the pod."""
+    return any(gate.name == names.PLAN_GATE for gate in pod.spec.scheduling_gates)
+
+
+def _is_bound_by_nature(pod: wire.Pod) -> bool:
+    """Return whether the pod's node was never a choice: DaemonSet and static pods."""
+    if MIRROR in pod.metadata.annotations:
+        return True
+    return any(o.controller and o.kind == "DaemonSet" for o in pod.metadata.owner_references)

@@ -1,0 +1,51 @@
+"""Muster's own dialect: the label ``muster.dev/gang`` and the keys beside it.
+
+Everything stands on the pods, so no object is watched and any controller's pods can be a
+gang: several Jobs, a StatefulSet, pods made by hand.
+"""
+
+from cluster.gangs import GangSpec
+from kube import wire
+from workloads.dialect import Member, Watched, created, gang_key
+from workloads.labels import Context, Reading, overlay, read
+from workloads.ranks import pod_rank
+
+
+class MusterLabels:
+    """The dialect; stateless."""
+
+    name = "muster"
+    explicit = True
+    watched: tuple[Watched[wire.Pod], ...] = ()
+
+    def member(self, pod: wire.Pod) -> Member | None:
+        """Return the gang that the label names; a name that cannot be read names none."""
+        keys = _read(pod).keys
+        if not keys.gang:
+            return None
+        key = gang_key(self.name, pod.metadata.namespace, keys.gang)
+        return Member(key, keys.role, pod_rank(pod.metadata))
+
+    def spec_from_pod(self, pod: wire.Pod) -> GangSpec | None:
+        """Return what the pod's keys ask for its gang.
+
+        ``submitted_at`` is the pod's creation; the gang's is that of its first member.
+        A gang without a readable size or minimum needs all members there are: at least 1.
+        """
+        reading = _read(pod)
+        if not reading.keys.gang:
+            return None
+        meta = pod.metadata
+        spec = GangSpec(
+            key=gang_key(self.name, meta.namespace, reading.keys.gang),
+            namespace=meta.namespace,
+            name=reading.keys.gang,
+            dialect=self.name,
+            min_count=reading.keys.size or 1,
+            submitted_at=created(meta),
+        )
+        return overlay(spec, reading, Context(levels=()))
+
+
+def _read(pod: wire.Pod) -> Reading:
+    return read(pod.metadata.labels, pod.metadata.annotations)

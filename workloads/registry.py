@@ -1,0 +1,93 @@
+"""Which dialect speaks for a pod when several could.
+
+Precedence, first match wins:
+
+1. ``muster``: the user wrote Muster's own label; nothing is more explicit.
+2. ``coscheduling``: an explicit group label of another scheduler.
+3. ``jobset``: the JobSet that made the pod.
+4. ``job``: the Indexed Job that made the pod.
+
+A managed pod that none of them claims is a gang of one (``SINGLE``). An owner overridden
+by an explicit label is how one gang is made of several Jobs, so it is no conflict; two
+explicit groups on one pod are, and ``conflicts`` says so.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from cluster.gangs import GangSpec
+from kube import names, wire
+from workloads.batchjob import BatchJob
+from workloads.coscheduling import Coscheduling
+from workloads.dialect import Dialect, Member
+from workloads.jobset import JobSets
+from workloads.labels import Context, FieldError, contradictions, read
+from workloads.muster import MusterLabels
+from workloads.single import SinglePod
+from workloads.userkeys import shorten
+
+DIALECTS: Final[tuple[Dialect, ...]] = (MusterLabels(), Coscheduling(), JobSets(), BatchJob())
+SINGLE: Final = SinglePod()
+_OF_THE_GROUP: Final = (
+    names.GANG_MIN, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.SLICE_SIZE,
+    names.SLICE_TOPOLOGY, names.QUEUE,
+)  # fmt: skip
+
+
+def dialect_of(pod: wire.Pod) -> Dialect | None:
+    """Return the dialect that speaks for the pod, ``None`` for a pod on its own."""
+    return next((dialect for dialect in DIALECTS if dialect.member(pod) is not None), None)
+
+
+def member(pod: wire.Pod) -> Member | None:
+    """Return the pod's place in its gang, ``None`` for a pod on its own."""
+    for dialect in DIALECTS:
+        found = dialect.member(pod)
+        if found is not None:
+            return found
+    return None
+
+
+def member_or_single(pod: wire.Pod) -> Member:
+    """Return the pod's place in its gang, or in a gang of its own."""
+    return member(pod) or SINGLE.member(pod)
+
+
+def spec_from_pod(pod: wire.Pod) -> GangSpec | None:
+    """Return what the pod itself says about its gang, ``None`` when an object says it."""
+    return (dialect_of(pod) or SINGLE).spec_from_pod(pod)
+
+
+def names_a_group(pod: wire.Pod) -> bool:
+    """Return whether the pod itself names a group, which alone makes it managed."""
+    return any(d.explicit and d.member(pod) is not None for d in DIALECTS)
+
+
+def conflicts(pod: wire.Pod) -> list[str]:
+    """Return a sentence for each explicit group that loses to one of higher precedence."""
+    groups = [d.member(pod) for d in DIALECTS if d.explicit]
+    named = [group.key for group in groups if group is not None]
+    return [f"pod belongs to gang {named[0]}; {other} is ignored" for other in named[1:]]
+
+
+def errors(
+    pod: wire.Pod, *, levels: tuple[str, ...] = names.DEFAULT_LEVELS, path: str = "metadata"
+) -> list[FieldError]:
+    """Return what is wrong with the pod's muster.dev keys, given whose member it is."""
+    reading = read(pod.metadata.labels, pod.metadata.annotations, path=path)
+    if not reading.found:
+        return []
+    speaker = dialect_of(pod)
+    group = speaker.name if speaker is not None else ""
+    return [*reading.errors, *contradictions(reading, Context(levels, group))]
+
+
+def unread(pod: wire.Pod) -> Iterator[str]:
+    """Yield keys that have no effect on this pod because a PodGroup speaks for its gang."""
+    speaker = dialect_of(pod)
+    if speaker is None or speaker.name != Coscheduling.name:
+        return
+    found = read(pod.metadata.labels, pod.metadata.annotations).found
+    for key in _OF_THE_GROUP:
+        if key in found:
+            yield f'{key} "{shorten(found[key][1])}" is not read here: put it on the PodGroup'

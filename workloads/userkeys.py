@@ -1,0 +1,181 @@
+"""Muster's own labels and annotations, read one by one into typed values.
+
+Every key may be a label or an annotation; labels are read first. (A label value cannot
+hold a slash, so a full topology key needs an annotation; in a label the last part of the
+default levels' keys is understood: ``zone``, ``block``, ``rack``, ``host``.)
+
+Reading never fails: a field that cannot be read keeps its default and leaves an error
+that names field, value and what is allowed. ``workloads.labels`` checks the fields
+against each other.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kube import names
+
+MAX_MEMBERS: Final = 1_000_000  # members of one gang: the model's limit of pods in a cluster
+SHORT_LEVELS: Final[Mapping[str, str]] = {
+    "zone": names.ZONE, "block": names.BLOCK, "rack": names.RACK, "host": names.HOST,
+}  # fmt: skip
+_LONGEST_VALUE: Final = 80  # characters of a refused value that a message repeats
+_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_LABEL_VALUE: Final = re.compile(_PART)
+_LABEL_KEY: Final = re.compile(rf"(?:[a-z0-9](?:[a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_PART}")
+_NAME_RULE: Final = (
+    "1 to 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
+)
+COUNT_RULE: Final = f"a whole number from 1 to {MAX_MEMBERS}"
+LEVEL_RULE: Final = f"a node label key, or one of {', '.join(SHORT_LEVELS)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing that is wrong: which field, what it says, what it may say."""
+
+    field: str
+    value: str
+    allowed: str
+
+    def __str__(self) -> str:
+        """Return the one-line message that users see."""
+        return f'{self.field}: "{shorten(self.value)}" is not allowed: {self.allowed}'
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """``gang-min``: a count, or a percentage of the gang's size."""
+
+    number: int
+    percent: bool = False
+
+    def of(self, size: int) -> int:
+        """Return the members meant, a percentage rounded up."""
+        return -(-size * self.number // 100) if self.percent else self.number
+
+
+@dataclass(frozen=True, slots=True)
+class UserKeys:
+    """What a user wrote under ``muster.dev/``, typed. Levels are node label keys."""
+
+    gang: str = ""
+    size: int | None = None
+    minimum: Minimum | None = None
+    required: str | None = None
+    preferred: str | None = None
+    slice_size: int | None = None
+    slice_level: str | None = None
+    queue: str = ""
+    role: str = ""
+    fabric: str = ""
+    inject: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The keys, the errors of single fields, and where each key was found with its text."""
+
+    keys: UserKeys = UserKeys()
+    errors: tuple[FieldError, ...] = ()
+    found: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def error(self, key: str, allowed: str) -> FieldError:
+        """Return an error about ``key``, which must be in ``found``."""
+        where, text = self.found[key]
+        return FieldError(where, text, allowed)
+
+
+def read(
+    labels: Mapping[str, str], annotations: Mapping[str, str], *, path: str = "metadata"
+) -> Reading:
+    """Read every user key; ``path`` is the prefix of the fields named in errors."""
+    found: dict[str, tuple[str, str]] = {}
+    errors: list[FieldError] = []
+    values: dict[str, object] = {}
+    for key, (attribute, parse) in _FIELDS.items():
+        text = labels.get(key, annotations.get(key))
+        if text is None:
+            continue
+        kind = "labels" if key in labels else "annotations"
+        found[key] = (f"{path}.{kind}[{key}]", text)
+        try:
+            values[attribute] = parse(text)
+        except ValueError as error:
+            errors.append(FieldError(found[key][0], text, str(error)))
+        errors += _twice(key, labels, annotations, path)
+    if not found:
+        return _NOTHING
+    return Reading(replace(UserKeys(), **values), tuple(errors), found)  # type: ignore[arg-type]  # the table pairs attributes with parsers of their type
+
+
+def shorten(text: str) -> str:
+    """Return ``text`` cut and without control characters: it goes into one-line messages."""
+    cut = text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
+    return "".join(c if c.isprintable() else "�" for c in cut)
+
+
+def _twice(
+    key: str, labels: Mapping[str, str], annotations: Mapping[str, str], path: str
+) -> list[FieldError]:
+    """Return an error if label and annotation of the same key say different things."""
+    if key in labels and key in annotations and labels[key] != annotations[key]:
+        rule = f'the label of the same key says "{shorten(labels[key])}": keep one of the two'
+        return [FieldError(f"{path}.annotations[{key}]", annotations[key], rule)]
+    return []
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_MEMBERS))):
+        raise ValueError(COUNT_RULE)
+    number = int(text)
+    if not 1 <= number <= MAX_MEMBERS:
+        raise ValueError(COUNT_RULE)
+    return number
+
+
+def _minimum(text: str) -> Minimum:
+    digits, percent = text.removesuffix("%"), text.endswith("%")
+    try:
+        number = _count(digits)
+    except ValueError:
+        number = 0
+    if number == 0 or (percent and number > 100):  # noqa: PLR2004 - a hundred percent
+        raise ValueError(f'{COUNT_RULE}, or a percentage from "1%" to "100%"')
+    return Minimum(number, percent)
+
+
+def _level(text: str) -> str:
+    if not _LABEL_KEY.fullmatch(text):
+        raise ValueError(LEVEL_RULE)
+    return SHORT_LEVELS.get(text, text)
+
+
+def _name(text: str) -> str:
+    if not _LABEL_VALUE.fullmatch(text):
+        raise ValueError(_NAME_RULE)
+    return text
+
+
+def _switch(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError('"true" or "false"')
+    return text == "true"
+
+
+_FIELDS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    names.GANG: ("gang", _name),
+    names.GANG_SIZE: ("size", _count),
+    names.GANG_MIN: ("minimum", _minimum),
+    names.TOPOLOGY_REQUIRED: ("required", _level),
+    names.TOPOLOGY_PREFERRED: ("preferred", _level),
+    names.SLICE_SIZE: ("slice_size", _count),
+    names.SLICE_TOPOLOGY: ("slice_level", _level),
+    names.QUEUE: ("queue", _name),
+    names.ROLE: ("role", _name),
+    names.FABRIC: ("fabric", _name),
+    names.INJECT: ("inject", _switch),
+}
+USER_KEYS: Final = frozenset(_FIELDS)
+_NOTHING: Final = Reading()
