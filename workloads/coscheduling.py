@@ -77,6 +77,6 @@ class Coscheduling:
         key = gang_key(self.name, pod.metadata.namespace, group)
         return Member(key, role, pod_rank(pod.metadata))
 
-    def spec_from_pod(self, pod: wire.Pod) -> GangSpec | None:
+    def spec_from_pod(self, _pod: wire.Pod) -> GangSpec | None:
         """Return ``None``: the PodGroup says it."""
-        del pod
+        return None

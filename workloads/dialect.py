@@ -65,10 +65,10 @@ class Dialect(Protocol):
     def watched(self) -> tuple[Watched[Any], ...]:
         """Objects that describe gangs of this dialect."""
 
-    def member(self, pod: wire.Pod) -> Member | None:
+    def member(self, pod: wire.Pod, /) -> Member | None:
         """Return the pod's place, ``None`` when this dialect says nothing about it."""
 
-    def spec_from_pod(self, pod: wire.Pod) -> GangSpec | None:
+    def spec_from_pod(self, pod: wire.Pod, /) -> GangSpec | None:
         """Return what a member's own metadata says, ``None`` when an object says it."""
 
 

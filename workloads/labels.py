@@ -115,7 +115,7 @@ def _minimum(spec: GangSpec, keys: UserKeys, size: int | None) -> tuple[int, lis
 
 
 def _complete(reading: Reading, _context: Context) -> Iterator[FieldError]:
-    """A gang by label says how many members it has, or how many it needs."""
+    """Demand that a gang by label says how many members it has, or needs."""
     keys = reading.keys
     told = names.GANG_SIZE in reading.found or names.GANG_MIN in reading.found
     if keys.gang and not told:
@@ -127,7 +127,7 @@ def _complete(reading: Reading, _context: Context) -> Iterator[FieldError]:
 
 
 def _has_a_gang(reading: Reading, context: Context) -> Iterator[FieldError]:
-    """Keys about a gang stand on members of one."""
+    """Demand that keys about a gang stand on members of one."""
     if names.GANG in reading.found:
         return
     if context.group:
@@ -142,7 +142,7 @@ def _has_a_gang(reading: Reading, context: Context) -> Iterator[FieldError]:
 
 
 def _minimum_within_size(reading: Reading, _context: Context) -> Iterator[FieldError]:
-    """No more members are needed than there are."""
+    """Demand that no more members are needed than there are."""
     size, minimum = reading.keys.size, reading.keys.minimum
     if size is not None and minimum is not None and minimum.of(size) > size:
         rule = f"{names.GANG_SIZE} is {size}, so at most {size}"
@@ -150,7 +150,7 @@ def _minimum_within_size(reading: Reading, _context: Context) -> Iterator[FieldE
 
 
 def _levels_are_known(reading: Reading, context: Context) -> Iterator[FieldError]:
-    """A level is one that this cluster has."""
+    """Demand that every level is one that this cluster has."""
     asked = {
         names.TOPOLOGY_REQUIRED: reading.keys.required,
         names.TOPOLOGY_PREFERRED: reading.keys.preferred,
@@ -163,7 +163,7 @@ def _levels_are_known(reading: Reading, context: Context) -> Iterator[FieldError
 
 
 def _preference_is_narrower(reading: Reading, context: Context) -> Iterator[FieldError]:
-    """A preference wider than the requirement, or equal to it, says nothing."""
+    """Demand that a preference is narrower than the requirement; else it says nothing."""
     required = context.depth(reading.keys.required)
     preferred = context.depth(reading.keys.preferred)
     if required is not None and preferred is not None and preferred <= required:
@@ -175,7 +175,7 @@ def _preference_is_narrower(reading: Reading, context: Context) -> Iterator[Fiel
 
 
 def _slices_are_whole(reading: Reading, _context: Context) -> Iterator[FieldError]:
-    """Slice size and slice level come together, and slices divide the gang."""
+    """Demand that slice size and level come together, and that slices divide the gang."""
     keys, found = reading.keys, reading.found
     for key, partner in _SLICE_PAIR:
         if key in found and partner not in found:
@@ -190,7 +190,7 @@ def _slices_are_whole(reading: Reading, _context: Context) -> Iterator[FieldErro
 
 
 def _slices_are_inside(reading: Reading, context: Context) -> Iterator[FieldError]:
-    """A slice lies inside the domain that the whole gang is required to share."""
+    """Demand that a slice lies inside the domain that the whole gang has to share."""
     required = context.depth(reading.keys.required)
     level = context.depth(reading.keys.slice_level)
     if required is not None and level is not None and level <= required:

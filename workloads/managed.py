@@ -47,7 +47,6 @@ REWRITTEN: Final = frozenset(
         "koord-scheduler",
         "scheduler-plugins-scheduler",
         "godel-scheduler",
-        "hami-scheduler",
     }
 )
 
