@@ -180,7 +180,8 @@ def _name_problems(config: ExtenderConfig) -> list[str]:
     if not config.cluster:
         problems.append("cluster: is empty; any name that tells this cluster from others")
     problems.extend(
-        f"accelerators[{i}]: {name!r} is not an extended resource; allowed are names such as vendor.example/gpu"
+        f"accelerators[{i}]: {name!r} is not an extended resource; "
+        "allowed are names such as vendor.example/gpu"
         for i, name in enumerate(config.accelerators)
         if "/" not in name
     )

@@ -9,6 +9,7 @@ wherever room is left.
 from dataclasses import dataclass
 
 from cluster.gangview import GangView
+
 from queueing.order import placed
 
 
@@ -26,7 +27,10 @@ class NotBefore:
 
 @dataclass(frozen=True, slots=True)
 class Incomplete:
-    """``present`` members are here or placed, ``needed`` must be. ``blocked``: held by others' gates."""
+    """``present`` members are here or placed, ``needed`` must be.
+
+    ``blocked`` more exist that cannot be planned: another controller's gate, or terminating.
+    """
 
     present: int
     needed: int

@@ -1,4 +1,4 @@
-"""A cheap necessary condition: is there, over the whole cluster, as much free as is asked?
+"""A cheap necessary condition: the whole cluster has as much free as a gang asks for.
 
 Waiting gangs are looked at again whenever room appears. With a thousand of them most
 could be dismissed by adding up the free GPUs once, which costs one pass over a column
@@ -8,9 +8,9 @@ for all gangs together instead of one search for each.
 from dataclasses import dataclass, field
 
 import numpy as np
-
 from cluster.gangview import GangView
 from cluster.snapshot import Snapshot
+
 from queueing.order import placed
 
 

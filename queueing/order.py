@@ -11,8 +11,9 @@
 from collections.abc import Sequence
 
 from cluster.gangview import GangView
-from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
+
+from cluster.ids import GangKey
 
 
 def order(gangs: Sequence[GangView], snapshot: Snapshot, now: float) -> list[GangKey]:  # noqa: ARG001 - fair share and ageing will read both

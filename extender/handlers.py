@@ -1,0 +1,116 @@
+"""HTTP around the verbs: read the body, answer, count.
+
+kube-scheduler treats every status but 200 as a failure and ignores the body then.
+``filter`` and ``bind`` have an error field, so what goes wrong *behind* the wire is told
+there with a 200; ``prioritize`` and ``preempt`` have none, so they answer 503. A body
+that is not what the wire says is 400, one above the limit 413, for every verb; the text
+says what is wrong, never a traceback. Nothing is changed in any of these cases.
+
+Replies carry Content-Length: Go's client decodes a chunked reply without draining it
+and would then open a new connection for every pod.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import orjson
+from aiohttp import web
+
+from extender import wire
+from extender.binding import Binder
+from extender.errors import BadRequest, NotReady
+from extender.metrics import ExtenderMetrics, Outcome, Verb
+from extender.verbs import Verbs
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+_JSON = "application/json"
+
+
+@dataclass(slots=True)
+class Handlers:
+    """One coroutine per verb."""
+
+    verbs: Verbs
+    binder: Binder
+    metrics: ExtenderMetrics
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the four routes, each with the same handling of errors."""
+        return [
+            web.post(f"/v1/extender/{verb}", self._guarded(verb, handler))
+            for verb, handler in (
+                (Verb.FILTER, self._filter),
+                (Verb.PRIORITIZE, self._prioritize),
+                (Verb.PREEMPT, self._preempt),
+                (Verb.BIND, self._bind),
+            )
+        ]
+
+    async def _filter(self, body: bytes) -> bytes:
+        reply = self.verbs.filter(body)
+        if reply.answer is None:
+            raise _Told(reply.body)
+        self.metrics.answers[reply.answer].inc()
+        return reply.body
+
+    async def _prioritize(self, body: bytes) -> bytes:
+        return self.verbs.prioritize(body)
+
+    async def _preempt(self, body: bytes) -> bytes:
+        return self.verbs.preempt(body)
+
+    async def _bind(self, body: bytes) -> bytes:
+        error = await self.binder.bind(wire.read_binding(body))
+        if error:
+            raise _Told(wire.binding_result(error))
+        return wire.binding_result()
+
+    def _guarded(self, verb: Verb, answer: Callable[[bytes], Awaitable[bytes]]) -> Handler:
+        async def handle(request: web.Request) -> web.Response:
+            body = await request.read()
+            began = time.perf_counter()
+            outcome, response = await _respond(verb, answer, body)
+            self.metrics.requests[verb, outcome].observe(time.perf_counter() - began)
+            return response
+
+        return handle
+
+
+class _Told(Exception):
+    """An error that is told in the wire's own field; carries the whole reply."""
+
+    def __init__(self, reply: bytes) -> None:
+        super().__init__()
+        self.reply = reply
+
+
+async def _respond(
+    verb: Verb, answer: Callable[[bytes], Awaitable[bytes]], body: bytes
+) -> tuple[Outcome, web.Response]:
+    try:
+        reply = await answer(body)
+    except _Told as told:
+        return Outcome.ERROR, _reply(told.reply)
+    except BadRequest as error:
+        log.warning("request refused", extra={"verb": verb.value, "error": str(error)})
+        return Outcome.REFUSED, _reply(_error(str(error)), status=400)
+    except NotReady as error:
+        return Outcome.ERROR, _reply(_error(str(error)), status=503)
+    return Outcome.OK, _reply(reply)
+
+
+def _reply(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=body, status=status, content_type=_JSON)
+
+
+def _error(text: str) -> bytes:
+    return orjson.dumps({"Error": text})
+
+
+async def echo(request: web.Request) -> web.Response:
+    """Send the body back: what HTTP alone costs. Served for the benchmark, when configured."""
+    return _reply(await request.read())

@@ -1,0 +1,244 @@
+"""The planner: whole gangs, one after the other, in the order that ``queueing`` says.
+
+::
+
+    effects ──► WorkList ──debounce──► order ──► assembled? ──► plan ──► held ──► release
+                   ▲                                │             │        │
+                   │                          not before: timer   │      stale: plan again
+                   └──────── parked, until room is freed ◄── does not fit
+
+Planning runs on a snapshot in slices of a millisecond, between which watches are read
+and ``filter`` is answered; what the cluster did meanwhile is found out when the plan is
+held, and then the plan is made again.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from cluster.effects import (
+    CapacityFreed,
+    Effect,
+    GangChanged,
+    HoldExpired,
+    Overcommitted,
+    PlanBroken,
+    PodConfirmed,
+)
+from cluster.errors import PlanStale
+from cluster.events import GangSkipped, PlanHeld
+from cluster.gangview import GangView
+from cluster.ids import GangKey, PodUid
+from cluster.snapshot import Snapshot
+from extender.assign import assignments
+from extender.config import ExtenderConfig
+from extender.engine import Engine
+from extender.metrics import ExtenderMetrics
+from extender.pace import Pace
+from extender.report import Reporter
+from extender.worklist import WorkList
+from placement import gang as gang_placement
+from placement.decision import Decision, Plan, Reject, Wait
+from queueing.assembly import Idle, Incomplete, NotBefore, Ready, assemble
+from queueing.lack import FreeTotals
+from queueing.order import order
+
+PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
+STALE_RETRY_S: Final = 0.5
+PLAN_ID_BYTES: Final = 6
+
+Release = Callable[[list[PodUid]], None]
+
+
+@dataclass(slots=True)
+class _Cycle:
+    """What one planning cycle shares: one snapshot's totals, replaced after each hold."""
+
+    totals: FreeTotals
+    until: float
+
+
+class Planner:
+    """Looks at the gangs on its list until none is left, then sleeps until something changes."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        config: ExtenderConfig,
+        release: Release,
+        reporter: Reporter,
+        metrics: ExtenderMetrics,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._engine = engine
+        self._config = config
+        self._release = release
+        self._reporter = reporter
+        self._metrics = metrics
+        self._monotonic = monotonic
+        self._list = WorkList()
+        self._not_before: dict[GangKey, float] = {}
+        self._wake = asyncio.Event()
+        self.decisions: dict[GangKey, Decision] = {}
+        """The last outcome of each gang that waits or was refused, for ``explain``."""
+        engine.listen(self.notice)
+
+    @property
+    def waiting(self) -> int:
+        """Number of gangs that were looked at and wait for room."""
+        return len(self._list.parked)
+
+    def notice(self, effect: Effect) -> None:
+        """Take note of an effect of the state; called by the engine."""
+        match effect:
+            case GangChanged(key) | HoldExpired(key) | PlanBroken(key):
+                self._list.changed(key)
+            case CapacityFreed():
+                self._list.freed()
+            case PodConfirmed() | Overcommitted():
+                return
+            case _ as unreachable:
+                assert_never(unreachable)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Plan for ever."""
+        while True:
+            await self._sleep()
+            await asyncio.sleep(self._config.debounce_seconds)
+            self._wake.clear()
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Run cycles until nothing is left that could be planned now."""
+        self._list_due()
+        while self._list.open_round():
+            await self._cycle()
+
+    async def _sleep(self) -> None:
+        """Wait for an effect, or until the first gang's assembly window is over."""
+        if not self._not_before:
+            await self._wake.wait()
+            return
+        delay = min(self._not_before.values()) - self._engine.clock()
+        try:
+            async with asyncio.timeout(max(0.0, delay)):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def _list_due(self) -> None:
+        now = self._engine.clock()
+        for key in [key for key, at in self._not_before.items() if at <= now]:
+            self._list.changed(key)
+
+    async def _cycle(self) -> None:
+        """Look at listed gangs in order; after ``cycle_seconds`` the order is made anew."""
+        pace = Pace(self._monotonic)
+        until = self._monotonic() + self._config.cycle_seconds
+        candidates = await self._assembled(pace)
+        snapshot = self._engine.state.snapshot()
+        cycle = _Cycle(FreeTotals(snapshot), until)
+        for key in order(candidates, snapshot, self._engine.clock()):
+            self._list.take(key)
+            await self._look_at(key, cycle, pace)
+            await pace.breathe()
+            if self._monotonic() > until:
+                return
+
+    async def _assembled(self, pace: Pace) -> list[GangView]:
+        """Return the listed gangs that are complete; the others leave the list."""
+        ready: list[GangView] = []
+        for key in list(self._list.todo):
+            view = self._engine.state.gang(key)
+            if view is not None and self._is_ready(view):
+                ready.append(view)
+            else:
+                self._list.drop([key])
+                self._forget_if_gone(key, view)
+            await pace.breathe()
+        return ready
+
+    def _is_ready(self, view: GangView) -> bool:
+        self._not_before.pop(view.key, None)
+        now = self._engine.clock()
+        match assemble(view, now=now, window_s=self._config.assembly_window_seconds):
+            case Ready():
+                return True
+            case NotBefore(at):
+                self._not_before[view.key] = at
+            case Incomplete() as incomplete:
+                self._reporter.incomplete(view, incomplete)
+            case Idle():
+                self.decisions.pop(view.key, None)
+            case _ as unreachable:
+                assert_never(unreachable)
+        return False
+
+    def _forget_if_gone(self, key: GangKey, view: GangView | None) -> None:
+        if view is None:
+            self.decisions.pop(key, None)
+            self._not_before.pop(key, None)
+            self._reporter.gone(key)
+
+    async def _look_at(self, key: GangKey, cycle: _Cycle, pace: Pace) -> None:
+        """Plan one gang and hold the plan, or park it with the reason."""
+        for _ in range(PLAN_ATTEMPTS):
+            view = self._engine.state.gang(key)
+            if view is None or not self._is_ready(view):
+                return
+            if isinstance(self.decisions.get(key), Wait) and not cycle.totals.may_fit(view):
+                self._list.park(key)
+                return
+            snapshot = self._engine.state.snapshot()
+            decision = await self._decide(view, snapshot, pace)
+            if not isinstance(decision, Plan):
+                self._set_aside(view, decision)
+                return
+            if await self._hold(view, decision, snapshot, pace):
+                cycle.totals = FreeTotals(self._engine.state.snapshot())
+                return
+            self._metrics.stale_plans.inc()
+        self._not_before[key] = self._engine.clock() + STALE_RETRY_S
+
+    async def _decide(self, view: GangView, snapshot: Snapshot, pace: Pace) -> Decision:
+        began = self._monotonic()
+        work = gang_placement.plan(snapshot, view.key, spare_count=self._config.spare_count)
+        decision = await pace.drive(work)
+        outcome = type(decision).__name__.lower()
+        self._metrics.decisions.labels(outcome).observe(self._monotonic() - began)
+        return decision
+
+    def _set_aside(self, view: GangView, decision: Wait | Reject) -> None:
+        """Park a gang that does not fit; later ones may go, the skip is counted."""
+        changed = view.key in self._list.todo  # while it was being planned
+        self._engine.apply(GangSkipped(view.key, decision.reason.value))
+        if not changed:
+            self._list.take(view.key)  # counting the skip is no reason to look again
+        self._list.park(view.key)
+        self._reporter.set_aside(view, decision, self.decisions.get(view.key))
+        self.decisions[view.key] = decision
+
+    async def _hold(self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace) -> bool:
+        """Hold the plan and hand it to the release; False when it no longer fits."""
+        chosen = await pace.drive(assignments(snapshot, plan))
+        now = self._engine.clock()
+        held = PlanHeld(
+            gang=view.key,
+            plan_id=secrets.token_hex(PLAN_ID_BYTES),
+            assignments=chosen,
+            deadline=now + self._config.hold_seconds,
+            generation=plan.generation,
+        )
+        try:
+            self._engine.apply(held)
+        except PlanStale:
+            return False
+        self.decisions.pop(view.key, None)
+        self._reporter.planned(view, plan, held)
+        if view.spec is not None and not len(view.bound):
+            self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))
+        self._release([assignment.uid for assignment in chosen])
+        return True

@@ -1,0 +1,185 @@
+"""The answers of ``filter``, ``prioritize`` and ``preempt``: body in, reply out, no effects.
+
+kube-scheduler calls ``filter`` speculatively, twice in a cycle (first with the nominated
+node alone), and for candidate placements that it then reverts; nothing tells us which.
+So these functions only read. The two places where something is committed are the release
+PATCH and the Binding.
+
+::
+
+    pod has a hold ──── planned node offered ─────────► that node alone
+        │                 else a spare offered ───────► the spare alone
+        │                 else ───────────────────────► none: planned elsewhere
+    pod is managed ──── no hold yet ──────────────────► none: the gang waits
+    pod is not ours ──────────────────────────────────► everything that was offered
+
+One name back also saves the call of ``prioritize``: kube-scheduler does not score a
+single feasible node.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from cluster.ids import PodUid
+from cluster.ledger import Hold
+from cluster.state import ClusterState
+from extender import wire
+from extender.errors import BadRequest, NotReady
+from extender.metrics import Answer
+from extender.scan import Scan, offers, scan
+from kube.translate import pod_uid
+from kube.wire import Pod
+
+IsManaged = Callable[[Pod], bool]
+
+POD: Final = msgspec.json.Decoder(Pod)
+SINGLE_POD_PREFIX: Final = "pod/"  # dialect of the gang of one that every lone managed pod forms
+
+
+@dataclass(frozen=True, slots=True)
+class FilterReply:
+    """The bytes to send, and what they say (None: an error)."""
+
+    body: bytes
+    answer: Answer | None
+
+
+@dataclass(slots=True)
+class Verbs:
+    """Reads ``state``; ``is_managed`` judges pods that the watch has not shown yet."""
+
+    state: ClusterState
+    is_managed: IsManaged
+    ready: Callable[[], bool]
+
+    def filter(self, body: bytes) -> FilterReply:
+        """Answer ``filter``; raises ``BadRequest``."""
+        if not self.ready():
+            return FilterReply(wire.filter_error(wire.Reason.NOT_READY), None)
+        found = scan(body)
+        if found is not None:
+            hit = self._plan_hit(body, found)
+            if hit is not None:
+                return hit
+        return self._filter_decoded(body)
+
+    def _plan_hit(self, body: bytes, found: Scan) -> FilterReply | None:
+        hold = self.state.hold(pod_uid(found.uid))
+        if hold is None:
+            return None
+        if offers(body, found, hold.node):
+            return FilterReply(wire.filter_names(b'["%b"]' % hold.node.encode()), Answer.PLANNED)
+        for spare in hold.spares:
+            if offers(body, found, spare):
+                return FilterReply(wire.filter_names(b'["%b"]' % spare.encode()), Answer.SPARE)
+        return None
+
+    def _filter_decoded(self, body: bytes) -> FilterReply:
+        args = wire.read_args(body)
+        pod = wire.decode(POD, args.pod, "Pod")
+        uid = _uid(pod)
+        hold = self.state.hold(uid)
+        if hold is not None:
+            return _held(args, hold)
+        if self._waits(uid, pod):
+            return _reject(args, wire.Reason.WAITING, Answer.WAITING)
+        return _everything(args)
+
+    def _waits(self, uid: PodUid, pod: Pod) -> bool:
+        """Whether the pod is ours; it has no hold. The watch may be behind kube-scheduler's."""
+        if self.state.pod_row(uid) is not None:
+            return self.state.gang_of(uid) is not None
+        return self.is_managed(pod)
+
+    def prioritize(self, body: bytes) -> bytes:
+        """Answer ``prioritize``; raises ``BadRequest`` and ``NotReady``."""
+        self._need_ready()
+        args = wire.read_args(body)
+        names = wire.node_names(args)
+        hold = self.state.hold(_uid(wire.decode(POD, args.pod, "Pod")))
+        return wire.priorities(names, None if hold is None else _choice(hold, names)[0])
+
+    def preempt(self, body: bytes) -> bytes:
+        """Answer ``preempt``: only ever fewer nodes; raises ``BadRequest`` and ``NotReady``.
+
+        A node stays when none of its victims belongs to a gang. A preemptor of ours
+        may only make room where it is planned, and not at all while its gang waits:
+        evictions for one member would be in vain.
+
+        Candidates without victims come from kube-scheduler after kubernetes#135486 (the
+        node fits, an extender had refused it); before that a node without victims in
+        the reply was an error. They are passed on for pods that are not ours, so that
+        they are only ever sent to a scheduler that sent them, and dropped for ours:
+        an eviction is not what such a pod lacks.
+        """
+        self._need_ready()
+        args = wire.read_preemption(body)
+        pod = wire.decode(POD, args.pod, "Pod")
+        allowed = self._allowed(pod)
+        return wire.preemption_result(
+            {
+                node: victims
+                for node, victims in args.victims.items()
+                if (allowed is None or (node in allowed and victims.uids))
+                and not any(self._in_gang(victim) for victim in victims.uids)
+            }
+        )
+
+    def _allowed(self, pod: Pod) -> tuple[str, ...] | None:
+        """Return the nodes where the preemptor may evict; None means any."""
+        uid = _uid(pod)
+        hold = self.state.hold(uid)
+        if hold is not None:
+            return (hold.node, *hold.spares)
+        return () if self._waits(uid, pod) else None
+
+    def _in_gang(self, uid: str) -> bool:
+        key = self.state.gang_of(pod_uid(uid))
+        return key is not None and not key.startswith(SINGLE_POD_PREFIX)
+
+    def _need_ready(self) -> None:
+        if not self.ready():
+            raise NotReady(wire.Reason.NOT_READY)
+
+
+def _uid(pod: Pod) -> PodUid:
+    if not pod.metadata.uid:
+        raise BadRequest("Pod.metadata.uid: is missing")
+    return pod_uid(pod.metadata.uid)
+
+
+def _choice(hold: Hold, names: list[str]) -> tuple[str | None, Answer]:
+    """Return the node for a held pod among those offered, planned before spares."""
+    if hold.node in names:
+        return hold.node, Answer.PLANNED
+    offered = set(names)
+    spare = next((node for node in hold.spares if node in offered), None)
+    return spare, Answer.ELSEWHERE if spare is None else Answer.SPARE
+
+
+def _held(args: wire.ExtenderArgs, hold: Hold) -> FilterReply:
+    node, answer = _choice(hold, wire.node_names(args))
+    if node is None:
+        return _reject(args, wire.Reason.ELSEWHERE, answer)
+    if not args.has_nodes:
+        return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), answer)
+    raw = next(raw for name, raw in wire.node_items(args) if name == node)
+    return FilterReply(wire.filter_nodes(b'{"items":[%b]}' % bytes(raw), [node]), answer)
+
+
+def _reject(args: wire.ExtenderArgs, reason: wire.Reason, answer: Answer) -> FilterReply:
+    names = wire.node_names(args)
+    return FilterReply(wire.filter_rejection(names, reason, with_nodes=args.has_nodes), answer)
+
+
+def _everything(args: wire.ExtenderArgs) -> FilterReply:
+    """Return what was offered, as the bytes that came."""
+    if args.has_nodes:
+        body = wire.filter_nodes(bytes(args.nodes), wire.node_names(args))
+    else:
+        names = bytes(args.node_names)
+        body = wire.filter_names(b"[]" if names == b"null" else names)
+    return FilterReply(body, Answer.UNMANAGED)

@@ -1,0 +1,59 @@
+"""The configuration names file, field, value and what is allowed, and takes nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from extender.config import LARGEST_CLUSTER, LONGEST_NAME_BYTES, ExtenderConfig, load, parse
+from extender.errors import ConfigError
+
+HEAD = "apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n"
+
+
+def test_the_defaults_are_valid() -> None:
+    assert parse(HEAD.encode(), source="f") == ExtenderConfig()
+
+
+def test_the_default_body_limit_fits_the_largest_cluster_with_the_longest_names() -> None:
+    assert ExtenderConfig().body_limit_bytes > LARGEST_CLUSTER * LONGEST_NAME_BYTES
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("spareCuont: 2", ["spareCuont", "spareCount"]),
+        ("listen: {prot: 1}", ["listen", "prot", "port"]),
+        ("listen: {port: 70000}", ["listen.port", "70000", "65535"]),
+        ("spareCount: two", ["spareCount", "int"]),
+        ("spareCount: -1", ["spareCount", "-1", "0 to 7"]),
+        ("pin: hard", ["pin", "hard"]),
+        ("kind: Other", ["kind", "Other"]),
+        ("apiVersion: v1", ["apiVersion", "v1"]),
+        ("levels: []", ["levels", "empty"]),
+        ("levels: [a/b, a/b]", ["levels", "twice"]),
+        ("levels: ['a b']", ["levels[0]", "a b"]),
+        ("bodyLimitBytes: 1024", ["bodyLimitBytes", "1024"]),
+        ("accelerators: [gpu]", ["accelerators[0]", "gpu"]),
+        ("schedulerNames: []", ["schedulerNames"]),
+        ("holdSeconds: .nan", ["holdSeconds"]),
+        ("[1, 2]", ["object"]),
+        ("a: [", ["YAML"]),
+    ],
+)
+def test_a_mistake_is_named_with_its_field_and_what_is_allowed(text: str, parts: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(text.encode(), source="muster.yaml")
+    assert str(caught.value).startswith("muster.yaml: ")
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_every_problem_is_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(b"spareCount: 9\nholdSeconds: 0", source="f")
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="absent"):
+        load(tmp_path / "absent.yaml")
