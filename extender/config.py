@@ -13,6 +13,7 @@ import msgspec
 
 from extender.errors import ConfigError
 from kube import names
+from workloads.managed import ManagedConfig, Policy
 
 API_VERSION: Final = "muster.dev/v1alpha1"
 KIND: Final = "ExtenderConfiguration"
@@ -54,9 +55,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     """Everything that can be set; the defaults suit a cluster of any size.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
-    host key last. ``scheduler_names``: profiles that have this extender.
-    ``accelerators``: further resource names that make a pod managed.
-    ``spare_count``: further nodes each released pod may go to. ``hold_seconds``: how long
+    host key last. ``managed``: which pods are Muster's; the webhook's section of the same
+    name must say the same. ``spare_count``: further nodes each released pod may go to. ``hold_seconds``: how long
     planned room is kept for a pod that is not released yet. ``assembly_window_seconds``:
     how long a gang of unknown size is given for more members.
     ``release_concurrency``: PATCHes in flight. ``evict_after_seconds``: how long a pod
@@ -76,9 +76,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     tls: Tls | None = None
     api_server: ApiServer = ApiServer()
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
-    scheduler_names: tuple[str, ...] = ("default-scheduler",)
-    accelerators: tuple[str, ...] = ()
-    excluded_namespaces: tuple[str, ...] = ("kube-system",)
+    managed: ManagedConfig = ManagedConfig()
     pin: Pin = Pin.AUTO
     node_cache_capable: bool = True
     spare_count: int = 1
@@ -128,7 +126,9 @@ def _explain(error: msgspec.ValidationError) -> str:
 
 
 def _allowed(field: str) -> list[str]:
-    struct = {"listen": Listen, "tls": Tls, "apiServer": ApiServer}.get(field, ExtenderConfig)
+    struct = {"listen": Listen, "tls": Tls, "apiServer": ApiServer, "managed": ManagedConfig}.get(
+        field, ExtenderConfig
+    )
     return [info.encode_name for info in msgspec.structs.fields(struct)]
 
 
@@ -175,14 +175,10 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
 
 def _name_problems(config: ExtenderConfig) -> list[str]:
     problems = []
-    if not config.scheduler_names:
-        problems.append("schedulerNames: is empty; name the profiles that have this extender")
     if not config.cluster:
         problems.append("cluster: is empty; any name that tells this cluster from others")
-    problems.extend(
-        f"accelerators[{i}]: {name!r} is not an extended resource; "
-        "allowed are names such as vendor.example/gpu"
-        for i, name in enumerate(config.accelerators)
-        if "/" not in name
-    )
+    try:
+        Policy.of(config.managed)
+    except ValueError as error:
+        problems.append(str(error))
     return problems

@@ -71,7 +71,11 @@ class Handlers:
 
     def _guarded(self, verb: Verb, answer: Callable[[bytes], Awaitable[bytes]]) -> Handler:
         async def handle(request: web.Request) -> web.Response:
-            body = await request.read()
+            try:
+                body = await request.read()
+            except web.HTTPRequestEntityTooLarge as error:
+                self.metrics.requests[verb, Outcome.REFUSED].observe(0.0)
+                return _reply(_error(f"body: {error.text}"), status=413)
             began = time.perf_counter()
             outcome, response = await _respond(verb, answer, body)
             self.metrics.requests[verb, outcome].observe(time.perf_counter() - began)

@@ -32,11 +32,17 @@ from extender.metrics import Answer
 from extender.scan import Scan, offers, scan
 from kube.translate import pod_uid
 from kube.wire import Pod
+from workloads.registry import SINGLE
 
 IsManaged = Callable[[Pod], bool]
 
 POD: Final = msgspec.json.Decoder(Pod)
-SINGLE_POD_PREFIX: Final = "pod/"  # dialect of the gang of one that every lone managed pod forms
+SINGLE_POD_PREFIX: Final = f"{SINGLE.name}/"  # key of the gang of one that a lone pod forms
+CHECKED_NAMES_BYTES: Final = 256 * 1024
+"""Names are passed back unread above this size: reading 130,000 takes 6 ms, and
+kube-scheduler refuses by itself whatever it did not offer."""
+LISTED_SCORES: Final = 1000
+"""A longer priority list names the planned node only; one that is left out counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,10 @@ class Verbs:
         args = wire.read_args(body)
         names = wire.node_names(args)
         hold = self.state.hold(_uid(wire.decode(POD, args.pod, "Pod")))
-        return wire.priorities(names, None if hold is None else _choice(hold, names)[0])
+        planned = None if hold is None else _choice(hold, names)[0]
+        if len(names) > LISTED_SCORES:
+            names = [] if planned is None else [planned]
+        return wire.priorities(names, planned)
 
     def preempt(self, body: bytes) -> bytes:
         """Answer ``preempt``: only ever fewer nodes; raises ``BadRequest`` and ``NotReady``.
@@ -171,6 +180,10 @@ def _held(args: wire.ExtenderArgs, hold: Hold) -> FilterReply:
 
 
 def _reject(args: wire.ExtenderArgs, reason: wire.Reason, answer: Answer) -> FilterReply:
+    if not args.has_nodes and len(raw := bytes(args.node_names)) > CHECKED_NAMES_BYTES:
+        quick = wire.filter_rejection_raw(raw, reason)
+        if quick is not None:
+            return FilterReply(quick, answer)
     names = wire.node_names(args)
     return FilterReply(wire.filter_rejection(names, reason, with_nodes=args.has_nodes), answer)
 
@@ -181,5 +194,7 @@ def _everything(args: wire.ExtenderArgs) -> FilterReply:
         body = wire.filter_nodes(bytes(args.nodes), wire.node_names(args))
     else:
         names = bytes(args.node_names)
+        if len(names) <= CHECKED_NAMES_BYTES:
+            wire.node_names(args)
         body = wire.filter_names(b"[]" if names == b"null" else names)
     return FilterReply(body, Answer.UNMANAGED)

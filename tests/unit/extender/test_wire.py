@@ -128,3 +128,17 @@ def test_scores_are_integers_from_0_to_10() -> None:
     scores = json.loads(wire.priorities(["a", "b"], "b"))
     assert scores == [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 10}]
     assert all(type(entry["Score"]) is int for entry in scores)
+
+
+def test_a_long_compact_list_is_rejected_name_by_name_without_reading_it() -> None:
+    names = [f"node-{i}" for i in range(1000)]
+    raw = json.dumps(names, separators=(",", ":")).encode()
+    quick = wire.filter_rejection_raw(raw, wire.Reason.WAITING)
+    assert quick is not None
+    slow = wire.filter_rejection(names, wire.Reason.WAITING, with_nodes=False)
+    assert json.loads(quick) == json.loads(slow)
+
+
+@pytest.mark.parametrize("raw", [b"null", b"[]", b'["a", "b"]', b'["a\\"","b"]', b'{"a":1}'])
+def test_a_list_that_is_not_compact_is_left_to_the_decoder(raw: bytes) -> None:
+    assert wire.filter_rejection_raw(raw, wire.Reason.WAITING) is None
