@@ -80,7 +80,7 @@ class BatchJob:
     """The dialect; stateless. Membership comes from the owner, so it manages nothing by itself."""
 
     name = "job"
-    explicit = False
+    markers: tuple[str, ...] = ()
     watched = (Watched("batch", "v1", "jobs", Job, spec),)
 
     def member(self, pod: wire.Pod) -> Member | None:

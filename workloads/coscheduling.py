@@ -65,7 +65,7 @@ class Coscheduling:
     """The dialect; stateless."""
 
     name = "coscheduling"
-    explicit = True
+    markers = (POD_GROUP_LABEL,)
     watched = (Watched("scheduling.x-k8s.io", "v1alpha1", "podgroups", PodGroup, spec),)
 
     def member(self, pod: wire.Pod) -> Member | None:

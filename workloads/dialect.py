@@ -49,8 +49,9 @@ class Watched(Generic[ObjectT]):
 class Dialect(Protocol):
     """One way of writing a gang.
 
-    ``explicit``: the pod itself names its group, so membership alone makes it managed,
-    even where it asks for no accelerator (the launcher of a training job).
+    ``markers`` are the label or annotation keys by which a pod itself names its group. A
+    dialect that has any is *explicit*: membership alone makes a pod managed, even one that
+    asks for no accelerator (the launcher of a training job).
     """
 
     @property
@@ -58,8 +59,8 @@ class Dialect(Protocol):
         """First part of the gang keys, unique among dialects."""
 
     @property
-    def explicit(self) -> bool:
-        """Whether membership alone makes a pod managed."""
+    def markers(self) -> tuple[str, ...]:
+        """Label or annotation keys that name the group; none where the owner decides."""
 
     @property
     def watched(self) -> tuple[Watched[Any], ...]:

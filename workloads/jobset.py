@@ -221,7 +221,7 @@ class JobSets:
     """The dialect; stateless."""
 
     name = "jobset"
-    explicit = True
+    markers = (NAME_LABEL,)
     watched = (Watched("jobset.x-k8s.io", "v1alpha2", "jobsets", JobSet, spec),)
 
     def member(self, pod: wire.Pod) -> Member | None:

@@ -5,7 +5,7 @@ gang: several Jobs, a StatefulSet, pods made by hand.
 """
 
 from cluster.gangs import GangSpec
-from kube import wire
+from kube import names, wire
 from workloads.dialect import Member, Watched, created, gang_key
 from workloads.labels import Context, Reading, overlay, read
 from workloads.ranks import pod_rank
@@ -15,7 +15,7 @@ class MusterLabels:
     """The dialect; stateless."""
 
     name = "muster"
-    explicit = True
+    markers = (names.GANG,)
     watched: tuple[Watched[wire.Pod], ...] = ()
 
     def member(self, pod: wire.Pod) -> Member | None:

@@ -60,25 +60,38 @@ def spec_from_pod(pod: wire.Pod) -> GangSpec | None:
 
 def names_a_group(pod: wire.Pod) -> bool:
     """Return whether the pod itself names a group, which alone makes it managed."""
-    return any(d.explicit and d.member(pod) is not None for d in DIALECTS)
+    return any(d.markers and d.member(pod) is not None for d in DIALECTS)
 
 
 def conflicts(pod: wire.Pod) -> list[str]:
     """Return a sentence for each explicit group that loses to one of higher precedence."""
-    groups = [d.member(pod) for d in DIALECTS if d.explicit]
+    groups = [d.member(pod) for d in DIALECTS if d.markers]
     named = [group.key for group in groups if group is not None]
     return [f"pod belongs to gang {named[0]}; {other} is ignored" for other in named[1:]]
 
 
+def markers() -> tuple[str, ...]:
+    """Return every label or annotation key that alone makes a pod managed."""
+    return tuple(key for dialect in DIALECTS for key in dialect.markers)
+
+
 def errors(
-    pod: wire.Pod, *, levels: tuple[str, ...] = names.DEFAULT_LEVELS, path: str = "metadata"
+    pod: wire.Pod,
+    *,
+    levels: tuple[str, ...] = names.DEFAULT_LEVELS,
+    path: str = "metadata",
+    made_by: str = "",
 ) -> list[FieldError]:
-    """Return what is wrong with the pod's muster.dev keys, given whose member it is."""
+    """Return what is wrong with the muster.dev keys of a pod or of a pod template.
+
+    ``made_by``: the dialect of the object that will make a template's pods, which the
+    template itself does not show.
+    """
     reading = read(pod.metadata.labels, pod.metadata.annotations, path=path)
     if not reading.found:
         return []
     speaker = dialect_of(pod)
-    group = speaker.name if speaker is not None else ""
+    group = speaker.name if speaker is not None else made_by
     return [*reading.errors, *contradictions(reading, Context(levels, group))]
 
 

@@ -14,7 +14,7 @@ class SinglePod:
     """The dialect of last resort; claims every pod, so the registry asks it last."""
 
     name = "pod"
-    explicit = False
+    markers: tuple[str, ...] = ()
     watched: tuple[Watched[wire.Pod], ...] = ()
 
     def member(self, pod: wire.Pod) -> Member:
