@@ -20,14 +20,18 @@ _PAGE: Final = 5000
 _WATCH_LINE_LIMIT: Final = 4 * 1024 * 1024  # one event is one line; etcd takes 1.5 MiB at most
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
+PARTIAL: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class ApiFailed(Exception):
-    """The API server refused; `code` is the HTTP status, the message is the server's."""
+    """The API server refused: `code` is the HTTP status, `status` its Status object if any came."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, status: JSON | None = None) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
+        self.message = message
+        self.status = status or {}
 
 
 class Api:
@@ -74,13 +78,25 @@ class Api:
         """PUT an object."""
         return await self._send("PUT", path, body=obj)
 
-    async def patch(self, path: str, change: JSON, *, kind: str = MERGE_PATCH) -> JSON:
-        """PATCH an object; `kind` is the patch's media type."""
-        return await self._send("PATCH", path, body=change, content_type=kind)
+    async def patch(
+        self,
+        path: str,
+        change: JSON | list[JSON],
+        *,
+        kind: str = MERGE_PATCH,
+        accept: str = "application/json",
+    ) -> JSON:
+        """PATCH an object; `kind` is the patch's media type, `accept` the reply's (PARTIAL)."""
+        return await self._send("PATCH", path, body=change, content_type=kind, accept=accept)
 
-    async def delete(self, path: str, *, grace_s: int | None = 0, **query: str) -> JSON:
+    async def delete(
+        self, path: str, *, grace_s: int | None = 0, uid: str = "", **query: str
+    ) -> JSON:
         """DELETE an object or a collection; grace 0 because no kubelet confirms anything."""
-        options: JSON = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        # Jobs orphan their pods by default, through a finalizer that only a controller removes.
+        options: JSON = {"propagationPolicy": "Background"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
         if grace_s is not None:
             options["gracePeriodSeconds"] = grace_s
         return await self._send("DELETE", path, body=options, query=query)
@@ -107,7 +123,7 @@ class Api:
         timeout = aiohttp.ClientTimeout(total=None, sock_read=None)
         async with self._session.get(self.url + path, params=query, timeout=timeout) as reply:
             if reply.status != 200:
-                raise ApiFailed(reply.status, await reply.text())
+                raise _failure(reply.status, await reply.read())
             async for line in _lines(reply.content):
                 event = orjson.loads(line)
                 yield event["type"], event["object"]
@@ -117,9 +133,10 @@ class Api:
         method: str,
         path: str,
         *,
-        body: JSON | None = None,
+        body: JSON | list[JSON] | None = None,
         query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> JSON:
         if self._session is None:
             raise RuntimeError("use Api as an async context manager")
@@ -128,20 +145,21 @@ class Api:
             self.url + path,
             data=None if body is None else orjson.dumps(body),
             params=query,
-            headers={"Content-Type": content_type},
+            headers={"Content-Type": content_type, "Accept": accept},
         ) as reply:
             raw = await reply.read()
             if reply.status >= 400:
-                raise ApiFailed(reply.status, _message(raw))
+                raise _failure(reply.status, raw)
             parsed: JSON = orjson.loads(raw) if raw[:1] == b"{" else {"text": raw.decode()}
             return parsed
 
 
-def _message(raw: bytes) -> str:
+def _failure(code: int, raw: bytes) -> ApiFailed:
     try:
-        return str(orjson.loads(raw).get("message", ""))
+        status = orjson.loads(raw)
     except orjson.JSONDecodeError:
-        return raw[:300].decode(errors="replace")
+        return ApiFailed(code, raw[:300].decode(errors="replace"))
+    return ApiFailed(code, str(status.get("message", "")), status)
 
 
 async def _lines(stream: aiohttp.StreamReader) -> AsyncIterator[bytes]:

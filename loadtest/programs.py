@@ -60,7 +60,8 @@ def _first_ephemeral_port() -> int:
     return max(8192, int(text.split()[0]))
 
 
-def _die_with_parent() -> Callable[[], None] | None:
+def die_with_parent() -> Callable[[], None] | None:
+    """Return what a child does first so that it ends with us (a preexec_fn)."""
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None)  # loaded here: nothing but the call itself runs after the fork
@@ -116,7 +117,7 @@ class Program:
                 env=self._env,
                 # A group of its own: Ctrl-C goes to us alone and we stop the parts in order.
                 start_new_session=True,
-                preexec_fn=_die_with_parent(),  # noqa: PLW1509  one prctl(2), nothing that locks
+                preexec_fn=die_with_parent(),  # noqa: PLW1509  one prctl(2), nothing that locks
             )
 
     async def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
