@@ -1,0 +1,85 @@
+"""One admission request in, one verdict out: which resource goes to which rule. Pure.
+
+Anything that is not for this webhook is answered, never dropped: a wrong kind is refused
+with the rule to mend, since it can only come from a wrong webhook configuration. Requests
+without an object to look at (DELETE, CONNECT) are always allowed.
+"""
+
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+import msgspec
+
+from kube import wire
+from webhook import templates
+from webhook.errors import MalformedReview
+from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
+from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
+from webhook.validate import Findings, Rules, check_pod, check_templates
+from workloads.managed import Policy
+
+_POD: Final = msgspec.json.Decoder(wire.Pod)
+_NULL: Final = b"null"
+
+T = TypeVar("T")
+
+
+def admit_mutating(request: AdmissionRequest, policy: Policy) -> tuple[Verdict, Mutation]:
+    """Return the verdict and what was done to the pod."""
+    if not _is_pod(request):
+        return _wrong_kind(request, "pods"), NOTHING
+    if request.operation != "CREATE" or request.sub_resource:
+        return ALLOWED, NOTHING
+    done = mutate(_pod(request.object, request), policy)
+    return Verdict(operations=done.operations), done
+
+
+def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
+    """Return the verdict on a pod, or on an object that makes pods."""
+    read = templates.reader(request.resource.group, request.resource.resource)
+    if read is None and not _is_pod(request):
+        return _wrong_kind(request, "pods and objects with pod templates")
+    if request.operation not in {"CREATE", "UPDATE"} or request.sub_resource:
+        return ALLOWED
+    findings = _check_pod(request, rules) if read is None else _check_object(request, read, rules)
+    if findings.code is HTTPStatus.OK:
+        return Verdict(warnings=findings.warnings) if findings.warnings else ALLOWED
+    return denied(findings.code, findings.message, findings.warnings)
+
+
+def _check_pod(request: AdmissionRequest, rules: Rules) -> Findings:
+    old = _pod(request.old_object, request) if request.operation == "UPDATE" else None
+    return check_pod(_pod(request.object, request), old, request.user_info, rules)
+
+
+def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rules) -> Findings:
+    try:
+        old = read(request.old_object) if request.operation == "UPDATE" else []
+        return check_templates(read(request.object), old, rules)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _malformed(request, error) from error
+
+
+def _pod(data: msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
+    try:
+        return in_namespace(_POD.decode(data), request.namespace)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _malformed(request, error) from error
+
+
+def _malformed(request: AdmissionRequest, error: Exception) -> MalformedReview:
+    kind, where = request.kind.kind, f"{request.namespace}/{request.name}"
+    return MalformedReview(f"object {kind} {where} cannot be read: {error}")
+
+
+def _is_pod(request: AdmissionRequest) -> bool:
+    return request.resource.group == "" and request.resource.resource == "pods"
+
+
+def _wrong_kind(request: AdmissionRequest, wanted: str) -> Verdict:
+    asked = request.resource
+    text = (
+        f'resource "{asked.resource}" of group "{asked.group}" is not handled here: this webhook '
+        f"takes {wanted}; correct the rules of the webhook configuration"
+    )
+    return denied(HTTPStatus.BAD_REQUEST, text)

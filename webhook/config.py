@@ -1,0 +1,179 @@
+"""The webhook's configuration file: versioned YAML, every field checked on load.
+
+The section ``managed`` and the list ``levels`` must say the same as the extender's: both
+decide with them which pods Muster plans.
+"""
+
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from kube import names
+from webhook.errors import ConfigError
+from webhook.validate import ADMINISTRATORS, MUSTER_USERS
+from workloads.managed import ManagedConfig
+
+MIB: Final = 1024 * 1024
+DAY_S: Final = 24 * 3600
+_SERVICE: Final = "muster-webhook.muster-system.svc"
+
+
+class _Section(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True
+):
+    """Base of all sections; carries the decoding rules only."""
+
+
+class Listen(_Section, frozen=True):
+    """Where to listen. Port 0 lets the operating system choose."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+class Trusted(_Section, frozen=True):
+    """Who is Muster (``users``, ``groups``), and who may lift its gate by hand."""
+
+    users: tuple[str, ...] = tuple(sorted(MUSTER_USERS))
+    groups: tuple[str, ...] = ()
+    ungate_groups: tuple[str, ...] = tuple(sorted(ADMINISTRATORS))
+
+
+class _SelfSigned(_Section, frozen=True):
+    """What certificates that Muster signs itself need; durations in seconds."""
+
+    dns_names: tuple[str, ...] = (_SERVICE, f"{_SERVICE}.cluster.local", "localhost")
+    addresses: tuple[str, ...] = ("127.0.0.1",)
+    authority_seconds: float = 365 * DAY_S
+    leaf_seconds: float = 7 * DAY_S
+    settle_seconds: float = 60
+    check_seconds: float = 60
+
+
+class DirectorySource(_SelfSigned, frozen=True, tag_field="source", tag="directory"):
+    """Muster's own authority, kept in a directory (one replica, tests, the demo)."""
+
+    path: str
+
+
+class SecretSource(_SelfSigned, frozen=True, tag_field="source", tag="secret"):
+    """Muster's own authority, kept in a Secret that all replicas share."""
+
+    namespace: str = "muster-system"
+    name: str = "muster-webhook-authority"
+
+
+class FilesSource(_Section, frozen=True, tag_field="source", tag="files"):
+    """A certificate made by somebody else (cert-manager); read again when it changes."""
+
+    cert_file: str
+    key_file: str
+    check_seconds: float = 10
+
+
+class Registration(_Section, frozen=True):
+    """The webhook configurations to keep right.
+
+    ``create``: make them at start where they are missing or differ (the demo and tests;
+    a cluster applies the manifests and gives no right to create). ``url``: how the API
+    server reaches this process, ``auto`` for its own listening address; without one it is
+    the Service ``service`` in ``namespace``.
+    """
+
+    name: str = "muster-webhook"
+    create: bool = False
+    url: str = ""
+    service: str = "muster-webhook"
+    namespace: str = "muster-system"
+
+
+class WebhookConfig(_Section, frozen=True):
+    """Everything that can be set.
+
+    ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first.
+    ``body_limit_bytes``: largest review; more is answered 413 (two objects of 3 MiB, the
+    API server's limit, and the rest of the review). ``body_seconds``: time a client has
+    for sending one. ``drain_seconds``: how long requests are still served after SIGTERM,
+    while ``/readyz`` already says no.
+    """
+
+    api_version: Literal["muster.dev/v1alpha1"] = "muster.dev/v1alpha1"
+    kind: Literal["WebhookConfiguration"] = "WebhookConfiguration"
+    certificates: DirectorySource | SecretSource | FilesSource
+    cluster: str = "default"
+    listen: Listen = Listen()
+    levels: tuple[str, ...] = names.DEFAULT_LEVELS
+    managed: ManagedConfig = ManagedConfig()
+    trusted: Trusted = Trusted()
+    registration: Registration | None = None
+    body_limit_bytes: int = 7 * MIB
+    body_seconds: float = 5.0
+    drain_seconds: float = 5.0
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+def load(path: Path) -> WebhookConfig:
+    """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    return parse(data, source=str(path))
+
+
+def parse(data: bytes, *, source: str) -> WebhookConfig:
+    """Read YAML ``data``; ``source`` is what messages call it."""
+    try:
+        config = msgspec.yaml.decode(data, type=WebhookConfig)
+    except msgspec.ValidationError as error:
+        text, _, where = str(error).partition(" - at `")
+        field = where.rstrip("`").removeprefix("$.") or "document"
+        raise ConfigError(f"{source}: {field}: {text}") from error
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{source}: is not YAML: {error}") from error
+    problems = _problems(config)
+    if problems:
+        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems))
+    return config
+
+
+def _problems(config: WebhookConfig) -> list[str]:
+    """Return one line per value that has the right type and makes no sense."""
+    bounds: list[tuple[str, float, float, float]] = [
+        ("listen.port", config.listen.port, 0, 65535),
+        ("bodyLimitBytes", config.body_limit_bytes, MIB, 64 * MIB),
+        ("bodySeconds", config.body_seconds, 0.1, 30),
+        ("drainSeconds", config.drain_seconds, 0, 600),
+        ("certificates.checkSeconds", config.certificates.check_seconds, 0.05, DAY_S),
+    ]
+    if isinstance(config.certificates, _SelfSigned):
+        bounds += _lifetime_bounds(config.certificates)
+    return [
+        f"{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"
+        for field, value, low, high in bounds
+        if not low <= value <= high
+    ] + _name_problems(config)
+
+
+def _lifetime_bounds(made: _SelfSigned) -> list[tuple[str, float, float, float]]:
+    """Return bounds that leave a rotation enough time: the last third of a life to settle in."""
+    third = made.authority_seconds / 3
+    return [
+        ("certificates.authoritySeconds", made.authority_seconds, 1, 10 * 365 * DAY_S),
+        ("certificates.leafSeconds", made.leaf_seconds, 1, made.authority_seconds),
+        ("certificates.settleSeconds", made.settle_seconds, 0, third / 2),
+    ]
+
+
+def _name_problems(config: WebhookConfig) -> list[str]:
+    found = []
+    made = config.certificates
+    if isinstance(made, _SelfSigned) and not made.dns_names and not made.addresses:
+        found.append("certificates.dnsNames: is empty, and so is addresses: name the Service")
+    if isinstance(made, FilesSource) and config.registration is not None:
+        found.append(
+            "registration: cannot be kept right for a certificate of another authority: leave it "
+            "out and let that authority (cert-manager's cainjector) set caBundle"
+        )
+    return found

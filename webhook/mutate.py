@@ -1,0 +1,68 @@
+"""What admission changes on a pod: pure, from pod to JSON Patch.
+
+A pod that Muster manages gets the scheduling gate ``muster.dev/plan``, so that
+kube-scheduler does not see it before its gang is planned, and, where it names a scheduler
+that Muster replaces, the profile that has the extender; the old name is kept in an
+annotation. Everything else about the pod stays as it is, and every other pod altogether.
+
+Running twice changes nothing the second time: a pod with the gate gets no other, and the
+rewritten name is no longer on the list. A pod that already names its node has bypassed
+scheduling; a gate would make it invalid (core/v1: gates need an empty nodeName).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import msgspec
+
+from kube import names, wire
+from webhook.patch import Operation, append_gate, pointer, set_annotations
+from workloads.managed import Policy, has_gate
+
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """The patch, and what it does, for metrics and logs."""
+
+    operations: tuple[Operation, ...] = ()
+    gated: bool = False
+    rewritten: str = ""  # the scheduler name that was replaced
+
+
+NOTHING = Mutation()
+
+
+def mutate(
+    pod: wire.Pod, policy: Policy, namespace_labels: Mapping[str, str] = _NO_LABELS
+) -> Mutation:
+    """Return what to change on a pod that is being created.
+
+    The API server does not send namespace labels; the namespaceSelector of the webhook
+    configuration has already kept opted-out namespaces away.
+    """
+    if pod.spec.node_name or not policy.asks(pod, namespace_labels):
+        return NOTHING
+    old = pod.spec.scheduler_name if pod.spec.scheduler_name in policy.rewrite else ""
+    if not old and not policy.has_extender(pod.spec.scheduler_name):
+        return NOTHING
+    gate = not has_gate(pod)
+    operations = _renamed(pod, old, policy.profile) if old else []
+    if gate:
+        operations.append(append_gate(len(pod.spec.scheduling_gates), names.PLAN_GATE))
+    return Mutation(tuple(operations), gate, old)
+
+
+def in_namespace(pod: wire.Pod, namespace: str) -> wire.Pod:
+    """Return the pod with the request's namespace, which its own metadata may not have yet."""
+    if pod.metadata.namespace:
+        return pod
+    meta = msgspec.structs.replace(pod.metadata, namespace=namespace)
+    return msgspec.structs.replace(pod, metadata=meta)
+
+
+def _renamed(pod: wire.Pod, old: str, profile: str) -> list[Operation]:
+    annotations = set_annotations(pod.metadata.annotations, {names.ORIGINAL_SCHEDULER: old})
+    return [Operation(pointer("spec", "schedulerName"), profile), *annotations]

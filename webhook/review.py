@@ -1,0 +1,136 @@
+"""The wire of admission: ``admission.k8s.io/v1 AdmissionReview`` in, the same kind out.
+
+What makes a reply invalid to the API server (apiserver, webhook/request/
+admissionreview.go): another uid, another kind or version, a patch without its type, any
+patch from a validating webhook. Replies are made in one place, here, so none can.
+"""
+
+import base64
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, Literal
+
+import msgspec
+
+from webhook.errors import MalformedReview
+from webhook.patch import Operation
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+WARNING_CHARS: Final = 256  # admission/v1: longer warnings may be cut by the API server
+WARNINGS_AT_MOST: Final = 16  # the API server keeps 4096 characters of all of them together
+
+
+class GroupVersionKind(msgspec.Struct, frozen=True, gc=False):
+    """Which kind the object has."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class GroupVersionResource(msgspec.Struct, frozen=True, gc=False):
+    """Which resource the request is for."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
+class UserInfo(msgspec.Struct, frozen=True, gc=False):
+    """Who asks, as the API server authenticated them."""
+
+    username: str = ""
+    groups: tuple[str, ...] = ()
+
+
+class AdmissionRequest(msgspec.Struct, frozen=True, gc=False, rename="camel", kw_only=True):
+    """One request. Objects stay undecoded until it is known what they are."""
+
+    uid: str
+    kind: GroupVersionKind
+    resource: GroupVersionResource
+    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+    sub_resource: str = ""
+    name: str = ""
+    namespace: str = ""
+    user_info: UserInfo = UserInfo()
+    object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Review(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    api_version: Literal["admission.k8s.io/v1"]
+    kind: Literal["AdmissionReview"]
+    request: AdmissionRequest
+
+
+class _Status(msgspec.Struct, gc=False):
+    code: int
+    message: str
+    reason: str
+
+
+class _Response(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
+    uid: str
+    allowed: bool = msgspec.field()
+    patch_type: str | None = None
+    patch: str | None = None
+    status: _Status | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class _Reply(msgspec.Struct, gc=False, rename="camel"):
+    api_version: str
+    kind: str
+    response: _Response
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is answered. ``code`` and ``message`` count only where it is not allowed."""
+
+    allowed: bool = True
+    operations: tuple[Operation, ...] = ()
+    code: HTTPStatus = HTTPStatus.OK
+    message: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+ALLOWED: Final = Verdict()
+_DECODER: Final = msgspec.json.Decoder(_Review)
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def parse(body: bytes) -> AdmissionRequest:
+    """Read a review; raises ``MalformedReview`` with what is wrong and where."""
+    try:
+        return _DECODER.decode(body).request
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise MalformedReview(f"body is not an {API_VERSION} {KIND}: {error}") from error
+
+
+def respond(uid: str, verdict: Verdict) -> bytes:
+    """Return the reply to the request of that uid."""
+    response = _Response(
+        uid=uid,
+        allowed=verdict.allowed,
+        warnings=tuple(_clean(text) for text in verdict.warnings[:WARNINGS_AT_MOST]),
+    )
+    if verdict.operations and verdict.allowed:
+        response.patch_type = "JSONPatch"
+        response.patch = base64.b64encode(_ENCODER.encode(verdict.operations)).decode()
+    if not verdict.allowed:
+        response.status = _Status(verdict.code, verdict.message, verdict.code.phrase)
+    return _ENCODER.encode(_Reply(API_VERSION, KIND, response))
+
+
+def denied(code: HTTPStatus, message: str, warnings: tuple[str, ...] = ()) -> Verdict:
+    """Return a refusal; the API server shows ``message`` to the user."""
+    return Verdict(allowed=False, code=code, message=message, warnings=warnings)
+
+
+def _clean(warning: str) -> str:
+    """Return a warning the API server will not drop: no control characters, not too long."""
+    text = "".join(c if c.isprintable() else " " for c in warning)
+    return text if len(text) <= WARNING_CHARS else text[: WARNING_CHARS - 1] + "…"

@@ -1,0 +1,87 @@
+"""A TLS context whose certificate can be changed while connections are open.
+
+Connections that exist keep what they negotiated; each new handshake asks the front
+context's SNI callback, which puts the latest context in its place. Loading a certificate
+into a context in use would, with a key that does not fit, break every new handshake at
+once. So a new context is built, tried out in memory against the bundle that clients
+trust, and only then swapped in.
+"""
+
+import contextlib
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from webhook.authority import Leaf, load_bundle
+from webhook.errors import CertificateError
+
+
+class HotContext:
+    """The front context for the listener; ``swap`` changes the certificate."""
+
+    def __init__(self, chain: bytes, key: bytes) -> None:
+        """Begin with a certificate chain and its key, both PEM."""
+        self.front = build(chain, key)
+        self._current = self.front
+        self.front.sni_callback = self._choose
+
+    def swap(self, chain: bytes, key: bytes) -> None:
+        """Serve another certificate from the next handshake on."""
+        self._current = build(chain, key)
+
+    def _choose(self, connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
+        connection.context = self._current
+
+
+def build(chain: bytes, key: bytes) -> ssl.SSLContext:
+    """Return a server context; raises ``CertificateError`` if key and chain do not fit."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        with _as_file(chain + key) as path:
+            context.load_cert_chain(path)
+    except (ssl.SSLError, OSError) as error:
+        raise CertificateError(f"the serving certificate cannot be used: {error}") from error
+    return context
+
+
+def verify(leaf: Leaf, bundle: bytes, server_name: str) -> None:
+    """Try a handshake in memory as a client that trusts ``bundle``.
+
+    Raises ``CertificateError`` if such a client would refuse the certificate.
+    """
+    client_context = ssl.create_default_context(cadata=bundle.decode())
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context.wrap_bio(to_client, to_server, server_hostname=server_name)
+    server = build(leaf.chain, leaf.key).wrap_bio(to_server, to_client, server_side=True)
+    try:
+        for side in (client, server, client, server):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    except ssl.SSLError as error:
+        raise CertificateError(f"a client would refuse the new certificate: {error}") from error
+
+
+def trusts(bundle: bytes, leaf: Leaf) -> bool:
+    """Return whether the bundle holds the authority that signed the certificate."""
+    return leaf.issuer in load_bundle(bundle)
+
+
+@contextlib.contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """Lend bytes a path, as OpenSSL wants one: in memory where the system can, else private."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("muster-certificate", os.MFD_CLOEXEC)
+        try:
+            os.write(descriptor, data)
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+        return
+    with tempfile.TemporaryDirectory(prefix="muster-") as directory:
+        path = Path(directory, "certificate.pem")
+        path.touch(mode=0o600)
+        path.write_bytes(data)
+        yield str(path)
