@@ -1,0 +1,55 @@
+"""The resources Muster reads and writes, and where they live."""
+
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from kube import wire
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[T]):
+    """One resource type. ``group`` is "" for the core group; ``type`` decodes its objects."""
+
+    group: str
+    version: str
+    plural: str
+    type: type[T]
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """Return ``group/version``, or the bare version of the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, name: str = "", *, namespace: str | None = None, subresource: str = "") -> str:
+        """Return the URL path of the collection, of one object, or of its subresource.
+
+        Raises ``ValueError`` for a name without a namespace where one is needed.
+        """
+        if name and self.namespaced and not namespace:
+            raise ValueError(f"{self} {name!r}: a namespace is needed, the resource is namespaced")
+        parts = ["/apis/" + self.group if self.group else "/api", self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        if name:
+            parts.append(quote(name, safe=""))
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+PODS: Final = Resource("", "v1", "pods", wire.Pod)
+NODES: Final = Resource("", "v1", "nodes", wire.Node, namespaced=False)
+NAMESPACES: Final = Resource("", "v1", "namespaces", wire.Namespace, namespaced=False)
+CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", wire.PersistentVolumeClaim)
+VOLUMES: Final = Resource("", "v1", "persistentvolumes", wire.PersistentVolume, namespaced=False)
+CSI_NODES: Final = Resource("storage.k8s.io", "v1", "csinodes", wire.CsiNode, namespaced=False)

@@ -1,0 +1,239 @@
+"""HTTP to the API server: one connection pool, errors by class, retries where they are safe.
+
+Which failure is retried, for a request that changes something and for one that does not:
+
+==================================  =========  ============================================
+failure                             reads      writes
+==================================  =========  ============================================
+401                                 once       once, with credentials loaded anew
+429                                 yes        yes: refused before anything was done (not
+                                               for evictions, where it is the budget's no)
+no connection came about            yes        yes: nothing was sent
+connection lost, time-out, 5xx      yes        never: it may have taken effect; the caller
+                                               reads again and decides
+==================================  =========  ============================================
+
+Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
+server asked for with Retry-After.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+import aiohttp
+from yarl import URL
+
+from kube.auth import Auth
+from kube.credentials import Credentials
+from kube.errors import (
+    APIError,
+    KubeError,
+    NotSent,
+    ServerError,
+    TooManyRequests,
+    TransportError,
+    Unauthorized,
+    from_response,
+)
+
+JSON: Final = "application/json"
+_OK: Final = range(200, 300)
+_FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
+_READ_BUFFER_BYTES: Final = 1 << 20  # what a stream may run ahead while the loop is busy
+_CONNECT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """``attempts`` in all; waits in seconds."""
+
+    attempts: int = 5
+    base_s: float = 0.1
+    limit_s: float = 10.0
+
+    def wait_s(self, attempt: int, *, jitter: float, asked: float | None) -> float:
+        """Return the wait after failed ``attempt`` (0, 1, …); ``jitter`` is within [0, 1)."""
+        mine = min(self.limit_s, self.base_s * (1 << min(attempt, 16))) * jitter
+        return mine if asked is None else asked + mine
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. ``path`` is encoded already; ``query`` is not."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] | None = None
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    retry_429: bool = True
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Return whether sending it twice is the same as sending it once."""
+        return self.method == "GET"
+
+
+class Transport:
+    """A connection pool; an async context manager."""
+
+    def __init__(
+        self,
+        auth: Auth,
+        *,
+        connections: int = 64,
+        timeout_s: float = 30.0,
+        retry: Retry | None = None,
+        user_agent: str = "muster",
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._auth = auth
+        self._connections = connections
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
+        self._retry = retry or Retry()
+        self._headers = {"User-Agent": user_agent}
+        self._sleep = sleep
+        self._jitter = jitter
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        # Streams hold a connection each and for ever, so only `send` is limited, by a semaphore.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30),
+            headers=self._headers,
+            timeout=self._timeout,
+            read_bufsize=_READ_BUFFER_BYTES,
+        )
+        self._slots = asyncio.Semaphore(self._connections)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def send(self, request: Request) -> bytes:
+        """Return the body of a successful answer. Raises ``APIError`` or ``TransportError``."""
+        attempt = 0
+        while True:
+            try:
+                return await self._authorised(request)
+            except KubeError as error:
+                last = attempt + 1 >= self._retry.attempts
+                if last or not _may_retry(request, error):
+                    raise
+                asked = error.retry_after if isinstance(error, APIError) else None
+            await self._sleep(self._retry.wait_s(attempt, jitter=self._jitter(), asked=asked))
+            attempt += 1
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, idle_s: float) -> AsyncIterator["Stream"]:
+        """Open an answer without end; nothing for ``idle_s`` breaks it.
+
+        Raises what ``send`` raises, and so does reading; nothing is retried.
+        """
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=idle_s)
+        credentials = await self._auth.current()
+        try:
+            opened = await self._connect(request, credentials, limits)
+        except Unauthorized:
+            opened = await self._connect(request, await self._auth.renew(credentials), limits)
+        try:
+            yield Stream(request, opened)
+        finally:
+            opened.close()  # closes the connection: an unfinished stream cannot be used again
+
+    async def _authorised(self, request: Request) -> bytes:
+        credentials = await self._auth.current()
+        async with self._slots:
+            try:
+                return await self._once(request, credentials)
+            except Unauthorized:
+                renewed = await self._auth.renew(credentials)
+                return await self._once(request, renewed)
+
+    async def _once(self, request: Request, credentials: Credentials) -> bytes:
+        opened = await self._connect(request, credentials, self._timeout)
+        async with opened:
+            try:
+                return await opened.read()
+            except _FAILURES as error:
+                raise _transport_error(request, error) from error
+
+    async def _connect(
+        self, request: Request, credentials: Credentials, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        """Return a successful response with its body still unread."""
+        try:
+            response = await self._request(request, credentials, limits)
+            if response.status in _OK:
+                return response
+            async with response:
+                body = await response.read()
+        except _FAILURES as error:
+            raise _transport_error(request, error) from error
+        raise from_response(response.status, body, retry_after=response.headers.get("Retry-After"))
+
+    async def _request(
+        self, request: Request, credentials: Credentials, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        if self._session is None:
+            raise RuntimeError("the client is closed: use it inside `async with`")
+        url = URL(credentials.server + request.path, encoded=True)
+        headers = {"Accept": request.accept, **credentials.headers}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        return await self._session.request(
+            request.method,
+            url if request.query is None else url.with_query(request.query),
+            data=request.body,
+            headers=headers,
+            ssl=True if credentials.tls is None else credentials.tls,
+            server_hostname=credentials.server_hostname,
+            proxy=credentials.proxy,
+            timeout=limits,
+            allow_redirects=False,
+        )
+
+
+class Stream:
+    """The body of an answer without end."""
+
+    def __init__(self, request: Request, response: aiohttp.ClientResponse) -> None:
+        self._request = request
+        self._content = response.content
+
+    async def read(self) -> bytes:
+        """Return what has arrived, at least one byte; ``b""`` when the server ended the answer."""
+        try:
+            return await self._content.readany()
+        except _FAILURES as error:
+            raise _transport_error(self._request, error) from error
+
+
+def _may_retry(request: Request, error: KubeError) -> bool:
+    """Return whether the table above allows another attempt."""
+    if isinstance(error, TooManyRequests):
+        return request.retry_429
+    if isinstance(error, NotSent):
+        return True
+    return request.changes_nothing and isinstance(error, TransportError | ServerError)
+
+
+def _transport_error(request: Request, error: Exception) -> TransportError:
+    """Return our error for aiohttp's, and whether the request certainly was not sent."""
+    unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+    kind = NotSent if unsent else TransportError
+    return kind(f"{request.method} {request.path}: {type(error).__name__}: {error}")
