@@ -98,13 +98,15 @@ class ExtenderMetrics:
 
 
 Counts = Callable[[], dict[str, int]]
+Count = Callable[[], int]
 
 
 class StateCollector(Collector):
-    """Gauges read from the state when scraped: gangs by phase, holds by state, backlog."""
+    """Gauges read when scraped: gangs by phase, holds by state, and two backlogs."""
 
-    def __init__(self, gangs: Counts, holds: Counts, backlog: Callable[[], int]) -> None:
-        self._gangs, self._holds, self._backlog = gangs, holds, backlog
+    def __init__(self, gangs: Counts, holds: Counts, waiting: Count, backlog: Count) -> None:
+        self._gangs, self._holds = gangs, holds
+        self._waiting, self._backlog = waiting, backlog
 
     def collect(self) -> Iterable[Metric]:
         """Yield the families; called by the registry on every scrape."""
@@ -115,5 +117,6 @@ class StateCollector(Collector):
                 family.add_metric([label], count)
         yield gangs
         yield holds
-        backlog = self._backlog()
+        waiting, backlog = self._waiting(), self._backlog()
+        yield GaugeMetricFamily("muster_gangs_waiting", "Complete gangs that do not fit.", waiting)
         yield GaugeMetricFamily("muster_watch_backlog", "Watch events not applied yet.", backlog)

@@ -21,12 +21,12 @@ import asyncio
 import http.client
 import itertools
 import json
+import os
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -36,12 +36,14 @@ from kube import names as wire_names
 from loadtest.api import JSON, Api
 from loadtest.nodes import create_nodes, grid
 from loadtest.pods import Gang, create_owner, members
-from loadtest.process import Children
+from loadtest.programs import Program, free_port
+from loadtest.simulated import SimulatedPlane
 
 _PODS: Final = "/api/v1/namespaces/default/pods"
 _FILTER: Final = "/v1/extender/filter"
 _CALLS: Final = ((1_000, 5_000), (20_000, 2_000), (10**9, 400))  # names up to → round trips
 _WARM_UP: Final = 50
+TOKEN: Final = "MUSTER_BENCH_TOKEN"  # noqa: S105 - the name of a variable
 _POD_PADDING_BYTES: Final = 6_500  # brings the pod to the 8.2 KB that real training pods have
 _PLANNED_WITHIN_S: Final = 60.0
 _CHURN_PODS: Final = 512
@@ -59,49 +61,76 @@ def run(names: int, while_planning: bool) -> dict[str, object]:  # noqa: FBT001 
 async def _run(names: int, *, while_planning: bool) -> dict[str, object]:
     fleet = max(_CHURN_PODS // 8 * 4, min(names, _FLEET_AT_MOST))
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-")))
-        children = await stack.enter_async_context(Children(folder))
-        _, server = await children.start_module("apiserver", "loadtest.apiserver")
-        api = await stack.enter_async_context(Api(server))
+        plane = await stack.enter_async_context(SimulatedPlane())
+        api = await stack.enter_async_context(plane.api("admin"))
         await create_nodes(api, grid(fleet))
-        _, extender = await children.start_module(
-            "extender", "extender", *_extender_arguments(folder, server)
-        )
-        _, reference = await children.start_module(
-            "reference", "loadtest.decode_reference", "--nodes", str(names)
-        )
+        extender = await _start(stack, plane, "extender", _extender(plane))
+        reference = await _start(stack, plane, "reference", _reference(names))
         pod, node = await _released_pod(api)
         body = _body(pod, _offered(node, names))
         if while_planning:
-            # Not one of `children`: it announces nothing, it only keeps the planner busy.
-            churn = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "loadtest.bench_filter", server
+            churn = [sys.executable, "-m", "loadtest.bench_filter", plane.url]
+            await _start(
+                stack, plane, "churn", _Part(churn, ""), {TOKEN: plane.credentials.tokens["admin"]}
             )
-            stack.callback(churn.terminate)
         figures = await asyncio.to_thread(_measure, extender, reference, body, node)
         planned = await asyncio.to_thread(_plans_made, extender)
-        children.check()
     return {"names": names, "while_planning": while_planning, "plans_made": planned, **figures}
 
 
-def _extender_arguments(folder: Path, server: str) -> tuple[str, ...]:
-    """Write configuration and kubeconfig; return the command line that names them."""
-    config = folder / "extender.yaml"
-    config.write_text("apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\necho: true\n")
-    kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "bench",
-                "clusters": [{"name": "bench", "cluster": {"server": server}}],
-                "users": [{"name": "bench", "user": {}}],
-                "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
-            }
-        )
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A command line, and the URL at which it answers ("": it does not serve)."""
+
+    command: list[str]
+    url: str
+
+
+async def _start(
+    stack: AsyncExitStack,
+    plane: SimulatedPlane,
+    name: str,
+    part: _Part,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    async def answers() -> bool:
+        return not part.url or await asyncio.to_thread(_is_ready, part.url)
+
+    program = Program(name, part.command, directory=plane.directory, ready=answers, env=env)
+    stack.push_async_callback(program.stop)
+    program.start()
+    await program.wait_ready()
+    return part.url
+
+
+def _is_ready(url: str) -> bool:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def _extender(plane: SimulatedPlane) -> _Part:
+    """Write the configuration; return the extender's command line."""
+    port = free_port()
+    config = plane.directory / "extender.yaml"
+    config.write_text(
+        "apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n"
+        f"listen: {{port: {port}}}\necho: true\n"
     )
-    return ("--config", str(config), "--kubeconfig", str(kubeconfig))
+    flags = ["--config", str(config), "--kubeconfig", str(plane.kubeconfig("admin"))]
+    return _Part([sys.executable, "-m", "extender", *flags], f"http://127.0.0.1:{port}")
+
+
+def _reference(names: int) -> _Part:
+    port = free_port()
+    flags = ["--nodes", str(names), "--port", str(port)]
+    command = [sys.executable, "-m", "loadtest.decode_reference", *flags]
+    return _Part(command, f"http://127.0.0.1:{port}")
 
 
 def _gated(gang: Gang, owner: JSON) -> list[JSON]:
@@ -229,7 +258,7 @@ def _plans_made(extender: str) -> int:
 
 async def _churn(server: str) -> None:
     """Create a large gang, wait until it is released, delete it; for ever."""
-    async with Api(server) as api:
+    async with Api(server, token=os.environ[TOKEN]) as api:
         for number in itertools.count():
             gang = Gang(f"churn-{number}", _CHURN_PODS, gpus=1)
             owner = await create_owner(api, gang)

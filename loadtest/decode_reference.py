@@ -58,13 +58,19 @@ class Reference:
         return web.Response(body=body, content_type="application/json", headers=headers)
 
 
-async def serve(names: list[str]) -> None:
+async def _ready(_request: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+async def serve(names: list[str], port: int) -> None:
     """Serve on loopback until the process is told to end."""
     app = web.Application(client_max_size=BODY_LIMIT_BYTES)
-    app.add_routes([web.post("/v1/extender/filter", Reference(names).filter)])
+    app.add_routes(
+        [web.post("/v1/extender/filter", Reference(names).filter), web.get("/readyz", _ready)]
+    )
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
     announce(runner)
     await until_terminated()
     await runner.cleanup()
@@ -74,8 +80,10 @@ def main() -> None:
     """Parse the command line and serve."""
     parser = argparse.ArgumentParser(prog="python -m loadtest.decode_reference")
     parser.add_argument("--nodes", type=int, default=1000)
-    count = parser.parse_args().nodes
-    asyncio.run(serve([f"host-{index:06d}" for index in range(count)]))
+    parser.add_argument("--port", type=int, default=0, help="0 lets the system choose")
+    arguments = parser.parse_args()
+    names = [f"host-{index:06d}" for index in range(arguments.nodes)]
+    asyncio.run(serve(names, arguments.port))
 
 
 if __name__ == "__main__":

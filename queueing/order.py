@@ -22,13 +22,18 @@ def order(gangs: Sequence[GangView], snapshot: Snapshot, now: float) -> list[Gan
 
 
 def placed(gang: GangView) -> int:
-    """Return the number of members that hold room: assumed, released or bound."""
+    """Return the members that count towards ``min_count``: holding room, or done with it well."""
+    return holding(gang) + gang.succeeded
+
+
+def holding(gang: GangView) -> int:
+    """Return the members that hold room: assumed, released or bound."""
     return len(gang.assumed) + len(gang.released) + len(gang.bound)
 
 
 def begun(gang: GangView) -> bool:
-    """Whether some members hold room although fewer than ``min_count`` do."""
-    return gang.spec is not None and 0 < placed(gang) < gang.spec.min_count
+    """Whether some members hold room although fewer than ``min_count`` are placed."""
+    return gang.spec is not None and holding(gang) > 0 and placed(gang) < gang.spec.min_count
 
 
 def _rank(gang: GangView) -> tuple[bool, int, float, GangKey]:

@@ -1,0 +1,177 @@
+"""The read-only HTTP API: status, gangs, and why one pod waits.
+
+Rows are made a few at a time with the event loop given back in between, so that a list
+of ten thousand gangs never delays ``filter``.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from cluster.gangs import GangPhase
+from cluster.gangview import GangView
+from cluster.ids import GangKey, PodUid
+from cluster.state import ClusterState
+from extender.pace import Pace
+from extender.planner import Planner
+from kube.client import KubeClient
+from kube.errors import APIError, NotFound
+from kube.translate import pod_uid
+from placement import explain
+from placement.decision import Reject
+
+MAX_ROWS: Final = 10_000
+STATES: Final = ("waiting", "blocked", "assumed", "released", "bound", "finished")
+
+
+@dataclass(slots=True)
+class ReadApi:
+    """Answers from the state and from what the planner last said about each gang."""
+
+    state: ClusterState
+    planner: Planner
+    client: KubeClient
+    ready: Callable[[], bool]
+    backlog: Callable[[], int]
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the three routes."""
+        return [
+            web.get("/v1/status", self.status),
+            web.get("/v1/gangs", self.gangs),
+            web.get("/v1/explain/{namespace}/{pod}", self.explain),
+        ]
+
+    async def status(self, _request: web.Request) -> web.Response:
+        """What the extender knows, in numbers."""
+        phases: Counter[str] = Counter({phase.value: 0 for phase in GangPhase})
+        pace = Pace(time.perf_counter)
+        for key in list(self.state.gangs()):
+            view = self.state.gang(key)
+            if view is not None:
+                phases[view.phase.value] += 1
+            await pace.breathe()
+        return _json(
+            {
+                "cluster": self.state.name,
+                "ready": self.ready(),
+                "generation": self.state.generation,
+                "nodes": int(self.state.snapshot().nodes.alive.sum()),
+                "gangs": dict(phases),
+                "waiting_for_room": self.planner.waiting,
+                "watch_backlog": self.backlog(),
+            }
+        )
+
+    async def gangs(self, request: web.Request) -> web.Response:
+        """One row per gang; ``?phase=`` narrows, ``?namespace=`` too, ``?limit=`` cuts off."""
+        wanted = request.query.get("phase", "").lower()
+        namespace = request.query.get("namespace", "")
+        limit = _limit(request.query.get("limit", str(MAX_ROWS)))
+        rows: list[dict[str, object]] = []
+        pace = Pace(time.perf_counter)
+        for key in sorted(self.state.gangs()):
+            if len(rows) >= limit:
+                break
+            view = None if namespace and _namespace(key) != namespace else self.state.gang(key)
+            if view is not None and wanted in ("", view.phase.value.lower()):
+                rows.append(_row(view))
+            await pace.breathe()
+        return _json(rows)
+
+    async def explain(self, request: web.Request) -> web.Response:
+        """Why a pod waits, or where it goes."""
+        namespace, name = request.match_info["namespace"], request.match_info["pod"]
+        uid = self.state.find_pod(namespace, name)
+        if uid is not None:
+            return _json({"pod": f"{namespace}/{name}", **self._of(uid)})
+        try:
+            pod = await self.client.get_pod(namespace, name)
+        except NotFound:
+            return _problem(404, f"pod {namespace}/{name}: does not exist")
+        except APIError as error:
+            return _problem(502, f"pod {namespace}/{name}: {error}")
+        found = {"pod": f"{namespace}/{name}", "node": pod.spec.node_name}
+        if self.state.gang_of(pod_uid(pod.metadata.uid)) is not None:
+            return _json({**found, **self._of(pod_uid(pod.metadata.uid))})
+        text = "not managed by Muster: it asks for no accelerator and names no gang"
+        return _json({**found, "lines": [text]})
+
+    def _of(self, uid: PodUid) -> dict[str, object]:
+        key = self.state.gang_of(uid)
+        view = None if key is None else self.state.gang(key)
+        if view is None:
+            return {"lines": ["not managed by Muster"]}
+        hold = self.state.hold(uid)
+        answer: dict[str, object] = {"gang": _row(view)}
+        if hold is not None:
+            answer |= {
+                "state": hold.state.value,
+                "node": hold.node,
+                "spares": list(hold.spares),
+                "devices": {node: list(names) for node, names in hold.devices.items()},
+                "rank": hold.rank,
+                "lines": [f"{hold.state.value}: node {hold.node}"],
+            }
+            return answer
+        return answer | self._waiting(view)
+
+    def _waiting(self, view: GangView) -> dict[str, object]:
+        """Explain a gang that has no plan: members first, then what the last search said."""
+        if view.spec is None:
+            return {"lines": [f"gang {view.key}: the object that describes it was not seen yet"]}
+        missing = view.spec.min_count - len(view.waiting) - len(view.bound) - len(view.released)
+        decision = self.planner.decisions.get(view.key)
+        if decision is None:
+            lines = [
+                f"gang {view.key}: {len(view.waiting)} members wait, "
+                f"{len(view.blocked)} are held back by other gates, "
+                f"{view.spec.min_count} are needed"
+            ]
+            if missing > 0:
+                lines.append(f"{missing} more members must be created or ungated by their owner")
+            return {"lines": lines}
+        if isinstance(decision, Reject):
+            return {"lines": [decision.message], "decision": explain.to_dict(decision)}
+        return {"lines": explain.render(decision), "decision": explain.to_dict(decision)}
+
+
+def _row(view: GangView) -> dict[str, object]:
+    spec = view.spec
+    return {
+        "gang": view.key,
+        "phase": view.phase.value,
+        "priority": view.priority,
+        "queue": view.queue,
+        "min": None if spec is None else spec.min_count,
+        "size": None if spec is None else spec.size,
+        **{state: len(getattr(view, state)) for state in STATES},
+        "submitted_at": view.submitted_at,
+        "skips": view.skips,
+        "reason": view.last_reason,
+    }
+
+
+def _namespace(key: GangKey) -> str:
+    return key.split("/", 2)[1]
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= MAX_ROWS:
+        raise web.HTTPBadRequest(text=f"limit: {text!r} is not a number from 1 to {MAX_ROWS}")
+    return int(text)
+
+
+def _json(body: object) -> web.Response:
+    return web.Response(body=orjson.dumps(body), content_type="application/json")
+
+
+def _problem(status: int, text: str) -> web.Response:
+    return web.Response(
+        body=orjson.dumps({"error": text}), status=status, content_type="application/json"
+    )
