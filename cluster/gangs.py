@@ -52,7 +52,8 @@ class GangSpec:
     ``required_level`` and ``preferred_level`` are node label keys. ``slice_size``
     members at a time share one domain of ``slice_level``. ``created`` and
     ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
-    while reading; such a gang is rejected with them.
+    while reading; such a gang is rejected with them. ``lives_with_pods``: read from the
+    members themselves, so nobody reports its end and it goes with its last member.
     """
 
     key: GangKey
@@ -70,3 +71,4 @@ class GangSpec:
     queue: str = ""
     submitted_at: float = 0.0
     problems: tuple[str, ...] = ()
+    lives_with_pods: bool = False

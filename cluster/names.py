@@ -1,0 +1,160 @@
+"""Values ↔ dense ids: node names, gang keys, label values, pod classes, taint sets.
+
+An id is an index into a copy-on-write list, so a frozen ``NameView`` keeps telling the
+truth about ids while the live table goes on. Ids of removed values are reused; whoever
+stores an id in a column keeps the value alive (``acquire`` and ``release`` count for
+those who share one).
+
+A frozen view finds ids through the *live* dictionary (a copy of 130,000 entries per
+snapshot would be waste) and believes an answer only when its own list confirms it.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Final, Generic, TypeVar, cast
+
+from cluster.columns import PagedList, PagedListView
+
+T = TypeVar("T", bound=Hashable)
+
+_BORROWED: Final = 1 << 40
+
+
+class NameTable(Generic[T]):
+    """The live, growing side. ``None`` cannot be a value."""
+
+    __slots__ = ("_base", "_count", "_free", "_frozen", "_ids", "_refs", "_values")
+
+    def __init__(self, *, like: "NameView[T] | None" = None) -> None:
+        self._base = like
+        self._ids: dict[T, int] = {}
+        self._values: PagedList[T | None] = PagedList(
+            None, like=None if like is None else like.values
+        )
+        self._count = len(like) if like is not None else 0
+        self._free: list[int] = []
+        # A fork never frees what it borrowed: its users are not counted here.
+        self._refs: list[int] = [_BORROWED] * self._count
+        self._frozen: NameView[T] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of ids ever handed out, free ones included."""
+        return self._count
+
+    def __getitem__(self, number: int) -> T:
+        """Return the value behind an id in use."""
+        return cast("T", self._values[number])
+
+    def find(self, value: T) -> int | None:
+        """Return the id of ``value``, ``None`` when it has none."""
+        number = self._ids.get(value)
+        if number is None and self._base is not None:
+            number = self._base.find(value)
+            if number is not None and self._values[number] != value:
+                return None
+        return number
+
+    def add(self, value: T) -> int:
+        """Return the id of ``value``, a new one when it has none yet."""
+        number = self.find(value)
+        return self._new(value) if number is None else number
+
+    def remove(self, number: int) -> None:
+        """Free an id for reuse."""
+        self._ids.pop(self[number], None)
+        self._values[number] = None
+        self._free.append(number)
+        self._frozen = None
+
+    def acquire(self, value: T) -> int:
+        """``add``, and count one more user."""
+        number = self.add(value)
+        self._refs[number] += 1
+        return number
+
+    def release(self, number: int) -> bool:
+        """Count one user less; free the id and return True when that was the last."""
+        self._refs[number] -= 1
+        if self._refs[number]:
+            return False
+        self.remove(number)
+        return True
+
+    def refs(self, number: int) -> int:
+        """Return how many users an id has."""
+        return self._refs[number]
+
+    def live(self) -> Iterator[tuple[int, T]]:
+        """Yield (id, value) in use, in id order."""
+        for number in range(self._count):
+            value = self._values[number]
+            if value is not None:
+                yield number, value
+
+    def freeze(self) -> "NameView[T]":
+        """Return a view that never changes again."""
+        if self._frozen is None:
+            self._frozen = NameView(self._values.freeze(self._count), self)
+        return self._frozen
+
+    def free_ids(self) -> list[int]:
+        """Return the ids waiting for reuse, the next one last (for ``dump``)."""
+        return list(self._free)
+
+    def restore(self, values: list[T | None], free: list[int], refs: list[int]) -> None:
+        """Fill an empty table with what ``dump`` wrote, id for id."""
+        self._count = len(values)
+        self._values.grow(self._count)
+        for number, value in enumerate(values):
+            if value is not None:
+                self._values[number] = value
+                self._ids[value] = number
+        self._free = list(free)
+        self._refs = list(refs)
+        self._frozen = None
+
+    def _new(self, value: T) -> int:
+        if self._free:
+            number = self._free.pop()
+        else:
+            number = self._count
+            self._count += 1
+            self._values.grow(self._count)
+            self._refs.append(0)
+        self._values[number] = value
+        self._ids[value] = number
+        self._frozen = None
+        return number
+
+
+class NameView(Generic[T]):
+    """The frozen side: a sequence of values by id; a freed id reads as ``None``."""
+
+    __slots__ = ("_live", "_own", "values")
+
+    def __init__(self, values: PagedListView[T | None], live: NameTable[T]) -> None:
+        self.values = values
+        self._live = live
+        self._own: dict[T, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, number: int) -> T:
+        """Return the value behind an id in use."""
+        return cast("T", self.values[number])
+
+    def __iter__(self) -> Iterator[T | None]:
+        return iter(self.values)
+
+    def find(self, value: T) -> int | None:
+        """Return the id of ``value``, ``None`` when it had none when this was frozen."""
+        number = self._live.find(value)
+        if number is not None and number < len(self.values) and self.values[number] == value:
+            return number
+        return None if self._live.freeze() is self else self._search(value)
+
+    def _search(self, value: T) -> int | None:
+        # The table moved on since: build the dictionary of then, once.
+        if self._own is None:
+            self._own = {v: i for i, v in enumerate(self.values) if v is not None}
+        return self._own.get(value)
