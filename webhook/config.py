@@ -40,7 +40,7 @@ class Trusted(_Section, frozen=True):
     ungate_groups: tuple[str, ...] = tuple(sorted(ADMINISTRATORS))
 
 
-class _SelfSigned(_Section, frozen=True):
+class _SelfSigned(_Section, frozen=True, kw_only=True):
     """What certificates that Muster signs itself need; durations in seconds."""
 
     dns_names: tuple[str, ...] = (_SERVICE, f"{_SERVICE}.cluster.local", "localhost")
@@ -51,20 +51,20 @@ class _SelfSigned(_Section, frozen=True):
     check_seconds: float = 60
 
 
-class DirectorySource(_SelfSigned, frozen=True, tag_field="source", tag="directory"):
+class DirectorySource(_SelfSigned, frozen=True, kw_only=True, tag_field="source", tag="directory"):
     """Muster's own authority, kept in a directory (one replica, tests, the demo)."""
 
     path: str
 
 
-class SecretSource(_SelfSigned, frozen=True, tag_field="source", tag="secret"):
+class SecretSource(_SelfSigned, frozen=True, kw_only=True, tag_field="source", tag="secret"):
     """Muster's own authority, kept in a Secret that all replicas share."""
 
     namespace: str = "muster-system"
     name: str = "muster-webhook-authority"
 
 
-class FilesSource(_Section, frozen=True, tag_field="source", tag="files"):
+class FilesSource(_Section, frozen=True, kw_only=True, tag_field="source", tag="files"):
     """A certificate made by somebody else (cert-manager); read again when it changes."""
 
     cert_file: str
@@ -88,7 +88,7 @@ class Registration(_Section, frozen=True):
     namespace: str = "muster-system"
 
 
-class WebhookConfig(_Section, frozen=True):
+class WebhookConfig(_Section, frozen=True, kw_only=True):
     """Everything that can be set.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first.

@@ -22,7 +22,7 @@ from webhook.errors import CertificateError
 from webhook.rotation import Authorities, decode, encode
 
 EMPTY: Final = ""  # the version of a store that holds nothing
-_SECRET_FIELD: Final = "authority.json"
+_AUTHORITY_FIELD: Final = "authority.json"
 _PUBLIC_FIELD: Final = "ca.crt"
 
 
@@ -53,7 +53,7 @@ class DirectoryStore:
         return await asyncio.to_thread(self._replace, data, public, version)
 
     def _content(self) -> bytes | None:
-        path = self._directory / _SECRET_FIELD
+        path = self._directory / _AUTHORITY_FIELD
         try:
             return path.read_bytes()
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class DirectoryStore:
                 held = self._content()
                 if (_digest(held) if held is not None else EMPTY) != version:
                     return False
-                self._put(_SECRET_FIELD, data, 0o600)
+                self._put(_AUTHORITY_FIELD, data, 0o600)
                 self._put(_PUBLIC_FIELD, public, 0o644)
         except OSError as error:
             raise CertificateError(
@@ -123,14 +123,14 @@ class SecretStore:
         if body is None:
             return None, EMPTY
         secret = msgspec.json.decode(body, type=_Secret)
-        held = secret.data.get(_SECRET_FIELD, "")
+        held = secret.data.get(_AUTHORITY_FIELD, "")
         version = secret.metadata.resource_version
         return (decode(base64.b64decode(held)) if held else None), version
 
     async def write(self, authorities: Authorities, version: str, now: datetime) -> bool:
         """Create the Secret, or patch it where its resourceVersion is still ``version``."""
         data = {
-            _SECRET_FIELD: base64.b64encode(encode(authorities)).decode(),
+            _AUTHORITY_FIELD: base64.b64encode(encode(authorities)).decode(),
             _PUBLIC_FIELD: base64.b64encode(authorities.bundle(now)).decode(),
         }
         if version == EMPTY:

@@ -1,0 +1,148 @@
+"""The HTTP side: reviews in, reviews out, health and metrics.
+
+``POST /mutate`` and ``POST /validate`` take admission reviews; ``GET /livez``, ``/readyz``
+(``?verbose``) and ``/metrics`` are for the kubelet and Prometheus. Replies to what is no
+review are plain text with a 4xx; the API server treats them as a failed call, and the
+failurePolicy decides.
+
+A defect of ours must not become an outage of the cluster: an exception in a mutation is
+logged with its traceback, counted and answered "allowed, unchanged" with a warning. In a
+validation it is a 500, because silence would let through what the rules exist to stop.
+Neither objects nor patches are logged: pods carry secrets in their environment.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from time import perf_counter
+from typing import Final
+
+from aiohttp import web
+
+from observability.health import Health
+from observability.metrics import CONTENT_TYPE, render
+from webhook.admit import admit_mutating, admit_validating
+from webhook.errors import MalformedReview
+from webhook.manifests import MUTATE_PATH, VALIDATE_PATH
+from webhook.metrics import Metrics
+from webhook.mutate import NOTHING, Mutation
+from webhook.review import AdmissionRequest, Verdict, parse, respond
+from webhook.validate import Rules
+from workloads.managed import Policy
+
+_DEFECT: Final = "Muster's webhook failed on this pod and left it unchanged; see its log"
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """The handlers with what they need; ``app`` is the application to run."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        rules: Rules,
+        metrics: Metrics,
+        health: Health,
+        *,
+        body_limit_bytes: int,
+        body_seconds: float,
+    ) -> None:
+        self._policy = policy
+        self._rules = rules
+        self._metrics = metrics
+        self._health = health
+        self._body_seconds = body_seconds
+        self.app = web.Application(client_max_size=body_limit_bytes)
+        self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
+        self.app.router.add_post(VALIDATE_PATH, self._review(VALIDATE_PATH, self._validate))
+        self.app.router.add_get("/livez", self._livez)
+        self.app.router.add_get("/readyz", self._readyz)
+        self.app.router.add_get("/metrics", self._metrics_page)
+
+    def _review(
+        self, path: str, decide: Callable[[AdmissionRequest], Verdict]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """Return the handler of one path: read, decide, answer, count."""
+        seconds = self._metrics.seconds.labels(path)
+
+        async def handle(http: web.Request) -> web.Response:
+            started = perf_counter()
+            try:
+                request = parse(await self._body(http))
+                verdict = decide(request)
+            except MalformedReview as error:
+                self._count(path, "malformed")
+                return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{error}\n")
+            self._count(path, _outcome(verdict))
+            seconds.observe(perf_counter() - started)
+            reply = respond(request.uid, verdict)
+            return web.Response(body=reply, content_type="application/json")
+
+        return handle
+
+    async def _body(self, http: web.Request) -> bytes:
+        """Return the body; a client that is too slow with it is told so (408)."""
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                return await http.read()
+        except TimeoutError as error:
+            raise web.HTTPRequestTimeout from error
+
+    def _mutate(self, request: AdmissionRequest) -> Verdict:
+        try:
+            verdict, done = admit_mutating(request, self._policy)
+        except MalformedReview:
+            raise
+        except Exception:  # whatever it is, the pod must get through: see the module's docstring
+            _log.exception("mutation failed", extra={"uid": request.uid})
+            return Verdict(warnings=(_DEFECT,))
+        if done is not NOTHING:
+            self._note(request, done)
+        return verdict
+
+    def _validate(self, request: AdmissionRequest) -> Verdict:
+        verdict = admit_validating(request, self._rules)
+        if not verdict.allowed:
+            _log.info("refused", extra={**_subject(request), "reason": verdict.message})
+        return verdict
+
+    def _note(self, request: AdmissionRequest, done: Mutation) -> None:
+        if done.gated:
+            self._metrics.gated.inc()
+        if done.rewritten:
+            self._metrics.rewritten.labels(done.rewritten).inc()
+        _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
+
+    def _count(self, path: str, outcome: str) -> None:
+        self._metrics.reviews.labels(path, outcome).inc()
+
+    async def _livez(self, _http: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, http: web.Request) -> web.Response:
+        problems = self._health.problems()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+        text = self._health.report() if problems or "verbose" in http.query else "ok\n"
+        return web.Response(status=status, text=text)
+
+    async def _metrics_page(self, _http: web.Request) -> web.Response:
+        body = render(self._metrics.registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+
+
+def _outcome(verdict: Verdict) -> str:
+    if not verdict.allowed:
+        return "denied"
+    return "patched" if verdict.operations else "unchanged"
+
+
+def _subject(request: AdmissionRequest) -> dict[str, str]:
+    """Return what a log line says about a request: who and which object, never its content."""
+    return {
+        "operation": request.operation,
+        "resource": request.resource.resource,
+        "namespace": request.namespace,
+        "name": request.name,
+        "user": request.user_info.username,
+    }

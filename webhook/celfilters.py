@@ -1,0 +1,120 @@
+"""``matchConditions``: CEL that the API server evaluates itself, before it calls anybody.
+
+They only save calls. The webhook decides again from the whole object, so a condition may
+let too much through, but never too little; ``tests/integration`` holds the two against
+each other on a real API server. Optional field syntax (``.?``) needs Kubernetes 1.29.
+
+The conditions are evaluated for every request that the rules match, in order; the first
+that is false skips the call. A condition that *fails* to evaluate is treated by the
+failurePolicy, so each of them tolerates absent fields.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kube import names
+from webhook.validate import Rules
+from workloads.managed import Policy
+from workloads.registry import markers
+
+_LABELS = "{0}.metadata.?labels.orValue({{}})"
+_ANNOTATIONS = "{0}.metadata.?annotations.orValue({{}})"
+_GATES = "{0}.spec.?schedulingGates.orValue([])"
+_TEMPLATES = (
+    "([object]"
+    " + (has(object.spec.template) ? [object.spec.template] : [])"
+    " + (has(object.spec.jobTemplate) ? [object.spec.jobTemplate.spec.template] : [])"
+    " + (has(object.spec.replicatedJobs)"
+    " ? object.spec.replicatedJobs.map(j, j.template.spec.template) : []))"
+)
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """admissionregistration/v1 MatchCondition."""
+
+    name: str
+    expression: str
+
+
+def pods_to_mutate(policy: Policy) -> tuple[Condition, ...]:
+    """Return the conditions of pods that may be Muster's to plan."""
+    asked = _any_key("object", markers()) + " || " + _asks_for(policy)
+    return (
+        Condition("is-not-bound", 'object.spec.?nodeName.orValue("") == ""'),
+        Condition("asks-for-muster", asked),
+        Condition("names-a-scheduler-of-ours", _scheduler(policy)),
+    )
+
+
+def pods_to_validate(rules: Rules) -> tuple[Condition, ...]:
+    """Return the conditions of pod requests that touch what is Muster's.
+
+    An update that leaves metadata and gates as they are (finalizers, images, resizes) has
+    nothing to be checked. Muster's own releases are not sent back to Muster.
+    """
+    changed = " || ".join(
+        f"{field.format('object')} != {field.format('oldObject')}"
+        for field in (_LABELS, _ANNOTATIONS, _GATES)
+    )
+    concerned = f"{_ours('object')} || (oldObject != null && ({_ours('oldObject')}))"
+    return (
+        Condition("is-not-by-muster", _not_by(rules)),
+        Condition("changes-something", f"oldObject == null || {changed}"),
+        Condition("concerns-muster", concerned),
+    )
+
+
+def templates_to_validate() -> tuple[Condition, ...]:
+    """Return the conditions of objects whose pods will carry keys of Muster's."""
+    keys = f"{_prefixed('t', 'labels')} || {_prefixed('t', 'annotations')}"
+    return (Condition("carries-our-keys", f"{_TEMPLATES}.exists(t, has(t.metadata) && ({keys}))"),)
+
+
+def _any_key(what: str, keys: Iterable[str]) -> str:
+    """Return whether a label or annotation of one of these keys is there."""
+    listed = _list(keys)
+    labels, annotations = _LABELS.format(what), _ANNOTATIONS.format(what)
+    return f"{listed}.exists(k, k in {labels} || k in {annotations})"
+
+
+def _asks_for(policy: Policy) -> str:
+    """Return whether a container's limits or requests, or the pod's own, name an accelerator."""
+    exact, prefixes = sorted(policy.accelerators.resources), policy.accelerators.prefixes
+    name = f"(r in {_list(exact)} || {_list(prefixes)}.exists(p, r.startsWith(p)))"
+    asked = " || ".join(
+        f"c.?resources.{field}.orValue({{}}).exists(r, {name})" for field in ("limits", "requests")
+    )
+    containers = "object.spec.containers + object.spec.?initContainers.orValue([]) + [object.spec]"
+    return f"({containers}).exists(c, {asked})"
+
+
+def _scheduler(policy: Policy) -> str:
+    ours = {policy.profile, *policy.profiles, *policy.rewrite, ""}
+    return f'object.spec.?schedulerName.orValue("") in {_list(sorted(ours))}'
+
+
+def _not_by(rules: Rules) -> str:
+    users = f"request.userInfo.username in {_list(sorted(rules.users))}"
+    groups = f"request.userInfo.?groups.orValue([]).exists(g, g in {_list(sorted(rules.groups))})"
+    return f"!({users} || {groups})"
+
+
+def _ours(what: str) -> str:
+    """Return whether a pod carries a key or the gate of Muster's."""
+    gate = f"{_GATES.format(what)}.exists(g, g.name == {_text(names.PLAN_GATE)})"
+    return f"{_prefixed(what, 'labels')} || {_prefixed(what, 'annotations')} || {gate}"
+
+
+def _prefixed(what: str, field: str) -> str:
+    keys = f"{what}.metadata.?{field}.orValue({{}})"
+    return f"{keys}.exists(k, k.startsWith({_text(names.PREFIX)}))"
+
+
+def _list(values: Iterable[str]) -> str:
+    return "[" + ", ".join(_text(value) for value in values) + "]"
+
+
+def _text(value: str) -> str:
+    """Return a CEL string literal; JSON's escapes are CEL's."""
+    return msgspec.json.encode(value).decode()

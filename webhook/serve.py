@@ -1,0 +1,152 @@
+"""One webhook process, from configuration to the last drained request.
+
+::
+
+    listen on a port ─► certificates ─► register (if asked to) ─► ready, one line of JSON
+         ─► … requests, a refresh of the certificates now and then …
+         ─► SIGTERM: not ready, still serving for the drain time ─► closed
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from aiohttp import web
+
+from kube import auth
+from kube.errors import KubeError
+from kube.transport import Transport
+from observability.health import Health
+from observability.metrics import new_registry
+from webhook.app import Server
+from webhook.certificates import Certificates, create, keep
+from webhook.clusterapi import ClusterApi, TransportApi
+from webhook.config import Registration, WebhookConfig
+from webhook.errors import CertificateError
+from webhook.manifests import Configuration, Target, configurations
+from webhook.metrics import Metrics
+from webhook.registration import register
+from webhook.validate import Rules
+from workloads.managed import Policy
+
+KEEP_ALIVE_S: Final = 90.0  # longer than Go's idle time-out for its connections to us
+_BACKLOG: Final = 1024
+_RETRY_S: Final = 1.0  # between attempts to get the first certificate
+_log = logging.getLogger(__name__)
+
+
+async def run(
+    config: WebhookConfig,
+    kubeconfig: str | None,
+    *,
+    in_cluster: bool,
+    announce: Callable[[str], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT; ``announce`` gets the base URL when ready."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with _cluster(kubeconfig, in_cluster=in_cluster) as api:
+        certificates = create(config, api, lambda: datetime.now(UTC))
+        await _first(certificates)
+        health, metrics = Health(), Metrics(new_registry())
+        health.add("certificate", certificates.problem)
+        async with _listening(config, certificates, health, metrics) as url:
+            await _register(config, api, certificates, url)
+            announce(url)
+            await _until(stop, config, certificates, metrics)
+            health.add("shutdown", lambda: "shutting down")
+            await asyncio.sleep(config.drain_seconds)
+
+
+def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
+    """Return the two decisions of a configuration."""
+    trusted = config.trusted
+    return Policy.of(config.managed), Rules(
+        levels=config.levels,
+        users=frozenset(trusted.users),
+        groups=frozenset(trusted.groups),
+        ungate_groups=frozenset(trusted.ungate_groups),
+    )
+
+
+def built(config: WebhookConfig, bundle: bytes, url: str = "") -> tuple[Configuration, ...]:
+    """Return the webhook configurations for this configuration; ``url`` is our own address."""
+    registration = config.registration or Registration()
+    policy, rules = policy_and_rules(config)
+    asked = url if registration.url == "auto" else registration.url
+    target = Target(asked, registration.service, registration.namespace)
+    return configurations(bundle, target, policy=policy, rules=rules, name=registration.name)
+
+
+@contextlib.asynccontextmanager
+async def _cluster(kubeconfig: str | None, *, in_cluster: bool) -> AsyncIterator[ClusterApi | None]:
+    """Give the API server's few calls, ``None`` where there is no API server to talk to."""
+    if kubeconfig is None and not in_cluster:
+        yield None
+        return
+    async with Transport(auth.load(kubeconfig), user_agent="muster-webhook") as transport:
+        yield TransportApi(transport)
+
+
+async def _first(certificates: Certificates) -> None:
+    """Wait for the first certificate; the API server may still be starting."""
+    while True:
+        try:
+            await certificates.refresh()
+        except (CertificateError, KubeError) as error:
+            _log.warning("no certificate yet", extra={"error": str(error)})
+            await asyncio.sleep(_RETRY_S)
+        else:
+            return
+
+
+@contextlib.asynccontextmanager
+async def _listening(
+    config: WebhookConfig, certificates: Certificates, health: Health, metrics: Metrics
+) -> AsyncIterator[str]:
+    """Serve inside the block; gives the base URL."""
+    policy, rules = policy_and_rules(config)
+    server = Server(
+        policy,
+        rules,
+        metrics,
+        health,
+        body_limit_bytes=config.body_limit_bytes,
+        body_seconds=config.body_seconds,
+    )
+    runner = web.AppRunner(server.app, access_log=None, keepalive_timeout=KEEP_ALIVE_S)
+    await runner.setup()
+    listener = socket.create_server((config.listen.host, config.listen.port), backlog=_BACKLOG)
+    try:
+        await web.SockSite(runner, listener, ssl_context=certificates.context.front).start()
+        metrics.certificate(certificates.expires())
+        yield f"https://{config.listen.host}:{listener.getsockname()[1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def _register(
+    config: WebhookConfig, api: ClusterApi | None, certificates: Certificates, url: str
+) -> None:
+    if config.registration is None or not config.registration.create or api is None:
+        return
+    for configuration in built(config, certificates.bundle, url):
+        await register(api, configuration)
+
+
+async def _until(
+    stop: asyncio.Event, config: WebhookConfig, certificates: Certificates, metrics: Metrics
+) -> None:
+    """Keep the certificates until it is time to stop; a defect in keeping them ends us loudly."""
+    async with asyncio.TaskGroup() as group:
+        keeping = group.create_task(
+            keep(certificates, config.certificates.check_seconds, metrics), name="certificates"
+        )
+        await stop.wait()
+        keeping.cancel()
