@@ -57,13 +57,14 @@ def _job_defaults(job: JsonObject) -> None:
     template = spec.setdefault("template", {}).setdefault("metadata", {})
     if not spec.get("selector"):
         spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-        template["labels"] = {
-            **mapping_at(template, "labels"),
+        labels = {
             "batch.kubernetes.io/controller-uid": uid,
             "batch.kubernetes.io/job-name": name,
             "controller-uid": uid,
             "job-name": name,
         }
+        template["labels"] = {**mapping_at(template, "labels"), **labels}
+        job["metadata"]["labels"] = {**mapping_at(job, "metadata", "labels"), **labels}
 
 
 def set_first_status(resource: Resource, obj: JsonObject, now: str) -> None:

@@ -71,7 +71,8 @@ class Objects:
         obj["kind"], obj["apiVersion"] = resource.kind, resource.api_version
         metadata = obj["metadata"] = dict(sent.get("metadata") or {})
         if metadata.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            # The real server forgets to give this refusal a reason, so it is a 500.
+            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         if resource.namespaced:
             self._place(metadata, namespace)
         for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
@@ -247,10 +248,17 @@ def _metadata_problems(old: JsonObject, new: JsonObject) -> list[FieldProblem]:
     ]
 
 
-def wrong_uid(resource: Resource, obj: JsonObject, wanted: str) -> StatusError:
-    """409 of a replacement (PUT) that names another UID."""
-    why = (
-        f"Precondition failed: UID in precondition: {wanted}, "
-        f"UID in object meta: {text_at(obj, 'metadata', 'uid')}"
-    )
-    return conflict(resource.plural, resource.group, name_of(obj), why)
+def check_replacement(resource: Resource, old: JsonObject, sent: JsonObject) -> None:
+    """Raise when a PUT names another UID (409), or names no version where it must (422).
+
+    Leases and custom resources refuse unconditional updates, the others take them.
+    """
+    metadata = sent.get("metadata") or {}
+    if metadata.get("uid", text_at(old, "metadata", "uid")) != text_at(old, "metadata", "uid"):
+        raise podactions.storage_conflict(resource, old, "UID", metadata["uid"])
+    unconditional = resource.builtin and resource.plural != "leases"
+    if not metadata.get("resourceVersion") and not unconditional:
+        problem = FieldProblem(
+            "Invalid value", "metadata.resourceVersion", "must be specified for an update", 0
+        )
+        raise invalid(resource.plural, resource.group, name_of(old), [problem])

@@ -101,7 +101,8 @@ def _merge_list(field: str, original: list[Any], patch: list[Any]) -> list[Any]:
 
 
 def _merge_by_key(merge_key: str, original: list[Any], patch: list[Any]) -> list[Any]:
-    result = list(original)
+    """Elements that are new come first, as upstream's ``normalizeElementOrder`` puts them."""
+    result, added = list(original), []
     for item in patch:
         if not isinstance(item, dict) or merge_key not in item:
             raise bad_request(f"map: {item} does not contain declared merge key: {merge_key}")
@@ -110,10 +111,10 @@ def _merge_by_key(merge_key: str, original: list[Any], patch: list[Any]) -> list
             if at is not None:
                 del result[at]
         elif at is None:
-            result.append(strategic_merge({}, item))
+            added.append(strategic_merge({}, item))
         else:
             result[at] = strategic_merge(result[at], item)
-    return result
+    return added + result
 
 
 def json_patch(original: JsonObject, operations: list[JsonObject]) -> JsonObject:
@@ -123,7 +124,7 @@ def json_patch(original: JsonObject, operations: list[JsonObject]) -> JsonObject
         try:
             _apply(holder, operation)
         except (KeyError, IndexError, ValueError, TypeError) as error:
-            message = f"the server rejected our request due to an error in our request: {error}"
+            message = "the server rejected our request due to an error in our request"
             raise StatusError(422, "Invalid", message, {}) from error
     root: JsonObject = holder["root"]
     return root

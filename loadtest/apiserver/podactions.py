@@ -34,7 +34,7 @@ def bind(pod: JsonObject, binding: JsonObject, resource: Resource, now: str) -> 
     already (pkg/registry/core/pod/storage, ``setPodNodeAndMetadata``).
     """
     name = text_at(pod, "metadata", "name")
-    _check_preconditions(pod, mapping_at(binding, "metadata"), resource, "pods/binding", name)
+    _check_binding_preconditions(pod, mapping_at(binding, "metadata"), resource)
     refusal = _refusal(pod, name)
     if refusal:
         raise conflict("pods/binding", resource.group, name, refusal)
@@ -47,17 +47,26 @@ def bind(pod: JsonObject, binding: JsonObject, resource: Resource, now: str) -> 
     set_condition(pod, {"type": "PodScheduled", "status": "True"}, now)
 
 
-def _check_preconditions(
-    pod: JsonObject, wanted: JsonObject, resource: Resource, plural: str, name: str
-) -> None:
+def _check_binding_preconditions(pod: JsonObject, wanted: JsonObject, resource: Resource) -> None:
     for field, title in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        expected, actual = wanted.get(field), dig(pod, "metadata", field)
-        if expected and expected != actual:
-            why = (
-                f"Precondition failed: {title} in precondition: {expected}, "
-                f"{title} in object meta: {actual}"
-            )
-            raise conflict(plural, resource.group, name, why)
+        expected = wanted.get(field)
+        if expected and expected != pod["metadata"][field]:
+            raise storage_conflict(resource, pod, title, expected)
+
+
+def storage_conflict(
+    resource: Resource, obj: JsonObject, title: str, expected: object
+) -> StatusError:
+    """409 in the words of the storage layer. ``title``: UID or ResourceVersion."""
+    metadata = obj["metadata"]
+    path = "/".join(filter(None, (resource.plural, metadata.get("namespace"), metadata["name"])))
+    actual = metadata["uid" if title == "UID" else "resourceVersion"]
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{path}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: {title} in precondition: {expected}, "
+        f"{title} in object meta: {actual}"
+    )
+    return conflict(resource.plural, resource.group, metadata["name"], why)
 
 
 def _refusal(pod: JsonObject, name: str) -> str:
@@ -72,9 +81,15 @@ def _refusal(pod: JsonObject, name: str) -> str:
 
 def check_delete_preconditions(obj: JsonObject, options: JsonObject, resource: Resource) -> None:
     """Raise 409 when DeleteOptions name another UID or resourceVersion."""
-    name = text_at(obj, "metadata", "name")
     wanted = mapping_at(options, "preconditions")
-    _check_preconditions(obj, wanted, resource, resource.plural, name)
+    for field, title in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        expected, actual = wanted.get(field), dig(obj, "metadata", field)
+        if expected and expected != actual:
+            why = (
+                f"the {title} in the precondition ({expected}) does not match the {title} in "
+                f"record ({actual}). The object might have been deleted and then recreated"
+            )
+            raise conflict(resource.kind, resource.group, text_at(obj, "metadata", "name"), why)
 
 
 def grace_seconds(pod: JsonObject, asked: int | None) -> int:
@@ -96,11 +111,14 @@ def begin_deletion(obj: JsonObject, grace: int, deadline: str) -> Deletion:
     is over; a second request may only shorten the grace.
     """
     metadata = obj["metadata"]
-    kept = bool(metadata.get("finalizers"))
-    if grace == 0 and not kept:
+    if grace == 0 and not metadata.get("finalizers"):
+        if "deletionGracePeriodSeconds" in metadata:
+            metadata["deletionGracePeriodSeconds"] = 0
         return Deletion(obj, now=True)
     running = metadata.get("deletionGracePeriodSeconds")
     if running is None or grace < running:
+        if running is None and "generation" in metadata:
+            metadata["generation"] += 1
         metadata["deletionTimestamp"] = deadline
         metadata["deletionGracePeriodSeconds"] = grace
     return Deletion(obj, now=False)

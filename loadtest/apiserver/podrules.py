@@ -162,7 +162,7 @@ def _validate_terms(spec: JsonObject) -> list[FieldProblem]:
 
 def validate_update(new: JsonObject, old: JsonObject) -> list[FieldProblem]:
     """Return what an update of the main resource may not do."""
-    problems = _gates_only_removed(new, old)
+    problems = _validate_terms(mapping_at(new, "spec")) + _gates_only_removed(new, old)
     was, munged = mapping_at(old, "spec"), deepcopy(mapping_at(new, "spec"))
     put(munged, "schedulingGates", was.get("schedulingGates"))
     put(munged, "activeDeadlineSeconds", was.get("activeDeadlineSeconds"))
@@ -187,18 +187,14 @@ def put(obj: JsonObject, key: str, value: object) -> None:
 
 def _gates_only_removed(new: JsonObject, old: JsonObject) -> list[FieldProblem]:
     before = {text_at(gate, "name") for gate in items_at(old, "spec", "schedulingGates")}
-    added = [
-        text_at(gate, "name")
-        for gate in items_at(new, "spec", "schedulingGates")
-        if text_at(gate, "name") not in before
-    ]
     return [
         FieldProblem(
             "Forbidden",
-            "spec.schedulingGates",
-            f"only deletion is allowed, but found new scheduling gate '{name}'",
+            f"spec.schedulingGates[{i}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
         )
-        for name in added
+        for i, gate in enumerate(items_at(new, "spec", "schedulingGates"))
+        if gate.get("name") not in before
     ]
 
 

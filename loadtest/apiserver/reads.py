@@ -69,7 +69,7 @@ class Reader:
     def _check_revision(self, request: Request) -> None:
         asked, present = request.number("resourceVersion", 0), self._store.revision
         if asked > present:
-            message = f"Too large resource version: {asked}, current: {present}"
+            message = f"Timeout: Too large resource version: {asked}, current: {present}"
             cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
             details = {"causes": [cause], "retryAfterSeconds": 1}
             raise StatusError(504, "Timeout", message, details)
@@ -90,7 +90,7 @@ class Reader:
         try:
             number, start = orjson.loads(base64.urlsafe_b64decode(token))
         except (ValueError, TypeError) as error:
-            raise bad_request("continue key is not valid") from error
+            raise bad_request("invalid continue token: continue key is not valid") from error
         snapshot = self._snapshots.get(number)
         if snapshot is None:
             raise expired(

@@ -28,7 +28,7 @@ class FieldProblem:
     def message(self) -> str:
         """Word it like apimachinery's ``field.Error.ErrorBody``."""
         if self.kind in ("Forbidden", "Required value"):
-            return f"{self.kind}: {self.detail}"
+            return f"{self.kind}: {self.detail}" if self.detail else self.kind
         shown = orjson.dumps(self.value).decode()
         return f"{self.kind}: {shown}: {self.detail}" if self.detail else f"{self.kind}: {shown}"
 
@@ -51,8 +51,8 @@ class StatusError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": message,
-            "reason": reason,
-            **({"details": details} if details else {}),
+            **({"reason": reason} if reason else {}),
+            **({"details": details} if details is not None else {}),
             "code": code,
         }
 
@@ -74,7 +74,8 @@ def success(details: JsonObject | None = None, code: int = 0) -> JsonObject:
 
 
 def _details(plural: str, group: str, name: str) -> JsonObject:
-    return {"name": name, **({"group": group} if group else {}), "kind": plural}
+    named = {"name": name} if name else {}
+    return {**named, **({"group": group} if group else {}), "kind": plural}
 
 
 def _qualified(plural: str, group: str) -> str:

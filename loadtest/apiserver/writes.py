@@ -7,7 +7,7 @@ import orjson
 
 from loadtest.apiserver import podactions
 from loadtest.apiserver.admission import Admission, Attempt
-from loadtest.apiserver.objects import Objects, wrong_uid
+from loadtest.apiserver.objects import Objects, check_replacement
 from loadtest.apiserver.patches import json_patch, merge_patch, strategic_merge
 from loadtest.apiserver.requests import (
     JSON_PATCH,
@@ -28,7 +28,7 @@ from loadtest.apiserver.status import (
     unsupported_media,
 )
 from loadtest.apiserver.store import Entry
-from loadtest.wirejson import JsonObject, dig, name_of, text_at
+from loadtest.wirejson import JsonObject, dig, name_of
 
 # A patch without resourceVersion is tried again this often when it loses a race
 # (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go, MaxRetryWhenPatchConflicts).
@@ -70,8 +70,8 @@ class Writer:
 
     async def _bind(self, request: Request) -> Answer:
         binding = decode_body(request)
-        if not text_at(binding, "target", "name"):
-            raise bad_request("binding: target.name is required")
+        if name_of(binding) != request.target.name:
+            raise bad_request("name in URL does not match name in Binding object")
         resource, objects = request.target.resource, self._objects
         pod = self._objects.entry(resource, request.target.key).decode()
         podactions.bind(pod, binding, resource, objects.now())
@@ -110,9 +110,7 @@ class Writer:
             )
 
         def replace(old: JsonObject) -> JsonObject:
-            wanted = text_at(sent, "metadata", "uid")
-            if wanted and wanted != old["metadata"]["uid"]:
-                raise wrong_uid(target.resource, old, wanted)
+            check_replacement(target.resource, old, sent)
             return {**sent, "metadata": dict(sent.get("metadata") or {})}
 
         return await self._change(request, replace)
