@@ -1,0 +1,188 @@
+"""Where may one more pod of a class go? kube-scheduler's filters, in arrays.
+
+Rules are applied in a fixed order and every rule gets a row, also when it removes nothing::
+
+    node is ready, not cordoned ─► taints ─► selector, affinity ─► volumes ─► host ports
+      ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► budgets
+
+Resources come last: what they remove comes back when pods end, everything before is a
+matter of the pod's or the node's description. A rule works per distinct value (taint set,
+label value) and gathers; nothing is done per node in Python.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from cluster.constraints import PodClass
+from cluster.matching import UNSCHEDULABLE, untolerated
+from cluster.snapshot import Snapshot
+from placement import interpod
+from placement.decision import RuleCount
+from placement.labels import Mask, any_term_mask, selector_mask
+from placement.taints import commonest, taint_mask
+from placement.world import World
+
+NOT_READY: Final = "not ready"
+CORDONED: Final = "cordoned"
+TAINT: Final = "untolerated taint"
+SELECTOR: Final = "node selector"
+NODE_AFFINITY: Final = "node affinity"
+VOLUMES: Final = "volume node affinity"
+PORTS: Final = "host port in use"
+SPREAD: Final = "topology spread"
+POD_AFFINITY: Final = "pod affinity"
+ANTI_AFFINITY: Final = "pod anti-affinity"
+REPELLED: Final = "anti-affinity of other pods"
+RESOURCE: Final = "insufficient resource"
+BUDGET: Final = "budget exhausted"
+
+PERMANENT: Final = frozenset({NOT_READY, CORDONED, TAINT, SELECTOR, NODE_AFFINITY, VOLUMES})
+"""Rules about nodes and specs: no pod's end cures them."""
+
+BETWEEN_PODS: Final = frozenset({PORTS, SPREAD, POD_AFFINITY, ANTI_AFFINITY, REPELLED})
+
+_Detail = Callable[[Mask], str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feasibility:
+    """``mask``: bool[n], nodes that can take one more pod. ``rules``: one row per rule.
+
+    ``suitable``: bool[n], nodes that pass everything but resources and budgets.
+    ``unmodelled``: constraints that kube-scheduler knows and this model does not.
+    """
+
+    mask: Mask
+    suitable: Mask
+    rules: tuple[RuleCount, ...]
+    unmodelled: tuple[str, ...]
+
+
+class _Sieve:
+    """Applies rules one after another and counts what each removes first."""
+
+    __slots__ = ("mask", "rows")
+
+    def __init__(self, mask: Mask) -> None:
+        self.mask = mask.copy()
+        self.rows: list[RuleCount] = []
+
+    def apply(self, rule: str, passing: Mask | None, detail: str | _Detail = "") -> None:
+        """Keep the nodes that pass; ``None`` lets all of them pass."""
+        if passing is None:
+            self.rows.append(RuleCount(rule, 0, "" if callable(detail) else detail))
+            return
+        removed = self.mask & ~passing
+        count = int(np.count_nonzero(removed))
+        if callable(detail):
+            detail = detail(removed) if count else ""
+        self.rows.append(RuleCount(rule, count, detail))
+        self.mask &= passing
+
+
+def feasible(snapshot: Snapshot, pod_class: PodClass, labels_id: int) -> Feasibility:
+    """Return where one more pod of a class, with these labels, may go now."""
+    return feasible_in(World(snapshot), pod_class, labels_id)
+
+
+def feasible_in(world: World, pod_class: PodClass, labels_id: int) -> Feasibility:
+    """As ``feasible``, with pods of the plan in the making put down."""
+    sieve = _Sieve(world.snapshot.nodes.alive)
+    _node_rules(world, pod_class, sieve)
+    _pod_rules(world, pod_class, labels_id, sieve)
+    suitable = sieve.mask.copy()
+    for resource, amount in pod_class.requests:
+        passing = world.free(resource) >= amount if amount else None
+        sieve.apply(RESOURCE, passing, resource)
+    for name, passing in _budget_rules(world, pod_class):
+        sieve.apply(BUDGET, passing, name)
+    return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled)
+
+
+def _node_rules(world: World, pod_class: PodClass, sieve: _Sieve) -> None:
+    nodes = world.snapshot.nodes
+    sieve.apply(NOT_READY, nodes.ready)
+    cordon_tolerated = untolerated(pod_class.tolerations, [UNSCHEDULABLE]) is None
+    sieve.apply(CORDONED, None if cordon_tolerated else ~nodes.unschedulable)
+    sieve.apply(
+        TAINT,
+        taint_mask(nodes, pod_class.tolerations),
+        lambda removed: commonest(nodes, pod_class.tolerations, removed),
+    )
+    selector = pod_class.node_selector
+    sieve.apply(
+        SELECTOR,
+        selector_mask(nodes, selector) if selector else None,
+        ", ".join(f"{key}={value}" for key, value in selector),
+    )
+    affinity = pod_class.node_affinity
+    sieve.apply(NODE_AFFINITY, None if affinity is None else any_term_mask(nodes, affinity))
+    sieve.apply(VOLUMES, _volume_mask(world, pod_class))
+
+
+def _volume_mask(world: World, pod_class: PodClass) -> Mask | None:
+    """Every bound volume must be reachable from the node."""
+    if not pod_class.volume_affinity:
+        return None
+    nodes = world.snapshot.nodes
+    return np.logical_and.reduce([any_term_mask(nodes, v) for v in pod_class.volume_affinity])
+
+
+def _port_mask(world: World, pod_class: PodClass) -> Mask | None:
+    if not pod_class.host_ports:
+        return None
+    return ~np.logical_or.reduce([world.port_taken(port) for port in pod_class.host_ports])
+
+
+def _pod_rules(world: World, pod_class: PodClass, labels_id: int, sieve: _Sieve) -> None:
+    sieve.apply(PORTS, _port_mask(world, pod_class))
+    spreads = interpod.spreads(world, pod_class, labels_id)
+    sieve.apply(
+        SPREAD,
+        np.logical_and.reduce([spread.mask() for spread in spreads]) if spreads else None,
+        ", ".join(c.topology_key for c in pod_class.spread),
+    )
+    terms = pod_class.pod_affinity
+    sieve.apply(
+        POD_AFFINITY,
+        interpod.affinity_mask(world, pod_class, labels_id) if terms else None,
+        ", ".join(term.topology_key for term in terms),
+    )
+    terms = pod_class.pod_anti_affinity
+    sieve.apply(
+        ANTI_AFFINITY,
+        interpod.anti_affinity_mask(world, pod_class) if terms else None,
+        ", ".join(term.topology_key for term in terms),
+    )
+    sieve.apply(REPELLED, interpod.repelled_mask(world, labels_id))
+
+
+def _budget_rules(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask]]:
+    for name, nodes, room in budget_rooms(world, pod_class):
+        if room < 1:
+            yield name, ~nodes
+
+
+def budget_rooms(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask, int]]:
+    """Yield, for every budget that caps something the class asks for, how many more fit.
+
+    (name, bool[n] nodes it covers, number of pods of this class it still has room for).
+    """
+    for budget in world.snapshot.budgets:
+        rooms = [
+            (cap - budget.used.get(resource, 0) - _put(world, budget.nodes, resource)) // amount
+            for resource, cap in budget.caps.items()
+            if (amount := pod_class.request(resource))
+        ]
+        if rooms:
+            yield budget.name, budget.nodes, max(min(rooms), 0)
+
+
+def _put(world: World, nodes: Mask, resource: str) -> int:
+    return sum(
+        int(placed.amounts[nodes].sum()) * placed.pod_class.request(resource)
+        for placed in world.placed
+    )

@@ -1,0 +1,236 @@
+"""The two phases of the search for equal pods: counts up, selection down.
+
+*Up*: how many members can each domain hold? (``families.count_up``)
+
+*Down*, first the scope: the one domain that is to hold the whole gang::
+
+    1. from the host level upwards to the widest level allowed: is there a domain that
+       holds all?  The first level with one wins (all wider counts are then 1 as well).
+    2. with a preferred level that no single domain satisfies: the fewest domains of that
+       level that a wider domain needs; of the wider levels that reach this number, the
+       narrowest.
+    3. neither: the whole cluster, or no fit where a level is required.
+
+Among domains of equal standing the one that needs the fewest domains at the next level
+wins, then the fewest hosts, then the least left over, then the fullest parent (large
+empty domains stay whole), then the first by name.
+
+Then inside the scope, level by level: of the pool of all children of the domains chosen
+so far, the fewest that hold the gang (``choose``). The pool of the level below consists of
+the children of exactly those. Every step is exact for its own level; which is why a fit is
+found whenever one exists, and why the domain count is minimal at the first level where more
+than one is needed. Below that level it is a good choice, not a proven one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placement.choose import choose
+from placement.families import Family, count_up, trim
+from placement.steps import Steps
+from placement.tree import ROOT, Flags, Ints, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Levels by number, ``ROOT`` for none. ``slice_size`` 0: no slices."""
+
+    required: int = ROOT
+    preferred: int = ROOT
+    slice_size: int = 0
+    slice_level: int = ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A domain that can hold the whole gang, and the level at which the descent begins."""
+
+    level: int
+    domain: int
+    first: int
+
+
+def holding(tree: Tree, counts: Sequence[Ints], level: int, need: int) -> Ints:
+    """Return ids of the domains of ``level`` that can hold ``need`` members.
+
+    The pseudo domains of unlabelled nodes are no neighbourhood and never among them.
+    """
+    if level == ROOT:
+        return np.flatnonzero(counts[ROOT] >= need)
+    return np.flatnonzero((counts[level] >= need) & tree.labelled[level])
+
+
+def fewest_inside(
+    tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, narrow: int, need: int
+) -> Steps[Ints]:
+    """Return, for each of ``domains`` of ``level``, how many ``narrow`` ones it needs.
+
+    One sort serves them all: the key is (owner, largest first), and a domain is needed
+    while what lies before it in its owner's run is less than ``need``.
+    """
+    flags = np.zeros(tree.domains(level), dtype=np.bool_)
+    flags[domains] = True
+    owner = tree.owner(level, narrow)
+    inside = np.flatnonzero(flags[owner] & (counts[narrow] > 0))
+    yield
+    sizes, owner = counts[narrow][inside], owner[inside]
+    bits = int(sizes.max(initial=0)).bit_length()
+    mask = (1 << bits) - 1
+    keys = np.sort((owner << bits) | (mask - sizes))
+    yield
+    sizes = mask - (keys & mask)
+    owner = keys >> bits
+    needed = before_in_run(owner, sizes) < need
+    yield
+    return np.bincount(owner[needed], minlength=len(flags))[domains]
+
+
+def before_in_run(owner: Ints, sizes: Ints) -> Ints:
+    """Return, for each entry, the sum of the sizes before it with the same owner."""
+    running = np.cumsum(sizes) - sizes
+    firsts = np.diff(owner, prepend=-1) != 0
+    before: Ints = running - np.maximum.accumulate(np.where(firsts, running, 0))
+    return before
+
+
+def find_scope(
+    tree: Tree, counts: Sequence[Ints], wish: Wish, need: int
+) -> Steps[Scope | None]:
+    """Return the scope of a gang of ``need`` equal pods, ``None`` when nothing holds it."""
+    for level in range(tree.host, max(wish.required, wish.preferred, 0) - 1, -1):
+        domains = holding(tree, counts, level, need)
+        if len(domains):
+            first = min(level + 1, tree.host)
+            domain = yield from best(tree, counts, level, domains, first=first, need=need)
+            return Scope(level, domain, first)
+    if wish.preferred > wish.required:
+        return (yield from _scope_above(tree, counts, wish, need))
+    if wish.required == ROOT and counts[ROOT][0] >= need:
+        return Scope(ROOT, 0, 0)
+    return None
+
+
+def _scope_above(
+    tree: Tree, counts: Sequence[Ints], wish: Wish, need: int
+) -> Steps[Scope | None]:
+    """Step 2 of the module's account: fewest preferred domains within a wider one."""
+    goal = yield from _fewest_at(tree, counts, wish, wish.required, need)
+    if goal is None:
+        return None
+    for level in range(wish.preferred - 1, wish.required - 1, -1):
+        found = yield from _fewest_at(tree, counts, wish, level, need)
+        if found is None or found[0] > goal[0]:
+            continue
+        domain = yield from best(
+            tree, counts, level, found[1], first=wish.preferred, need=need
+        )
+        return Scope(level, domain, wish.preferred)
+    return None
+
+
+def _fewest_at(
+    tree: Tree, counts: Sequence[Ints], wish: Wish, level: int, need: int
+) -> Steps[tuple[int, Ints] | None]:
+    """Return the fewest preferred domains one domain of ``level`` needs, and those that do."""
+    domains = holding(tree, counts, level, need)
+    if not len(domains):
+        return None
+    found = yield from fewest_inside(
+        tree, counts, level, domains, narrow=wish.preferred, need=need
+    )
+    lowest = int(found.min())
+    return lowest, domains[found == lowest]
+
+
+def best(
+    tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, first: int, need: int
+) -> Steps[int]:
+    """Return the domain of best standing; every pass keeps only the ties of the one before."""
+    for narrow in dict.fromkeys((first, tree.host)):
+        if len(domains) > 1 and narrow > level:
+            found = yield from fewest_inside(
+                tree, counts, level, domains, narrow=narrow, need=need
+            )
+            domains = domains[found == found.min()]
+    for wide in range(level, ROOT, -1):
+        if len(domains) == 1:
+            break
+        sizes = counts[wide][_above(tree, wide, level, domains)]
+        domains = domains[sizes == sizes.min()]
+        yield
+    return int(domains[0])
+
+
+def _above(tree: Tree, wide: int, level: int, domains: Ints) -> Ints:
+    return domains if wide == level else tree.at(wide, tree.starts[level][domains])
+
+
+def descend(tree: Tree, leaf: Ints, first: int, need: int) -> Steps[Ints]:
+    """Return amounts per position that add up to ``need``.
+
+    ``tree`` is the scope itself. The pool at each level is what lies under the domains
+    chosen so far. What is left over stays in one host: the last one of the tree.
+    """
+    for level in range(max(first, 0), tree.host):
+        sizes = tree.sums(leaf, level, tree.host)
+        chosen = _choose_at(tree, leaf, level, sizes, need)
+        yield
+        leaf = np.where(_under(tree, level, chosen), leaf, 0)
+    hosts = choose(leaf, need)
+    amounts = np.zeros(tree.size, dtype=np.int64)
+    amounts[hosts] = leaf[hosts]
+    amounts[hosts[-1]] -= int(amounts.sum()) - need
+    return amounts
+
+
+def _choose_at(tree: Tree, leaf: Ints, level: int, sizes: Ints, need: int) -> Ints:
+    if np.count_nonzero(sizes) == 1:
+        return np.flatnonzero(sizes)
+
+    def hosts_needed(domains: Ints) -> int:
+        inside = np.sort(leaf[_under(tree, level, domains)])[::-1]
+        return int(np.count_nonzero(np.cumsum(inside) - inside < need))
+
+    hosts = tree.sums((leaf > 0).astype(np.int64), level, tree.host)
+    return choose(sizes, need, rank=hosts, cost=hosts_needed)
+
+
+def _under(tree: Tree, level: int, domains: Ints) -> Flags:
+    """Return bool[positions]: what lies under the given domains of a level."""
+    flags = np.zeros(tree.domains(level), dtype=np.bool_)
+    flags[domains] = True
+    under: Flags = flags[tree.owner(level, tree.host)]
+    return under
+
+
+def fill(
+    tree: Tree, leaf: Ints, families: Sequence[Family], scope: Scope, need: int
+) -> Steps[Ints]:
+    """Return amounts per position inside ``scope`` that add up to ``need``.
+
+    Caps are tried untouched first: most gangs are within them anyway, and trimming
+    chooses nodes with less care than the descent does.
+    """
+    low, high = tree.span(scope.level, scope.domain)
+    part = tree.part(scope.level, scope.domain)
+    local = [family.part(low, high) for family in families]
+    found = yield from descend(part, leaf[low:high], scope.first, need)
+    if not all(family.within(found) for family in local):
+        found = yield from descend(part, trim(leaf[low:high], local), scope.first, need)
+    amounts = np.zeros(tree.size, dtype=np.int64)
+    amounts[low:high] = found
+    return amounts
+
+
+def place(
+    tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
+) -> Steps[Ints | None]:
+    """Return amounts per position for ``need`` equal pods without slices, or ``None``."""
+    counts = count_up(tree, leaf, families)
+    yield
+    scope = yield from find_scope(tree, counts, wish, need)
+    if scope is None:
+        return None
+    return (yield from fill(tree, leaf, families, scope, need))

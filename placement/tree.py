@@ -1,0 +1,121 @@
+"""The topology as ranges: every domain of every level is one run of *positions*.
+
+A position is an index into ``Topology.order``, the alive node rows sorted by path. The
+host level has one domain per position, so a host's domain id *is* its position::
+
+    level 0 (zone)   |z0                      |z1            |
+    level 1 (rack)   |r0      |r1     |r2     |r3    |r4     |
+    level 2 (host)   |0 |1 |2 |3 |4 |5|6 |7 |8|9 |10 |11 |12 |
+    starts[0] = 0, 9        starts[1] = 0, 3, 5, 9 …        starts[2] = 0, 1, 2 …
+
+Because ranges nest, a sum over domains is one ``np.add.reduceat``, and any part of the
+tree is again a tree over a slice of the same arrays.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.snapshot import Topology
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+ROOT = -1
+"""Level number of the whole cluster, above the widest named level."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """Ranges of positions per level, widest level first, the host level last.
+
+    ``starts[level]``: int64[domains], first position of each domain, ascending.
+    ``labelled[level]``: bool[domains], False for the pseudo domain of nodes that lack the
+    level's label. ``size``: number of positions.
+    """
+
+    starts: tuple[Ints, ...]
+    labelled: tuple[Flags, ...]
+    size: int
+
+    @property
+    def host(self) -> int:
+        """Return the number of the host level."""
+        return len(self.starts) - 1
+
+    def domains(self, level: int) -> int:
+        """Return how many domains a level has; the root counts as one."""
+        return 1 if level == ROOT else len(self.starts[level])
+
+    def span(self, level: int, domain: int) -> tuple[int, int]:
+        """Return the half-open range of positions of one domain."""
+        if level == ROOT:
+            return 0, self.size
+        starts = self.starts[level]
+        end = int(starts[domain + 1]) if domain + 1 < len(starts) else self.size
+        return int(starts[domain]), end
+
+    def offsets(self, wide: int, narrow: int) -> Ints:
+        """Return, for each domain of ``wide``, the id of its first domain at ``narrow``."""
+        if wide == ROOT:
+            return np.zeros(1, dtype=np.int64)
+        if narrow == self.host:
+            return self.starts[wide]
+        return np.searchsorted(self.starts[narrow], self.starts[wide]).astype(np.int64)
+
+    def owner(self, wide: int, narrow: int) -> Ints:
+        """Return, for each domain of ``narrow``, the id of the domain of ``wide`` above it."""
+        offsets = self.offsets(wide, narrow)
+        sizes = np.diff(offsets, append=self.domains(narrow))
+        return np.repeat(np.arange(len(offsets)), sizes)
+
+    def at(self, level: int, positions: Ints) -> Ints:
+        """Return the domain of ``level`` that each position lies in."""
+        if level == ROOT:
+            return np.zeros(len(positions), dtype=np.int64)
+        if level == self.host:
+            return positions
+        return np.searchsorted(self.starts[level], positions, side="right") - 1
+
+    def sums(self, values: Ints, wide: int, narrow: int) -> Ints:
+        """Return sums over the domains of ``wide`` of ``values`` given per ``narrow`` domain."""
+        if not len(values):
+            return np.zeros(self.domains(wide), dtype=np.int64)
+        return np.add.reduceat(values, self.offsets(wide, narrow), dtype=np.int64)
+
+    def part(self, level: int, domain: int) -> "Tree":
+        """Return one domain as a tree of its own, positions counted from its first."""
+        low, high = self.span(level, domain)
+        if (low, high) == (0, self.size):
+            return self
+        bounds = [(np.searchsorted(s, low, side="right") - 1, np.searchsorted(s, high))
+                  for s in self.starts]
+        return Tree(
+            starts=tuple(
+                np.maximum(s[a:b] - low, 0) for s, (a, b) in zip(self.starts, bounds, strict=True)
+            ),
+            labelled=tuple(
+                flags[a:b] for flags, (a, b) in zip(self.labelled, bounds, strict=True)
+            ),
+            size=high - low,
+        )
+
+
+def tree_of(topology: Topology) -> Tree:
+    """Return the ranges of a snapshot's topology."""
+    levels = range(len(topology.levels))
+    return Tree(
+        starts=tuple(topology.starts(level).astype(np.int64) for level in levels),
+        labelled=tuple(topology.labelled(level) for level in levels),
+        size=len(topology.order),
+    )
+
+
+def domains_used(tree: Tree, amounts: Ints) -> tuple[int, ...]:
+    """Return, per level from wide to narrow, how many domains hold at least one pod."""
+    positions = np.flatnonzero(amounts)
+    return tuple(
+        int(np.count_nonzero(np.diff(tree.at(level, positions), prepend=-1)))
+        for level in range(len(tree.starts))
+    )
