@@ -1,0 +1,146 @@
+"""Muster on a control plane: `python -m webhook` and `python -m extender` as child processes.
+
+webhook first (pods that come before it would slip past ungated), then the extender; ready when
+/readyz says so, that is when the extender has listed the cluster. Both keep their addresses
+over a restart, so either may be killed and started again under load.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import aiohttp
+import yaml
+
+from loadtest.api import Api, ApiFailed
+from loadtest.controlplane import ControlPlane
+from loadtest.pods import pod
+from loadtest.programs import Program, free_port
+
+RBAC: Final = Path(__file__).parent.parent / "manifests" / "rbac" / "muster.yaml"
+EXTENDER: Final = "extender"
+WEBHOOK: Final = "webhook"
+_REGISTRATION: Final = "muster-webhook"
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+
+
+class Muster:
+    """Both programs beside one control plane; an async context manager.
+
+    `extender`, `webhook`: settings on top of the shipped defaults, as in their YAML.
+    `server`: where they find the API server, if not at the plane itself (a proxy).
+    """
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        *,
+        extender: Mapping[str, Any] | None = None,
+        webhook: Mapping[str, Any] | None = None,
+        server: str | None = None,
+    ) -> None:
+        self._plane = plane
+        self._server = server
+        port = free_port()
+        self.extender_url = f"http://127.0.0.1:{port}"
+        settings = {"kind": "ExtenderConfiguration", "listen": {"port": port}, **(extender or {})}
+        self.extender = self._program(EXTENDER, settings, ready=self._extender_ready)
+        self.webhook = self._program(
+            WEBHOOK, {**self._webhook_settings(), **(webhook or {})}, ready=self._webhook_ready
+        )
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start(self.webhook)
+            await self.start(self.extender)
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._close()
+
+    async def start(self, program: Program) -> None:
+        """Start one of the two and wait until it is ready."""
+        program.start()
+        await program.wait_ready()
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """CPU seconds used so far by each program that runs."""
+        return {p.name: p.cpu_seconds() for p in (self.extender, self.webhook) if p.running}
+
+    async def get(self, path: str) -> dict[str, Any]:
+        """Ask the extender's read-only API."""
+        async with Api(self.extender_url) as api:
+            return await api.get(path)
+
+    async def _close(self) -> None:
+        await self.extender.stop()
+        await self._unregister()
+        await self.webhook.stop()
+
+    async def _unregister(self) -> None:
+        """Take the registration away: without it a stopped webhook would refuse pods."""
+        async with self._plane.api("admin") as api:
+            for kind in _KINDS:
+                try:
+                    await api.delete(f"{_ADMISSION}/{kind}/{_REGISTRATION}", grace_s=None)
+                except ApiFailed as refused:
+                    if refused.code != 404:
+                        raise
+                except aiohttp.ClientError:
+                    return  # the API server is gone already, and its state with it
+
+    def _program(
+        self, module: str, settings: Mapping[str, Any], *, ready: Callable[[], Awaitable[bool]]
+    ) -> Program:
+        directory = self._plane.directory
+        config = directory / f"{module}.yaml"
+        config.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
+        kubeconfig = self._plane.kubeconfig(f"muster-{module}", server=self._server)
+        command: list[str | Path] = [sys.executable, "-m", module]
+        command += ["--config", config, "--kubeconfig", kubeconfig]
+        return Program(module, command, directory=directory, ready=ready)
+
+    def _webhook_settings(self) -> dict[str, Any]:
+        authority = self._plane.directory / "webhook-authority"
+        authority.mkdir(exist_ok=True)
+        self._webhook_port = free_port()
+        return {
+            "kind": "WebhookConfiguration",
+            "listen": {"port": self._webhook_port},
+            "certificates": {"source": "directory", "path": str(authority)},
+            "registration": {"name": _REGISTRATION, "create": True, "url": "auto"},
+        }
+
+    async def _extender_ready(self) -> bool:
+        try:
+            await self.get("/readyz")
+        except (ApiFailed, aiohttp.ClientError, TimeoutError):
+            return False
+        return True
+
+    async def _webhook_ready(self) -> bool:
+        """Ready, and the API server calls it: a dry run of a managed pod comes back gated."""
+        try:
+            async with self._plane.api() as api:
+                return await _is_gated(api)
+        except (ApiFailed, aiohttp.ClientError, TimeoutError):
+            return False
+
+
+async def _is_gated(api: Api) -> bool:
+    probe = pod("probe", gpus=1)
+    made = await api.create("/api/v1/namespaces/default/pods?dryRun=All", probe)
+    return bool(made["spec"].get("schedulingGates"))

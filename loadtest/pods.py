@@ -1,0 +1,118 @@
+"""Pods of gangs as a Job controller would create them, for drivers of load and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kube import names
+from loadtest.api import JSON, Api
+from loadtest.nodes import GPU
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """What the pods of one gang have in common. `gpus` per pod; `minimum` defaults to `size`."""
+
+    name: str
+    size: int
+    gpus: int = 8
+    namespace: str = "default"
+    required: str = ""  # a level's label key
+    preferred: str = ""
+    minimum: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """The keys that Muster reads; empty ones are left out."""
+        keys = {
+            names.GANG_SIZE: str(self.size),
+            names.GANG_MIN: self.minimum,
+            names.TOPOLOGY_REQUIRED: self.required,
+            names.TOPOLOGY_PREFERRED: self.preferred,
+        }
+        return {key: value for key, value in keys.items() if value}
+
+
+async def create_owner(api: Api, gang: Gang) -> JSON:
+    """Create the suspended Job that owns the gang's pods; returns its owner reference.
+
+    Pods with a controller may be pinned in their spec; a Job that is not suspended would make
+    the Job controller, where it runs, create pods of its own.
+    """
+    container = {"name": "main", "image": "example.com/train"}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": gang.name, "namespace": gang.namespace},
+        "spec": {
+            "suspend": True,
+            "parallelism": gang.size,
+            "completions": gang.size,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
+    made = await api.create(f"/apis/batch/v1/namespaces/{gang.namespace}/jobs", job)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": gang.name,
+        "uid": made["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def members(gang: Gang, owner: JSON | None = None) -> Iterator[JSON]:
+    """Yield the gang's pods, in rank order."""
+    for rank in range(gang.size):
+        labels = {**gang.labels, names.GANG: gang.name}
+        yield pod(
+            f"{gang.name}-{rank}",
+            namespace=gang.namespace,
+            gpus=gang.gpus,
+            labels=labels,
+            annotations=gang.annotations,
+            owner=owner,
+        )
+
+
+def pod(
+    name: str,
+    *,
+    namespace: str = "default",
+    gpus: int = 0,
+    cpu: str = "1",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    owner: JSON | None = None,
+) -> JSON:
+    """Return a v1 Pod with one container; without gpus it is one that Muster does not manage."""
+    resources = {"cpu": cpu, "memory": "1Gi"}
+    if gpus:
+        resources[GPU] = str(gpus)
+    metadata: JSON = {
+        "name": name,
+        "namespace": namespace,
+        "labels": dict(labels or {}),
+        "annotations": dict(annotations or {}),
+    }
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
+    limits = {GPU: str(gpus)} if gpus else {}
+    container = {
+        "name": "main",
+        "image": "example.com/train",
+        "resources": {"requests": resources, "limits": limits},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 0,
+            "containers": [container],
+        },
+    }
