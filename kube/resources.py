@@ -1,14 +1,22 @@
 """The resources Muster reads and writes, and where they live."""
 
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 from urllib.parse import quote
-
-import msgspec
 
 from kube import wire
 
-T = TypeVar("T", bound=msgspec.Struct)
+
+class KubeObject(Protocol):
+    """Any wire struct of an API object."""
+
+    @property
+    def metadata(self) -> wire.ObjectMeta:
+        """Return its metadata."""
+        ...
+
+
+T = TypeVar("T", bound=KubeObject)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,241 @@
+"""Events on objects (events.k8s.io/v1), for whoever looks at ``kubectl describe``.
+
+Recording never waits and never fails: an occurrence is counted, and a task of its own
+writes. Occurrences of the same reason on the same object form a series: the first is
+created at once, later ones only raise its count, at most once per ``SERIES_S``. An Event's
+text cannot be changed, so a series whose text has changed is begun anew, at that pace, too.
+
+Memory is bounded by ``limit`` series. When all of them wait to be written, new ones are
+dropped and counted: Events are a courtesy, the pods must not wait for them.
+"""
+
+import asyncio
+import itertools
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, NoReturn, Protocol
+
+from kube import wire
+from kube.errors import KubeError, NotFound
+from kube.resources import Resource
+
+SERIES_S: Final = 30.0  # between two writes of one series
+PACE_S: Final = 1.0  # between two rounds of writing
+ROUND_LIMIT: Final = 50  # writes in a round, so at most 50 a second
+_NOTE_LIMIT: Final = 1024  # characters; events.k8s.io/v1 noteLengthLimit
+_INSTANCE_LIMIT: Final = 128  # characters; of reportingInstance
+_NAME_LIMIT: Final = 230  # characters of the object's name that fit before our suffix
+_MERGE: Final = "application/merge-patch+json"
+
+
+class EventObject(wire.Wire, frozen=True):
+    """events.k8s.io/v1 Event, of which only the metadata is ever read back."""
+
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+
+
+EVENTS: Final = Resource("events.k8s.io", "v1", "events", EventObject)
+
+
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """The object an Event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def pod(cls, namespace: str, name: str, uid: str) -> "Regarding":
+        """Return the reference to a pod."""
+        return cls("v1", "Pod", namespace, name, uid)
+
+
+class Client(Protocol):
+    """What is needed of ``KubeClient``."""
+
+    async def create(
+        self,
+        resource: Resource[EventObject],
+        body: Mapping[str, object],
+        *,
+        namespace: str | None = None,
+    ) -> EventObject:
+        """See ``KubeClient``."""
+        ...
+
+    async def patch(
+        self,
+        resource: Resource[EventObject],
+        name: str,
+        body: Mapping[str, object],
+        *,
+        namespace: str | None = None,
+        content_type: str = _MERGE,
+    ) -> wire.PartialObject:
+        """See ``KubeClient``."""
+        ...
+
+
+@dataclass(slots=True)
+class _Series:
+    """Occurrences of one reason on one object."""
+
+    regarding: Regarding
+    reason: str
+    action: str
+    warning: bool
+    note: str = ""
+    count: int = 0
+    last: float = 0.0  # epoch seconds of the latest occurrence
+    name: str = ""  # of the Event that exists, "" for none
+    written_note: str = ""
+    written_count: int = 0
+    written_at: float = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Return whether there is something that has not been written."""
+        return self.count > self.written_count
+
+    def due(self, now: float) -> bool:
+        """Return whether it may be written now."""
+        return self.waits and (not self.name or now - self.written_at >= SERIES_S)
+
+
+class EventRecorder:
+    """Counts occurrences; ``run`` writes them. For one event loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        controller: str,
+        instance: str,
+        limit: int = 4096,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """``controller``: like ``muster.dev/extender``; ``instance``: this pod's name."""
+        self._client = client
+        self._controller = controller
+        self._instance = instance[:_INSTANCE_LIMIT]
+        self._limit = limit
+        self._clock = clock
+        self._sleep = sleep
+        self._series: OrderedDict[tuple[str, str, str], _Series] = OrderedDict()
+        self._number = itertools.count()
+        self.dropped = 0  # occurrences there was no room for
+        self.failed = 0  # writes that failed
+        self.written = 0
+
+    def record(
+        self, regarding: Regarding, reason: str, note: str, *, action: str, warning: bool = False
+    ) -> None:
+        """Count one occurrence. ``reason`` and ``action``: CamelCase words of a fixed set."""
+        key = (regarding.uid, reason, action)
+        series = self._series.get(key)
+        if series is None:
+            if len(self._series) >= self._limit and not self._make_room():
+                self.dropped += 1
+                return
+            series = self._series[key] = _Series(regarding, reason, action, warning)
+        self._series.move_to_end(key)
+        series.count += 1
+        series.note = note[:_NOTE_LIMIT]
+        series.last = self._clock()
+
+    async def run(self) -> NoReturn:
+        """Write until cancelled."""
+        while True:
+            await self.flush()
+            await self._sleep(PACE_S)
+
+    async def flush(self) -> int:
+        """Write what is due, the longest untouched first; return how many writes were tried."""
+        now = self._clock()
+        due = [series for series in self._series.values() if series.due(now)][:ROUND_LIMIT]
+        for series in due:
+            await self._write(series, now)
+        return len(due)
+
+    def _make_room(self) -> bool:
+        """Forget the series that was untouched for longest and has nothing to be written."""
+        idle = next((key for key, series in self._series.items() if not series.waits), None)
+        if idle is None:
+            return False
+        del self._series[idle]
+        return True
+
+    async def _write(self, series: _Series, now: float) -> None:
+        """Write one series; one that cannot be written is not tried again as it is."""
+        count, note = series.count, series.note
+        series.written_at = now
+        try:
+            if not series.name or note != series.written_note:
+                await self._create(series, note)
+            else:
+                await self._raise_count(series, count)
+            self.written += 1
+        except KubeError:
+            self.failed += 1
+        series.written_count = count
+        series.written_note = note
+
+    async def _create(self, series: _Series, note: str) -> None:
+        body = self._event(series, note)
+        namespace = series.regarding.namespace or "default"
+        made = await self._client.create(EVENTS, body, namespace=namespace)
+        series.name = made.metadata.name
+        series.count -= series.written_count  # a new Event counts from its own beginning
+        series.written_count = 0
+
+    async def _raise_count(self, series: _Series, count: int) -> None:
+        seen = {"series": {"count": count, "lastObservedTime": _micro_time(series.last)}}
+        namespace = series.regarding.namespace or "default"
+        try:
+            await self._client.patch(
+                EVENTS, series.name, seen, namespace=namespace, content_type=_MERGE
+            )
+        except NotFound:  # Events live for an hour
+            await self._create(series, series.note)
+
+    def _event(self, series: _Series, note: str) -> dict[str, object]:
+        about = series.regarding
+        suffix = f"{time_suffix(series.last)}{next(self._number):x}"
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": "Event",
+            "metadata": {
+                "name": f"{about.name[:_NAME_LIMIT]}.{suffix}",
+                "namespace": about.namespace or "default",
+            },
+            "eventTime": _micro_time(series.last),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "action": series.action,
+            "reason": series.reason,
+            "type": "Warning" if series.warning else "Normal",
+            "note": note,
+            "regarding": {
+                "apiVersion": about.api_version,
+                "kind": about.kind,
+                "namespace": about.namespace,
+                "name": about.name,
+                "uid": about.uid,
+            },
+        }
+
+
+def time_suffix(moment: float) -> str:
+    """Return a moment in hexadecimal microseconds, as client-go ends Event names in time."""
+    return f"{int(moment * 1e6):x}"
+
+
+def _micro_time(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

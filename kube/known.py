@@ -1,0 +1,81 @@
+"""What a watch has told its consumer, so that a new list can be reconciled with it.
+
+Objects are told apart by UID and found by name: one that was deleted and created again
+under the same name while nobody listened is first reported as gone, then as there, in
+this order, so consumers that go by name (nodes, namespaces) end with the new one.
+"""
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from kube.changes import Change, Gone, Upserted
+from kube.resources import KubeObject
+from kube.wire import ObjectMeta
+
+T = TypeVar("T", bound=KubeObject)
+_Key = tuple[str, str]
+
+
+class Known(Generic[T]):
+    """Names and UIDs told. Without ``tracks`` only the UIDs of the list that is being read."""
+
+    def __init__(self, *, tracks: bool) -> None:
+        self._tracks = tracks
+        self._told: dict[_Key, str] = {}
+        self._told_any = False
+        self._reconciles = False
+        self._listed: set[_Key] = set()
+        self._seen: set[str] = set()
+
+    def begin(self) -> None:
+        """Prepare for a list that begins, or begins again."""
+        self._reconciles = self._told_any
+        self._listed.clear()
+        self._seen.clear()
+
+    def listed(self, items: Sequence[T]) -> list[Change[T]]:
+        """Return what a page of the list changes."""
+        changes: list[Change[T]] = []
+        for item in items:
+            meta = item.metadata
+            if self._tracks:
+                replaced = self._replaced(meta)
+                if replaced is not None:
+                    changes.append(replaced)
+                self._listed.add((meta.namespace, meta.name))
+            self.upserted(meta)
+            if self._reconciles:
+                self._seen.add(meta.uid)
+            changes.append(Upserted(item))
+        return changes
+
+    def missing(self) -> list[Gone]:
+        """Return what was told before and is not in the list; ends the list."""
+        gone = [key for key in self._told if key not in self._listed]
+        self._listed.clear()
+        return [
+            Gone(ObjectMeta(namespace=key[0], name=key[1], uid=self._told.pop(key))) for key in gone
+        ]
+
+    def seen(self) -> frozenset[str] | None:
+        """Return the UIDs of the list, ``None`` if there was nothing to reconcile it with."""
+        found = frozenset(self._seen) if self._reconciles else None
+        self._seen.clear()
+        return found
+
+    def upserted(self, meta: ObjectMeta) -> None:
+        """Note that an object was told."""
+        self._told_any = True
+        if self._tracks:
+            self._told[meta.namespace, meta.name] = meta.uid
+
+    def deleted(self, meta: ObjectMeta) -> None:
+        """Note that an object's end was told."""
+        self._told.pop((meta.namespace, meta.name), None)
+
+    def _replaced(self, meta: ObjectMeta) -> Gone | None:
+        """Return the end of an older object of the same name."""
+        before = self._told.get((meta.namespace, meta.name))
+        if before is None or before == meta.uid:
+            return None
+        return Gone(ObjectMeta(namespace=meta.namespace, name=meta.name, uid=before))

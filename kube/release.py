@@ -1,0 +1,138 @@
+"""The bodies of the writes that let a pod go: pure, and built from bytes.
+
+The release is ONE strategic-merge PATCH, so a pod is never ungated without its pin:
+
+* our gate leaves with ``$patch: delete`` (gates merge by name; others stay);
+* required node affinity ``matchFields metadata.name In [node]``: ``matchFields`` takes
+  exactly one value per term, so each spare is one more ORed term;
+* with spares, a preference of weight 100 for the planned node (with one feasible node
+  kube-scheduler does not score);
+* the ``muster.dev/plan`` annotation, and ``metadata.uid``, which the server refuses to
+  change: a pod recreated under this name is thus never touched.
+
+Lists in node affinity are replaced whole. A pod that has **required terms of its own**
+therefore gets the field added to *each* of them (a gated pod's terms may be tightened but
+not added to, so it has no spares) and, like a pod with preferences of its own, is patched
+only in the version that was read (``resourceVersion``). Other pods are patched in any
+version: status updates by others must not cost a conflict.
+
+Every claim above is tested on a real API server in tests/integration/test_kube_real.py.
+"""
+
+from typing import Final
+
+import msgspec
+
+from cluster.events import PlanNote
+from kube.names import PLAN, PLAN_GATE
+from kube.plan import NODE_NAME_FIELD, encode_plan, plan_note, required_terms, without_pin
+from kube.wire import (
+    LabelSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PreferredSchedulingTerm,
+)
+
+PREFERENCE_WEIGHT: Final = 100  # the largest that core/v1 allows
+
+_ENCODE: Final = msgspec.json.Encoder().encode
+_GATE_OFF: Final = b'"schedulingGates":[{"$patch":"delete","name":' + _ENCODE(PLAN_GATE) + b"}]"
+_PLAN_KEY: Final = _ENCODE(PLAN)
+_METADATA: Final = b'{"metadata":{"uid":%b,"annotations":{' + _PLAN_KEY + b":%b}%b},"
+_SPEC: Final = (
+    b'"spec":{' + _GATE_OFF + b',"affinity":{"nodeAffinity":{'
+    b'"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":%b}%b}}}}'
+)
+_UNGATE: Final = b'"spec":{' + _GATE_OFF + b"}}"
+_PIN: Final = (
+    b'{"matchFields":[{"key":' + _ENCODE(NODE_NAME_FIELD) + b',"operator":"In","values":[%b]}]}'
+)
+_PREFERRED: Final = b',"preferredDuringSchedulingIgnoredDuringExecution":[%b]'
+_PREFERENCE: Final = b'{"weight":%d,"preference":%%b}' % PREFERENCE_WEIGHT
+_NOMINATE: Final = b'{"metadata":{"uid":%b},"status":{"nominatedNodeName":%b}}'
+_VERSION: Final = b',"resourceVersion":%b'
+
+
+def affinity_body(uid: str, note: PlanNote, pod: Pod | None = None) -> bytes:
+    """Return the release PATCH (strategic merge).
+
+    ``pod``: the pod as read, needed only if it may have node affinity of its own. Raises
+    ``ValueError`` for a note with spares on a pod with required terms: the server would
+    refuse it, and dropping the spares silently would leave the ledger wrong.
+    """
+    own = None if pod is None else own_terms(pod)
+    if own is None:
+        pins = [_pin(node) for node in (note.node, *note.spares)]
+        required = b"[" + b",".join(pins) + b"]"
+    elif note.spares:
+        raise ValueError(
+            f"pod uid {uid}: the plan has spares {list(note.spares)}, but the pod has required "
+            "node affinity terms, to which none can be added while it is gated; plan it without"
+        )
+    else:
+        required = _ENCODE([_tightened(term, note.node) for term in own])
+    theirs = _own_preferences(pod, note.node) if note.spares and pod is not None else ()
+    version = pod.metadata.resource_version if pod is not None and (own or theirs) else ""
+    return _metadata(uid, note, version) + _SPEC % (required, _preferred(note, theirs))
+
+
+def ungate_body(uid: str, note: PlanNote) -> bytes:
+    """Return the PATCH that lifts the gate and annotates, without a pin (strategic merge).
+
+    On a pod without our gate only the annotation changes; that wakes it in kube-scheduler.
+    """
+    return _metadata(uid, note, "") + _UNGATE
+
+
+def nominate_body(uid: str, node: str) -> bytes:
+    """Return the status PATCH that nominates ``node`` (merge)."""
+    return _NOMINATE % (_ENCODE(uid), _ENCODE(node))
+
+
+def takes_spares(pod: Pod) -> bool:
+    """Return whether a pod's plan may have spares: it has no required terms of its own."""
+    return own_terms(pod) is None
+
+
+def own_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
+    """Return the required terms that are not Muster's own pin, ``None`` where there are none."""
+    text = pod.metadata.annotations.get(PLAN)
+    return without_pin(required_terms(pod.spec.affinity), plan_note(text) if text else None)
+
+
+def _metadata(uid: str, note: PlanNote, version: str) -> bytes:
+    locked = _VERSION % _ENCODE(version) if version else b""
+    return _METADATA % (_ENCODE(uid), _ENCODE(encode_plan(note)), locked)
+
+
+def _pin(node: str) -> bytes:
+    return _PIN % _ENCODE(node)
+
+
+def _preferred(note: PlanNote, own: tuple[PreferredSchedulingTerm, ...]) -> bytes:
+    """Return the preferences to send: none unless there is a choice between nodes."""
+    if not note.spares:
+        return b""
+    ours = _PREFERENCE % _pin(note.node)
+    return _PREFERRED % b",".join([ours, *map(_ENCODE, own)])
+
+
+def _own_preferences(pod: Pod, node: str) -> tuple[PreferredSchedulingTerm, ...]:
+    """Return the pod's preferences, without one that an earlier release put there."""
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return ()
+    ours = PreferredSchedulingTerm(
+        weight=PREFERENCE_WEIGHT, preference=NodeSelectorTerm(match_fields=(_field(node),))
+    )
+    return tuple(term for term in affinity.node_affinity.preferred if term != ours)
+
+
+def _tightened(term: NodeSelectorTerm, node: str) -> NodeSelectorTerm:
+    return NodeSelectorTerm(
+        match_expressions=term.match_expressions, match_fields=(*term.match_fields, _field(node))
+    )
+
+
+def _field(node: str) -> LabelSelectorRequirement:
+    return LabelSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))

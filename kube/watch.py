@@ -1,0 +1,266 @@
+"""List once, then follow every change: the life of one watch.
+
+::
+
+              ┌──────────── wait ◄──────────┐
+              ▼                             │ failed
+        ┌──────────┐   last page     ┌──────┴─────┐  stream ended or lost:
+   ───► │ LISTING  ├───────────────► │  WATCHING  ├──────┐ resumed at the last
+        └─┬────▲───┘  Synced         └──────┬─────┘ ◄────┘ version, without a list
+      404 │    │ slowly                     │
+          ▼    │                            │ 410; or nothing at all was heard for a
+     ┌─────────┴──┐                         │ whole watch; or it failed time and again
+     │ NOT SERVED │        LISTING ◄────────┘ (what is known then is reconciled by UID)
+     └────────────┘
+
+*Reading never waits.* Frames go to ``sink`` synchronously, in batches as they arrive, and
+the sink only takes them over (``kube.inbox.Inbox``): a reader that is late by a few hundred
+milliseconds is disconnected by the API server.
+
+*Versions.* A watch started without a version sends its initial events in no order, so none
+of them may be resumed from; this one always starts at the version of a finished list, and
+bookmarks keep that version young. A watch at a version the server has not reached yet (etcd
+was restored from a backup) is silent for ever, not refused; hence the "nothing was heard"
+rule: an idle watch gets a bookmark every minute.
+
+*Reconciling.* After a list, whatever was known and is not in it is gone. With ``tracks``
+the watch remembers name and UID of every object and says ``Gone`` itself; without (pods:
+the model knows them, and 1,000,000 names would cost more memory than the model) the
+consumer compares with ``Synced.seen``.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Generic, NoReturn, TypeVar
+
+from kube.changes import Change, Gone, NotServed, Sink, Synced, Upserted
+from kube.client import KubeClient
+from kube.errors import APIError, DecodeError, KubeError, NotFound, TransportError, from_status
+from kube.errors import Gone as VersionGone
+from kube.frames import Added, Batch, Bookmark, Deleted, Failed, Modified
+from kube.known import Known
+from kube.resources import KubeObject, Resource
+from kube.transport import Stream
+
+T = TypeVar("T", bound=KubeObject)
+
+_LONGEST_LINE_BYTES: Final = 64 << 20  # etcd refuses objects of more than 1.5 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times in seconds.
+
+    ``watch_s``: shortest and longest a watch is asked for (client-go: 5 to 10 minutes).
+    ``idle_s``: silence after which the connection counts as dead; bookmarks come every
+    minute. ``back_off_s``: first and longest wait after failures. ``absent_s``: between
+    questions for a resource that is not served. ``resumes``: failed watches in a row at
+    one version before the list is read again.
+    """
+
+    watch_s: tuple[float, float] = (300.0, 600.0)
+    idle_s: float = 150.0
+    back_off_s: tuple[float, float] = (0.25, 30.0)
+    absent_s: float = 60.0
+    resumes: int = 5
+
+
+class WatchState(StrEnum):
+    """See the drawing in the module's docstring."""
+
+    LISTING = "listing"
+    WATCHING = "watching"
+    NOT_SERVED = "not served"
+
+
+@dataclass(slots=True)
+class WatchStats:
+    """For metrics and readiness; only ever written by the watch."""
+
+    state: WatchState = WatchState.LISTING
+    synced: bool = False
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    bookmarks: int = 0
+    problems: int = 0
+    last_error: str = ""
+
+
+class ListWatch(Generic[T]):
+    """Follows one resource for ever. ``run`` is one task."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: Resource[T],
+        *,
+        namespace: str | None = None,
+        selectors: Mapping[str, str] | None = None,
+        tracks: bool = True,
+        timing: Timing | None = None,
+        on_problem: Callable[[str], None] | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """``on_problem`` is told once per failure and per object that cannot be decoded."""
+        self.resource = resource
+        self.stats = WatchStats()
+        self._client = client
+        self._codec = client.codec(resource)
+        self._namespace = namespace
+        self._selectors = selectors
+        self._timing = timing or Timing()
+        self._on_problem = on_problem
+        self._sleep = sleep
+        self._clock = clock
+        self._jitter = jitter
+        self._absent_told = False
+        self._known: Known[T] = Known(tracks=tracks)
+        self._version = ""
+        self._failures = 0
+
+    async def run(self, sink: Sink[T]) -> NoReturn:
+        """List and watch until cancelled. ``sink`` must not block; what it raises is raised."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list(sink)
+                    self._failures = 0
+                await self._watch(sink)
+            except NotFound as error:
+                await self._absent(sink, error)
+            except VersionGone as error:
+                self._start_over(str(error))
+            except KubeError as error:
+                await self._failed(error)
+
+    # -- listing ---------------------------------------------------------------------------------
+
+    async def _list(self, sink: Sink[T]) -> None:
+        self.stats.state = WatchState.LISTING
+        self.stats.lists += 1
+        self._known.begin()
+        version = ""
+        pages = self._client.pages(
+            self.resource, namespace=self._namespace, selectors=self._selectors
+        )
+        async for page in pages:
+            if page.anew:
+                self._known.begin()
+            version = page.meta.resource_version
+            self._report(page.problems)
+            sink(self._known.listed(page.items))
+        if not version:
+            raise DecodeError(f"list of {self.resource}: metadata.resourceVersion is missing")
+        sink([*self._known.missing(), Synced(version, self._known.seen())])
+        self._version = version
+        self._absent_told = False
+        self.stats.synced = True
+
+    # -- watching --------------------------------------------------------------------------------
+
+    async def _watch(self, sink: Sink[T]) -> None:
+        """Follow one watch to its end."""
+        self.stats.state = WatchState.WATCHING
+        self.stats.watches += 1
+        shortest, longest = self._timing.watch_s
+        asked_s = round(shortest + (longest - shortest) * self._jitter())
+        opening = self._client.watch(
+            self.resource,
+            resource_version=self._version,
+            timeout_s=asked_s,
+            idle_s=self._timing.idle_s,
+            namespace=self._namespace,
+            selectors=self._selectors,
+        )
+        began = self._clock()
+        async with opening as stream:
+            heard = await self._read(stream, sink)
+        if heard:
+            return
+        if self._clock() - began < asked_s / 2:
+            raise TransportError("the watch ended before it had begun")
+        self._start_over("the watch ended and not even a bookmark was heard")
+
+    async def _read(self, stream: Stream, sink: Sink[T]) -> bool:
+        """Hand on frames until the server ends the stream; return whether there were any."""
+        heard = False
+        rest: list[bytes] = []
+        while chunk := await stream.read():
+            end = chunk.rfind(b"\n") + 1
+            if not end:
+                rest.append(chunk)
+                if sum(map(len, rest)) > _LONGEST_LINE_BYTES:
+                    raise DecodeError(f"watch of {self.resource}: a line does not end")
+                continue
+            lines = b"".join([*rest, chunk[:end]])
+            rest = [chunk[end:]] if end < len(chunk) else []
+            self._take(self._codec.frames(lines), sink)
+            heard = True
+            self._failures = 0
+        return heard
+
+    def _take(self, batch: Batch[T], sink: Sink[T]) -> None:
+        """Hand on one batch, then raise the error that ends it, if there is one."""
+        self._report(batch.problems)
+        changes: list[Change[T]] = []
+        failed: Failed | None = None
+        for frame in batch.frames:
+            if isinstance(frame, Failed):
+                failed = frame
+                break
+            self._version = frame.object.metadata.resource_version or self._version
+            if isinstance(frame, Added | Modified):
+                changes.append(Upserted(frame.object))
+                self._known.upserted(frame.object.metadata)
+            elif isinstance(frame, Deleted):
+                changes.append(Gone(frame.object.metadata))
+                self._known.deleted(frame.object.metadata)
+            elif isinstance(frame, Bookmark):
+                self.stats.bookmarks += 1
+        if changes:
+            self.stats.events += len(changes)
+            sink(changes)
+        if failed is not None:
+            raise from_status(failed.object)
+
+    # -- failing ---------------------------------------------------------------------------------
+
+    def _start_over(self, why: str) -> None:
+        self._report((f"{self.resource}: {why}; the list is read again",))
+        self._version = ""
+
+    async def _absent(self, sink: Sink[T], error: NotFound) -> None:
+        """Wait for a resource that is not served; what there was of it is gone."""
+        self._version = ""
+        self.stats.state = WatchState.NOT_SERVED
+        if not self._absent_told:
+            self._absent_told = True
+            self._known.begin()
+            sink([*self._known.missing(), NotServed()])
+            self._report((f"{self.resource} is not served: {error}",))
+        await self._sleep(self._timing.absent_s * (0.5 + self._jitter()))
+
+    async def _failed(self, error: KubeError) -> None:
+        """Wait before the next attempt, ever longer; give the version up after some."""
+        self._failures += 1
+        self._report((f"{self.resource}: {error}; attempt {self._failures}",))
+        if self._failures >= self._timing.resumes:
+            self._version = ""
+        first, longest = self._timing.back_off_s
+        wait = min(longest, first * (1 << min(self._failures - 1, 16)))
+        asked = error.retry_after if isinstance(error, APIError) else None
+        await self._sleep((asked or 0.0) + wait * (0.5 + 0.5 * self._jitter()))
+
+    def _report(self, problems: tuple[str, ...]) -> None:
+        for problem in problems:
+            self.stats.problems += 1
+            self.stats.last_error = problem
+            if self._on_problem is not None:
+                self._on_problem(problem)
