@@ -96,6 +96,7 @@ class _Series:
     name: str = ""  # of the Event that exists, "" for none
     written_note: str = ""
     written_count: int = 0
+    earlier: int = 0  # occurrences that belong to Events before the present one
     written_at: float = 0.0
 
     @property
@@ -121,7 +122,7 @@ class EventRecorder:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``controller``: like ``muster.dev/extender``; ``instance``: this pod's name."""
+        """Report as ``controller`` (like ``muster.dev/extender``), from the pod ``instance``."""
         self._client = client
         self._controller = controller
         self._instance = instance[:_INSTANCE_LIMIT]
@@ -178,36 +179,37 @@ class EventRecorder:
         series.written_at = now
         try:
             if not series.name or note != series.written_note:
-                await self._create(series, note)
+                await self._create(series, note, count)
             else:
-                await self._raise_count(series, count)
+                await self._raise_count(series, note, count)
             self.written += 1
         except KubeError:
             self.failed += 1
         series.written_count = count
         series.written_note = note
 
-    async def _create(self, series: _Series, note: str) -> None:
+    async def _create(self, series: _Series, note: str, count: int) -> None:
+        series.earlier = series.written_count
         body = self._event(series, note)
+        if count - series.earlier > 1:
+            body["series"] = _observed(series, count)
         namespace = series.regarding.namespace or "default"
         made = await self._client.create(EVENTS, body, namespace=namespace)
         series.name = made.metadata.name
-        series.count -= series.written_count  # a new Event counts from its own beginning
-        series.written_count = 0
 
-    async def _raise_count(self, series: _Series, count: int) -> None:
-        seen = {"series": {"count": count, "lastObservedTime": _micro_time(series.last)}}
+    async def _raise_count(self, series: _Series, note: str, count: int) -> None:
+        body = {"series": _observed(series, count)}
         namespace = series.regarding.namespace or "default"
         try:
             await self._client.patch(
-                EVENTS, series.name, seen, namespace=namespace, content_type=_MERGE
+                EVENTS, series.name, body, namespace=namespace, content_type=_MERGE
             )
         except NotFound:  # Events live for an hour
-            await self._create(series, series.note)
+            await self._create(series, note, count)
 
     def _event(self, series: _Series, note: str) -> dict[str, object]:
         about = series.regarding
-        suffix = f"{time_suffix(series.last)}{next(self._number):x}"
+        suffix = f"{_suffix(series.last)}{next(self._number):x}"
         return {
             "apiVersion": EVENTS.api_version,
             "kind": "Event",
@@ -232,7 +234,12 @@ class EventRecorder:
         }
 
 
-def time_suffix(moment: float) -> str:
+def _observed(series: _Series, count: int) -> dict[str, object]:
+    """Return an EventSeries (its count starts at 2)."""
+    return {"count": count - series.earlier, "lastObservedTime": _micro_time(series.last)}
+
+
+def _suffix(moment: float) -> str:
     """Return a moment in hexadecimal microseconds, as client-go ends Event names in time."""
     return f"{int(moment * 1e6):x}"
 
