@@ -1,0 +1,392 @@
+"""The webhook on a real kube-apiserver: what the API server makes of its answers.
+
+::
+
+    test (users: observer, user, muster-extender) ──► kube-apiserver ──TLS──► python -m webhook
+                                                           ▲                        │
+                                                           └── Secret, caBundle ────┘
+"""
+
+import asyncio
+import base64
+import itertools
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+import yaml
+from support.webhookprocess import grant, running
+
+from kube import wire
+from loadtest.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
+from loadtest.controlplane import ControlPlane
+from webhook.manifests import Target, configurations
+from webhook.mutate import NOTHING, mutate
+from workloads.accelerators import Accelerators
+from workloads.managed import ManagedConfig, Policy
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+PODS = "/api/v1/namespaces/default/pods"
+HOOKS = "/apis/admissionregistration.k8s.io/v1"
+PLAN = "muster.dev/plan"
+MANAGED = ManagedConfig(profile="default-scheduler", profiles=("muster",))
+_numbers = itertools.count()
+
+CONFIG = {
+    "apiVersion": "muster.dev/v1alpha1",
+    "kind": "WebhookConfiguration",
+    "managed": {"profile": "default-scheduler", "profiles": ["muster"]},
+    "certificates": {"source": "secret"},
+    "registration": {"create": True, "url": "auto"},
+    "drainSeconds": 0,
+}
+# Two thirds of 12 s over: staged at 8 s, in use at 10 s at the earliest; leaves live 6 s.
+IMPATIENT = {
+    "source": "secret",
+    "authoritySeconds": 12,
+    "leafSeconds": 6,
+    "settleSeconds": 2,
+    "checkSeconds": 0.2,
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane() -> AsyncIterator[ControlPlane]:
+    async with ControlPlane() as plane:
+        await grant(plane)
+        yield plane
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def webhook(
+    plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[str]:
+    config = write(tmp_path_factory.mktemp("webhook"), CONFIG)
+    async with running(config, "--kubeconfig", str(plane.kubeconfig("muster-webhook"))) as url:
+        async with plane.api() as api:
+            await until_gated(api)
+        yield url
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def api(plane: ControlPlane, webhook: str) -> AsyncIterator[Api]:
+    assert webhook.startswith("https://")
+    async with plane.api() as api:
+        yield api
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def user(plane: ControlPlane, webhook: str) -> AsyncIterator[Api]:
+    assert webhook.startswith("https://")
+    async with plane.api("user") as api:
+        yield api
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def extender(plane: ControlPlane, webhook: str) -> AsyncIterator[Api]:
+    assert webhook.startswith("https://")
+    async with plane.api("muster-extender") as api:
+        yield api
+
+
+def write(directory: Path, config: JSON) -> Path:
+    path = directory / "webhook.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def pod(
+    *,
+    gpus: int = 0,
+    resource: str = "nvidia.com/gpu",
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+    **spec: object,
+) -> JSON:
+    amount = {"limits": {resource: str(gpus)}} if gpus else {}
+    container = {"name": "main", "image": "example.invalid/train:1", "resources": amount}
+    meta = {"name": f"pod-{next(_numbers)}", "labels": labels or {}}
+    if annotations is not None:
+        meta["annotations"] = annotations
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"containers": [container], **spec},
+    }
+
+
+def gates(pod: JSON) -> list[str]:
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+async def until_gated(api: Api, resource: str = "nvidia.com/gpu") -> None:
+    """Wait until the API server has seen the configurations; it reads them with a delay."""
+    async with asyncio.timeout(60):
+        while not gates(await dry_run(api, pod(gpus=1, resource=resource))):  # noqa: ASYNC110 - nothing to wait on
+            await asyncio.sleep(0.1)
+
+
+async def dry_run(api: Api, wanted: JSON) -> JSON:
+    return await api.create(f"{PODS}?dryRun=All", wanted)
+
+
+async def refusal(api: Api, path: str, wanted: JSON) -> ApiFailed:
+    with pytest.raises(ApiFailed) as caught:
+        await api.create(path, wanted)
+    return caught.value
+
+
+# -- mutation ------------------------------------------------------------------------------------
+
+
+async def test_a_pod_that_asks_for_a_gpu_is_gated(api: Api) -> None:
+    made = await api.create(PODS, pod(gpus=8))
+    assert gates(made) == [PLAN]
+    conditions = (await api.get(f"{PODS}/{made['metadata']['name']}"))["status"]["conditions"]
+    assert [c["reason"] for c in conditions if c["type"] == "PodScheduled"] == ["SchedulingGated"]
+
+
+async def test_our_gate_is_added_beside_those_of_others(api: Api) -> None:
+    others = [{"name": "kueue.x-k8s.io/admission"}]
+    assert gates(await api.create(PODS, pod(gpus=1, schedulingGates=others))) == [
+        "kueue.x-k8s.io/admission",
+        PLAN,
+    ]
+
+
+async def test_a_pod_without_an_accelerator_is_left_as_it_is(api: Api) -> None:
+    assert gates(await api.create(PODS, pod())) == []
+
+
+async def test_the_name_of_a_replaced_scheduler_is_rewritten_and_recorded(api: Api) -> None:
+    wanted = pod(gpus=1, schedulerName="volcano", annotations={"example.com/note": "kept"})
+    made = await api.create(PODS, wanted)
+    assert made["spec"]["schedulerName"] == "default-scheduler"
+    assert made["metadata"]["annotations"] == {
+        "example.com/note": "kept",
+        "muster.dev/original-scheduler-name": "volcano",
+    }
+    assert gates(made) == [PLAN]
+
+
+async def test_a_pod_for_an_unknown_scheduler_is_left_alone(api: Api) -> None:
+    made = await api.create(PODS, pod(gpus=1, schedulerName="somebody-elses"))
+    assert (made["spec"]["schedulerName"], gates(made)) == ("somebody-elses", [])
+
+
+async def test_a_namespace_can_opt_out(api: Api) -> None:
+    meta = {"name": "opted-out", "labels": {"muster.dev/managed": "false"}}
+    await api.create("/api/v1/namespaces", {"metadata": meta})
+    assert gates(await api.create("/api/v1/namespaces/opted-out/pods", pod(gpus=1))) == []
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "muster-system"])
+async def test_system_namespaces_are_left_alone(api: Api, namespace: str) -> None:
+    assert gates(await api.create(f"/api/v1/namespaces/{namespace}/pods", pod(gpus=1))) == []
+
+
+VARIETY: list[JSON] = [
+    pod(gpus=1, resource="nvidia.com/mig-1g.10gb"),
+    pod(gpus=1, resource="huawei.com/Ascend910"),
+    pod(gpus=1, resource="google.com/tpu"),
+    pod(gpus=1, resource="vendor.example/npu"),
+    pod(gpus=1, resource="rdma/hca"),
+    pod(labels={"muster.dev/gang": "g", "muster.dev/gang-size": "2"}),
+    pod(labels={"scheduling.x-k8s.io/pod-group": "g"}),
+    pod(labels={"jobset.sigs.k8s.io/jobset-name": "j"}, schedulerName="yunikorn"),
+    pod(annotations={"muster.dev/gang": "g", "muster.dev/gang-size": "2"}),
+    pod(labels={"muster.dev/queue": "q"}, gpus=1, schedulerName="muster"),
+    pod(gpus=2, schedulerName="volcano-like"),
+    pod(schedulerName="volcano"),
+    pod(gpus=1, labels={"muster.dev/inject": "false"}),
+    pod(initContainers=[{"name": "i", "image": "i", "resources": {"limits": {"amd.com/gpu": 1}}}]),
+]
+
+
+@pytest.mark.parametrize("number", range(len(VARIETY)))
+async def test_the_filters_in_the_api_server_never_hide_a_pod_from_the_webhook(
+    api: Api, number: int
+) -> None:
+    wanted = VARIETY[number]
+    typed = msgspec.convert(wanted, wire.Pod)
+    meta = msgspec.structs.replace(typed.metadata, namespace="default")
+    decided = mutate(msgspec.structs.replace(typed, metadata=meta), Policy.of(MANAGED))
+    assert (PLAN in gates(await dry_run(api, wanted))) is (decided is not NOTHING)
+
+
+# -- validation ----------------------------------------------------------------------------------
+
+
+async def test_a_user_with_contradictory_labels_reads_what_is_wrong(user: Api) -> None:
+    labels = {"muster.dev/gang": "g", "muster.dev/gang-size": "4", "muster.dev/gang-min": "9"}
+    error = await refusal(user, PODS, pod(labels=labels))
+    assert error.code == 422
+    assert 'metadata.labels[muster.dev/gang-min]: "9" is not allowed: ' in str(error)
+    assert "muster.dev/gang-size is 4, so at most 4" in str(error)
+
+
+async def test_the_writer_of_a_job_is_told_before_any_pod_exists(user: Api) -> None:
+    meta = {"annotations": {"muster.dev/topology-required": "muster.dev/rak"}}
+    spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    job = {
+        "metadata": {"name": "job"},
+        "spec": {"template": {"metadata": meta, "spec": spec}},
+    }
+    error = await refusal(user, "/apis/batch/v1/namespaces/default/jobs", job)
+    field = "spec.template.metadata.annotations[muster.dev/topology-required]"
+    assert f'{field}: "muster.dev/rak" is not allowed: this cluster\'s levels are' in str(error)
+
+
+async def test_an_object_without_our_keys_is_never_sent_to_us(user: Api) -> None:
+    spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    cron = {
+        "metadata": {"name": "cron"},
+        "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": spec}}}},
+    }
+    await user.create("/apis/batch/v1/namespaces/default/cronjobs", cron)
+
+
+async def test_only_muster_creates_a_pod_with_a_plan(user: Api, extender: Api) -> None:
+    error = await refusal(user, PODS, pod(annotations={PLAN: "{}"}))
+    assert error.code == 403
+    assert 'by user "user": only Muster writes its plans' in str(error)
+    await extender.create(PODS, pod(annotations={PLAN: "{}"}))
+
+
+async def test_only_muster_changes_a_plan(user: Api, extender: Api, api: Api) -> None:
+    name = (await api.create(PODS, pod(gpus=1)))["metadata"]["name"]
+    plan = {"metadata": {"annotations": {PLAN: "{}"}}}
+    for somebody in (user, api):  # not even an administrator
+        with pytest.raises(ApiFailed, match="only Muster writes its plans"):
+            await somebody.patch(f"{PODS}/{name}", plan)
+    await extender.patch(f"{PODS}/{name}", plan)
+
+
+async def test_a_user_cannot_lift_the_gate_but_muster_and_administrators_can(
+    user: Api, extender: Api, api: Api
+) -> None:
+    release = {"spec": {"schedulingGates": [{"name": PLAN, "$patch": "delete"}]}}
+    for somebody in (extender, api):
+        name = (await api.create(PODS, pod(gpus=1)))["metadata"]["name"]
+        with pytest.raises(ApiFailed, match="may not be removed by user"):
+            await user.patch(f"{PODS}/{name}", release, kind=STRATEGIC_PATCH)
+        freed = await somebody.patch(f"{PODS}/{name}", release, kind=STRATEGIC_PATCH)
+        assert gates(freed) == []
+
+
+async def test_a_user_may_always_delete_and_relabel_a_gated_pod(user: Api) -> None:
+    name = (await user.create(PODS, pod(gpus=1)))["metadata"]["name"]
+    await user.patch(f"{PODS}/{name}", {"metadata": {"labels": {"team": "a"}}})
+    await user.delete(f"{PODS}/{name}")
+
+
+async def test_a_pod_stays_in_the_gang_it_was_created_in(user: Api) -> None:
+    labels = {"muster.dev/gang": "first", "muster.dev/gang-size": "2"}
+    name = (await user.create(PODS, pod(labels=labels)))["metadata"]["name"]
+    with pytest.raises(ApiFailed, match='was created in gang "first" and stays there'):
+        await user.patch(f"{PODS}/{name}", {"metadata": {"labels": {"muster.dev/gang": "other"}}})
+
+
+# -- outage --------------------------------------------------------------------------------------
+
+
+async def test_an_outage_stops_only_pods_that_carry_keys_of_ours(api: Api) -> None:
+    """The configurations as shipped, twice: a second pair whose server does not answer."""
+    dead = Target(url="https://127.0.0.1:9")  # the discard port: nobody listens
+    policy = Policy(accelerators=Accelerators(frozenset({"outage.example/npu"})))
+    mutating, validating = configurations(b"", dead, policy=policy, name="outage")
+    await api.create(f"{HOOKS}/mutatingwebhookconfigurations", msgspec.to_builtins(mutating))
+    await api.create(f"{HOOKS}/validatingwebhookconfigurations", msgspec.to_builtins(validating))
+    ours = pod(labels={"muster.dev/gang": "g", "muster.dev/gang-size": "2"})
+    try:
+        async with asyncio.timeout(60):
+            with pytest.raises(ApiFailed, match=r'failed calling webhook "pods.validate.muster'):
+                while True:
+                    await dry_run(api, ours)
+        assert gates(await dry_run(api, pod(gpus=1, resource="outage.example/npu"))) == []
+        assert gates(await dry_run(api, pod())) == []
+    finally:
+        for kind in ("mutating", "validating"):
+            await api.delete(f"{HOOKS}/{kind}webhookconfigurations/outage")
+        async with asyncio.timeout(60):
+            while not await accepted(api, ours):  # noqa: ASYNC110 - nothing to wait on
+                await asyncio.sleep(0.1)
+
+
+async def accepted(api: Api, wanted: JSON) -> bool:
+    try:
+        await dry_run(api, wanted)
+    except ApiFailed:
+        return False
+    return True
+
+
+# -- certificates --------------------------------------------------------------------------------
+
+
+async def test_two_replicas_share_one_authority(
+    plane: ControlPlane, api: Api, webhook: str, tmp_path: Path
+) -> None:
+    config = write(tmp_path, CONFIG | {"registration": {}})
+    secret = "/api/v1/namespaces/muster-system/secrets/muster-webhook-authority"
+    before = (await api.get(secret))["data"]
+    async with running(config, "--kubeconfig", str(plane.kubeconfig("muster-webhook"))) as second:
+        assert await issuer(second, before) == await issuer(webhook, before)
+    assert (await api.get(secret))["data"] == before
+
+
+@pytest.mark.slow
+async def test_no_pod_slips_past_while_authorities_rotate_under_load(
+    plane: ControlPlane, api: Api, tmp_path: Path
+) -> None:
+    """Authorities live 12 s here; the load goes on until the third one signs."""
+    made = IMPATIENT | {"name": "impatient-authority"}
+    registration = {"name": "impatient", "create": True, "url": "auto"}
+    managed = {"accelerators": ["impatient.example/npu"]}
+    config = write(tmp_path, CONFIG | {"certificates": made, "registration": registration,
+                                       "managed": managed})  # fmt: skip
+    secret = "/api/v1/namespaces/muster-system/secrets/impatient-authority"
+    async with running(config, "--kubeconfig", str(plane.kubeconfig("muster-webhook"))) as url:
+        await until_gated(api, "impatient.example/npu")
+        async with asyncio.timeout(100), asyncio.TaskGroup() as group:
+            stop = asyncio.Event()
+            loads = [group.create_task(load(api, stop)) for _ in range(4)]
+            issuers: set[bytes] = set()
+            while len(issuers) < 3:
+                issuers.add(await issuer(url, (await api.get(secret))["data"]))
+                await asyncio.sleep(0.2)
+            stop.set()
+        for kind in ("mutating", "validating"):
+            await api.delete(f"{HOOKS}/{kind}webhookconfigurations/impatient")
+    reviews = [review for task in loads for review in task.result()]
+    assert len(reviews) > 100
+    assert set(reviews) == {(PLAN,)}
+
+
+async def load(api: Api, stop: asyncio.Event) -> list[tuple[str, ...]]:
+    """Create pods that only the impatient webhook gates; return the gates each came out with."""
+    seen = []
+    while not stop.is_set():
+        seen.append(tuple(gates(await dry_run(api, pod(gpus=1, resource="impatient.example/npu")))))
+    return seen
+
+
+async def issuer(url: str, secret: dict[str, str]) -> bytes:
+    """Return the authority key id of the certificate that a new connection gets."""
+    from cryptography import x509  # noqa: PLC0415 - only this helper looks inside certificates
+
+    context = ssl.create_default_context(cadata=base64.b64decode(secret["ca.crt"]).decode())
+    host, _, port = url.removeprefix("https://").partition(":")
+    _, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    data = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    await writer.wait_closed()
+    identifier = x509.load_der_x509_certificate(data).extensions.get_extension_for_class(
+        x509.AuthorityKeyIdentifier
+    )
+    return identifier.value.key_identifier or b""
