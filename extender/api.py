@@ -5,7 +5,6 @@ of ten thousand gangs never delays ``filter``.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -13,14 +12,14 @@ from typing import Final
 import orjson
 from aiohttp import web
 
-from cluster.gangs import GangPhase
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
+from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
 from kube.client import KubeClient
-from kube.errors import APIError, NotFound
+from kube.errors import KubeError, NotFound
 from kube.translate import pod_uid
 from placement import explain
 from placement.decision import Reject
@@ -36,6 +35,7 @@ class ReadApi:
     state: ClusterState
     planner: Planner
     client: KubeClient
+    census: Census
     ready: Callable[[], bool]
     backlog: Callable[[], int]
 
@@ -49,20 +49,15 @@ class ReadApi:
 
     async def status(self, _request: web.Request) -> web.Response:
         """What the extender knows, in numbers."""
-        phases: Counter[str] = Counter({phase.value: 0 for phase in GangPhase})
-        pace = Pace(time.perf_counter)
-        for key in list(self.state.gangs()):
-            view = self.state.gang(key)
-            if view is not None:
-                phases[view.phase.value] += 1
-            await pace.breathe()
+        await self.census.take()
         return _json(
             {
                 "cluster": self.state.name,
                 "ready": self.ready(),
                 "generation": self.state.generation,
                 "nodes": int(self.state.snapshot().nodes.alive.sum()),
-                "gangs": dict(phases),
+                "gangs": self.census.gangs,
+                "holds": self.census.holds,
                 "waiting_for_room": self.planner.waiting,
                 "watch_backlog": self.backlog(),
             }
@@ -94,7 +89,7 @@ class ReadApi:
             pod = await self.client.get_pod(namespace, name)
         except NotFound:
             return _problem(404, f"pod {namespace}/{name}: does not exist")
-        except APIError as error:
+        except KubeError as error:
             return _problem(502, f"pod {namespace}/{name}: {error}")
         found = {"pod": f"{namespace}/{name}", "node": pod.spec.node_name}
         if self.state.gang_of(pod_uid(pod.metadata.uid)) is not None:

@@ -3,6 +3,9 @@
 Devices are taken in the order the node lists them free, which is by NUMA node and PCIe
 parent, so the devices of one pod are neighbours. The planned node and the spares get
 devices of their own, disjoint within the plan: whichever node wins, the set is valid.
+
+A pod with required node affinity of its own gets no spares: a spare is one more ORed
+term, and the API server lets nobody add terms to a gated pod that has some.
 """
 
 from collections.abc import Generator, Mapping
@@ -11,7 +14,7 @@ from typing import Final
 
 from cluster.constraints import PodClass
 from cluster.events import Assignment
-from cluster.ids import NO_ROW, NodeRow
+from cluster.ids import NO_ROW
 from cluster.snapshot import Snapshot
 from placement.decision import Plan
 
@@ -48,7 +51,7 @@ class _Devices:
     def _of(self, node: int, resource: str) -> list[str] | None:
         key = (node, resource)
         if key not in self._free:
-            self._free[key] = list(self.snapshot.devices.free_devices(NodeRow(node), resource))
+            self._free[key] = list(self.snapshot.devices.free_devices(node, resource))
         return self._free[key] or None
 
 
@@ -58,19 +61,20 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
     ``snapshot`` must be the one the plan was made on: the plan holds its rows.
     """
     devices = _Devices(snapshot)
-    known = len(snapshot.devices.node) > 0
+    known = snapshot.devices.count > 0
     result: list[Assignment] = []
     for index, row in enumerate(plan.pods.tolist()):
-        nodes = [n for n in (int(plan.nodes[index]), *plan.spares[index].tolist()) if n != NO_ROW]
-        names = [snapshot.nodes.name(NodeRow(node)) for node in nodes]
+        pod_class = snapshot.classes[snapshot.pods.pod_class[row]]
+        spares = () if pod_class.node_affinity is not None else plan.spares[index].tolist()
+        nodes = [node for node in (int(plan.nodes[index]), *spares) if node != NO_ROW]
+        names = [snapshot.nodes.name(node) for node in nodes]
         chosen: Mapping[str, tuple[str, ...]] = {}
         if known:
-            pod_class = snapshot.classes[int(snapshot.pods.pod_class[row])]
             sets = [devices.take(node, pod_class) for node in nodes]
             chosen = {name: taken for name, taken in zip(names, sets, strict=True) if taken}
         result.append(
             Assignment(
-                uid=snapshot.pods.uid_of(row),
+                uid=snapshot.pods.uid(row),
                 node=names[0],
                 spares=tuple(names[1:]),
                 devices=chosen,

@@ -8,19 +8,22 @@ back-off and is bound then.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
+from cluster.holds import Hold, HoldState
 from cluster.ids import PodUid
-from cluster.ledger import Hold
 from cluster.state import ClusterState
 from extender.note import note_of
-from extender.verbs import IsManaged
+from extender.verbs import IsManaged, candidates
 from extender.wire import BindingArgs, Reason
+from kube import names
 from kube.client import KubeClient
-from kube.errors import APIError, Conflict, NotFound
+from kube.errors import KubeError
+from kube.plan import encode_plan
+from kube.podwrites import Bound, BoundElsewhere, PodRef, PodVanished, Refused, Unclear
 from kube.translate import pod_uid
-from kube.wire import Pod
 
 log = logging.getLogger(__name__)
 
@@ -40,40 +43,44 @@ class Binder:
             return Reason.NOT_READY
         uid = pod_uid(args.pod_uid)
         hold = self.state.hold(uid)
-        try:
-            if hold is None:
-                return await self._bind_unplanned(uid, args)
-            return await self._bind_planned(hold, args)
-        except APIError as error:
-            log.warning("bind failed", extra={"pod": _name(args), "error": str(error)})
-            return f"pod {_name(args)}: binding to node {args.node}: {error}"
+        error = await (self._unplanned(uid, args) if hold is None else self._planned(hold, args))
+        extra = {"pod": f"{args.pod_namespace}/{args.pod_name}", "node": args.node}
+        if error:
+            log.warning("bind failed", extra=extra | {"error": error})
+        else:
+            log.info("bound", extra=extra)
+        return error
 
-    async def _bind_planned(self, hold: Hold, args: BindingArgs) -> str:
-        if args.node not in (hold.node, *hold.spares):
+    async def _planned(self, hold: Hold, args: BindingArgs) -> str:
+        if hold.state is HoldState.CONFIRMED and hold.node == args.node:
+            return ""  # asked again: the reply was lost
+        if args.node not in candidates(hold):
             return Reason.ELSEWHERE
-        return await self._create(args, note_of(hold))
+        return await self._create(args, {names.PLAN: encode_plan(note_of(hold))})
 
-    async def _bind_unplanned(self, uid: PodUid, args: BindingArgs) -> str:
+    async def _unplanned(self, uid: PodUid, args: BindingArgs) -> str:
         """Bind a pod that is not ours. One the watch has not shown yet is read first."""
         if self.state.pod_row(uid) is not None:
             managed = self.state.gang_of(uid) is not None
         else:
-            managed = self.is_managed(await self._read(args))
-        return Reason.WAITING if managed else await self._create(args, None)
+            try:
+                pod = await self.client.get_pod(args.pod_namespace, args.pod_name)
+            except KubeError as error:
+                return f"pod {args.pod_namespace}/{args.pod_name}: {error}"
+            managed = self.is_managed(pod)
+        return Reason.WAITING if managed else await self._create(args, {})
 
-    async def _create(self, args: BindingArgs, note) -> str:
-        try:
-            await self.client.bind_pod(args.pod_namespace, args.pod_name, uid=args.pod_uid, node=args.node, note=note)
-        except Conflict:
-            pod = await self._read(args)
-            if pod.metadata.uid == args.pod_uid and pod.spec.node_name == args.node:
+    async def _create(self, args: BindingArgs, annotations: Mapping[str, str]) -> str:
+        pod = PodRef(args.pod_namespace, args.pod_name, args.pod_uid)
+        outcome = await self.client.bind_pod(pod, args.node, annotations=annotations)
+        match outcome:
+            case Bound():
                 return ""
-            raise
-        return ""
-
-    async def _read(self, args: BindingArgs) -> Pod:
-        return await self.client.get_pod(args.pod_namespace, args.pod_name)
-
-
-def _name(args: BindingArgs) -> str:
-    return f"{args.pod_namespace}/{args.pod_name}"
+            case BoundElsewhere(node):
+                return f"pod {pod}: is bound to node {node} already, not to {args.node}"
+            case PodVanished():
+                return f"pod {pod} of uid {pod.uid}: does not exist any more"
+            case Refused(message) | Unclear(message):
+                return f"pod {pod}: binding to node {args.node}: {message}"
+            case _ as unreachable:
+                assert_never(unreachable)

@@ -37,6 +37,8 @@ class Handlers:
     verbs: Verbs
     binder: Binder
     metrics: ExtenderMetrics
+    timed: bool = False
+    """Whether to add Server-Timing: reading the body and answering, in milliseconds."""
 
     def routes(self) -> list[web.RouteDef]:
         """Return the four routes, each with the same handling of errors."""
@@ -71,6 +73,7 @@ class Handlers:
 
     def _guarded(self, verb: Verb, answer: Callable[[bytes], Awaitable[bytes]]) -> Handler:
         async def handle(request: web.Request) -> web.Response:
+            arrived = time.perf_counter()
             try:
                 body = await request.read()
             except web.HTTPRequestEntityTooLarge as error:
@@ -78,7 +81,10 @@ class Handlers:
                 return _reply(_error(f"body: {error.text}"), status=413)
             began = time.perf_counter()
             outcome, response = await _respond(verb, answer, body)
-            self.metrics.requests[verb, outcome].observe(time.perf_counter() - began)
+            ended = time.perf_counter()
+            self.metrics.requests[verb, outcome].observe(ended - began)
+            if self.timed:
+                response.headers["Server-Timing"] = f"app;dur={(ended - arrived) * 1000:.4f}"
             return response
 
         return handle

@@ -1,15 +1,19 @@
 """What the release needs to know of managed pods that are not bound, and the model does not keep.
 
-The model has rows and numbers; a PATCH needs names, the resourceVersion, and the pod's
-own required affinity, which is rewritten as a whole. Kept from the first sight of a
-managed pod until it is bound or gone.
+The model has rows and numbers; a PATCH needs names, and the pod as it was read where it
+has node affinity of its own, because that is replaced as a whole. Kept from the first
+sight of a managed pod until it is bound or gone.
 """
 
 from dataclasses import dataclass, field
 
 from cluster.ids import PodUid
-from kube.plan import required_terms
-from kube.wire import NodeSelectorTerm, Pod
+from extender.config import Pin
+from kube import podwrites
+from kube.names import PLAN
+from kube.plan import plan_note, required_terms, without_pin
+from kube.podwrites import PodRef
+from kube.wire import Pod
 from workloads.managed import has_gate
 
 
@@ -17,37 +21,50 @@ from workloads.managed import has_gate
 class PendingPod:
     """One managed pod that is not bound yet.
 
-    ``terms``: its own required node affinity, None where it has none. ``gated``: our gate
-    still holds it. ``owned``: a controller would replace it. ``soft``: it has a
-    constraint the model does not know, so it must be free to go elsewhere.
+    ``seen``: the pod as read if it has node affinity of its own, else None. ``gated``: our
+    gate still holds it. ``owned``: a controller would replace it. ``soft``: it has a
+    constraint the model does not know, so it must be free to go elsewhere. ``pinned``: it
+    was released with its plan in its spec, which nothing can change any more.
     """
 
-    uid: str
-    namespace: str
-    name: str
-    resource_version: str
-    terms: tuple[NodeSelectorTerm, ...] | None
+    ref: PodRef
+    seen: Pod | None
     gated: bool
     owned: bool
     soft: bool
+    pinned: bool
 
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
+    def pin(self, configured: Pin) -> podwrites.Pin:
+        """Return how to tie this pod to its plan.
+
+        The spec of a pod that is not gated any more cannot be changed. A pinned pod whose
+        node is lost can only be replaced, which needs a controller; and a pin is wrong for
+        a pod whose constraints are not all known.
+        """
+        if not self.gated or configured is Pin.NOMINATE:
+            return podwrites.Pin.NOMINATE
+        if configured is Pin.AFFINITY or (self.owned and not self.soft):
+            return podwrites.Pin.AFFINITY
+        return podwrites.Pin.NOMINATE
 
 
 def pending(pod: Pod, *, soft: bool) -> PendingPod:
     """Return the record of ``pod``."""
-    meta = pod.metadata
+    meta, affinity = pod.metadata, pod.spec.affinity
     return PendingPod(
-        uid=meta.uid,
-        namespace=meta.namespace,
-        name=meta.name,
-        resource_version=meta.resource_version,
-        terms=required_terms(pod.spec.affinity),
+        ref=PodRef(meta.namespace, meta.name, meta.uid),
+        seen=pod if affinity is not None and affinity.node_affinity is not None else None,
         gated=has_gate(pod),
         owned=any(owner.controller for owner in meta.owner_references),
         soft=soft,
+        pinned=_is_pinned(pod),
     )
+
+
+def _is_pinned(pod: Pod) -> bool:
+    terms = required_terms(pod.spec.affinity)
+    note = plan_note(pod.metadata.annotations.get(PLAN, ""))
+    return terms is not None and without_pin(terms, note) != terms
 
 
 @dataclass(slots=True)

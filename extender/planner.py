@@ -80,6 +80,7 @@ class Planner:
         self._monotonic = monotonic
         self._list = WorkList()
         self._not_before: dict[GangKey, float] = {}
+        self._deferred: dict[GangKey, float] = {}
         self._wake = asyncio.Event()
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
@@ -161,9 +162,17 @@ class Planner:
             await pace.breathe()
         return ready
 
+    def defer(self, key: GangKey, seconds: float) -> None:
+        """Leave a gang alone for a while: the API server refuses its releases."""
+        self._deferred[key] = self._engine.clock() + seconds
+
     def _is_ready(self, view: GangView) -> bool:
         self._not_before.pop(view.key, None)
         now = self._engine.clock()
+        if self._deferred.get(view.key, now) > now:
+            self._not_before[view.key] = self._deferred[view.key]
+            return False
+        self._deferred.pop(view.key, None)
         match assemble(view, now=now, window_s=self._config.assembly_window_seconds):
             case Ready():
                 return True
@@ -181,6 +190,7 @@ class Planner:
         if view is None:
             self.decisions.pop(key, None)
             self._not_before.pop(key, None)
+            self._deferred.pop(key, None)
             self._reporter.gone(key)
 
     async def _look_at(self, key: GangKey, cycle: _Cycle, pace: Pace) -> None:

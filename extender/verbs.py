@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 
 from cluster.ids import PodUid
-from cluster.ledger import Hold
+from cluster.holds import Hold
 from cluster.state import ClusterState
 from extender import wire
 from extender.errors import BadRequest, NotReady
@@ -76,11 +76,10 @@ class Verbs:
         hold = self.state.hold(pod_uid(found.uid))
         if hold is None:
             return None
-        if offers(body, found, hold.node):
-            return FilterReply(wire.filter_names(b'["%b"]' % hold.node.encode()), Answer.PLANNED)
-        for spare in hold.spares:
-            if offers(body, found, spare):
-                return FilterReply(wire.filter_names(b'["%b"]' % spare.encode()), Answer.SPARE)
+        for node in candidates(hold):
+            if offers(body, found, node):
+                answer = Answer.PLANNED if node == hold.node else Answer.SPARE
+                return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), answer)
         return None
 
     def _filter_decoded(self, body: bytes) -> FilterReply:
@@ -142,7 +141,7 @@ class Verbs:
         uid = _uid(pod)
         hold = self.state.hold(uid)
         if hold is not None:
-            return (hold.node, *hold.spares)
+            return candidates(hold)
         return () if self._waits(uid, pod) else None
 
     def _in_gang(self, uid: str) -> bool:
@@ -160,13 +159,22 @@ def _uid(pod: Pod) -> PodUid:
     return pod_uid(pod.metadata.uid)
 
 
+def candidates(hold: Hold) -> tuple[str, ...]:
+    """Return the nodes a held pod may go to, best first: where its room is, spares, its pin.
+
+    A pin cannot be changed, so its nodes stay allowed when the plan has moved to a spare:
+    kube-scheduler has checked what it offers.
+    """
+    return tuple(dict.fromkeys((hold.node, *hold.spares, *hold.pins)))
+
+
 def _choice(hold: Hold, names: list[str]) -> tuple[str | None, Answer]:
-    """Return the node for a held pod among those offered, planned before spares."""
-    if hold.node in names:
-        return hold.node, Answer.PLANNED
+    """Return the node for a held pod among those offered."""
     offered = set(names)
-    spare = next((node for node in hold.spares if node in offered), None)
-    return spare, Answer.ELSEWHERE if spare is None else Answer.SPARE
+    for node in candidates(hold):
+        if node in offered:
+            return node, Answer.PLANNED if node == hold.node else Answer.SPARE
+    return None, Answer.ELSEWHERE
 
 
 def _held(args: wire.ExtenderArgs, hold: Hold) -> FilterReply:

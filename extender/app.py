@@ -1,0 +1,87 @@
+"""The aiohttp application: routes, health, and the background tasks that live as long as it.
+
+``cleanup_ctx`` starts one ``TaskGroup`` with every task the extender has: the watches, the
+writer, the planner, the releases. If one fails the group cancels the rest and the process
+ends with its error; a supervisor's restart is safer than half an extender.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from extender.api import ReadApi
+from extender.config import ExtenderConfig
+from extender.handlers import Handlers, echo
+from extender.metrics import ExtenderMetrics
+from observability.health import Health
+from observability.metrics import CONTENT_TYPE, render
+
+Job = Callable[[], Coroutine[Any, Any, None]]
+
+KEEP_ALIVE_S: Final = 180.0
+"""Go's HTTP client drops idle connections after 90 s. If we dropped them first, a call sent
+in that moment would fail: kube-scheduler's extender client never retries."""
+READ_BUFFER_BYTES: Final = 1 << 20  # 130,000 names are 3 MB: fewer pauses of the transport
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the application is made of. ``jobs``: name → coroutine function that runs for ever."""
+
+    config: ExtenderConfig
+    handlers: Handlers
+    api: ReadApi
+    live: Health
+    ready: Health
+    metrics: ExtenderMetrics
+    jobs: dict[str, Job]
+    drain: Job
+
+
+PARTS: Final = web.AppKey("PARTS", Parts)
+
+
+def make_app(parts: Parts) -> web.Application:
+    """Return the application; its tasks start with it."""
+    app = web.Application(client_max_size=parts.config.body_limit_bytes)
+    app[PARTS] = parts
+    app.add_routes(parts.handlers.routes())
+    app.add_routes(parts.api.routes())
+    app.add_routes(
+        [
+            web.get("/livez", _health(parts.live)),
+            web.get("/readyz", _health(parts.ready)),
+            web.get("/metrics", _metrics),
+        ]
+    )
+    if parts.config.echo:
+        app.router.add_post("/v1/echo", echo)
+    app.cleanup_ctx.append(_background)
+    return app
+
+
+async def _background(app: web.Application) -> AsyncIterator[None]:
+    parts = app[PARTS]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(job(), name=name) for name, job in parts.jobs.items()]
+        yield
+        await parts.drain()
+        for task in tasks:
+            task.cancel()
+
+
+def _health(health: Health) -> Callable[[web.Request], Coroutine[Any, Any, web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        problems = health.problems()
+        text = health.report() if problems or "verbose" in request.query else "ok"
+        return web.Response(text=text, status=500 if problems else 200)
+
+    return answer
+
+
+async def _metrics(request: web.Request) -> web.Response:
+    body = render(request.app[PARTS].metrics.registry)
+    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})

@@ -1,0 +1,217 @@
+"""From wire objects to events: which gang, managed or not, which volumes; then the engine.
+
+One method per kind and direction. Each is total: an object that cannot be read is counted
+and logged, and the rest of the cluster goes on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cluster.events import GangGone, GangUpserted, PodGone
+from cluster.gangs import GangSpec
+from cluster.ids import GangKey, PodUid
+from extender.engine import Engine
+from extender.pending import PendingPods, pending
+from extender.report import Reporter
+from extender.specbook import SpecBook
+from kube import translate, wire
+from kube.volumes import VolumeIndex
+from workloads.managed import Policy
+from workloads.objects import GangObjects
+from workloads.registry import SINGLE, member_or_single, spec_from_pod
+
+Claim = tuple[str, str]  # namespace, name
+
+
+@dataclass(slots=True)
+class _Claimants:
+    """Pending managed pods by the volume claims they use: they are read again when one binds."""
+
+    _pods: dict[PodUid, wire.Pod] = field(default_factory=dict)
+    _users: dict[Claim, set[PodUid]] = field(default_factory=dict)
+
+    def put(self, uid: PodUid, pod: wire.Pod) -> None:
+        claims = _claims(pod)
+        if claims:
+            self._pods[uid] = pod
+            for claim in claims:
+                self._users.setdefault(claim, set()).add(uid)
+
+    def drop(self, uid: PodUid) -> None:
+        pod = self._pods.pop(uid, None)
+        for claim in () if pod is None else _claims(pod):
+            users = self._users.get(claim, set())
+            users.discard(uid)
+            if not users:
+                self._users.pop(claim, None)
+
+    def of(self, claim: Claim) -> list[wire.Pod]:
+        return [self._pods[uid] for uid in self._users.get(claim, ())]
+
+
+def _claims(pod: wire.Pod) -> set[Claim]:
+    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return {(pod.metadata.namespace, s.claim_name) for s in sources if s is not None}
+
+
+class Feed:
+    """Applies objects to the engine and keeps what releases and answers need beside it."""
+
+    def __init__(
+        self, engine: Engine, policy: Policy, pods: PendingPods, reporter: Reporter
+    ) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._pending = pods
+        self._reporter = reporter
+        self._translator = translate.Translator()
+        self._volumes = VolumeIndex()
+        self._claimants = _Claimants()
+        self._objects = GangObjects()
+        self._specs = SpecBook()
+        self._namespaces: dict[str, Mapping[str, str]] = {}
+
+    def is_managed(self, pod: wire.Pod) -> bool:
+        """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
+        return self._policy.is_managed(pod, self._namespaces.get(pod.metadata.namespace, {}))
+
+    def namespace(self, namespace: wire.Namespace) -> None:
+        """A namespace appeared or changed. Its pods are judged anew at their own next event."""
+        self._namespaces[namespace.metadata.name] = namespace.metadata.labels
+        self._engine.apply(translate.namespace_event(namespace))
+
+    def namespace_gone(self, meta: wire.ObjectMeta) -> None:
+        """A namespace was deleted."""
+        self._namespaces.pop(meta.name, None)
+        self._engine.apply(translate.namespace_gone(meta))
+
+    def node(self, node: wire.Node) -> None:
+        """A node appeared or changed."""
+        event, problems = translate.read_node(node)
+        for problem in problems:
+            self._reporter.unreadable("nodes", problem)
+        self._engine.apply(event)
+
+    def node_gone(self, meta: wire.ObjectMeta) -> None:
+        """A node was deleted."""
+        self._engine.apply(translate.node_gone(meta))
+
+    def claim(self, claim: wire.PersistentVolumeClaim) -> None:
+        """A claim appeared or was bound: the pods that wait for it are read again."""
+        self._volumes.claim_upserted(claim)
+        self._read_again((claim.metadata.namespace, claim.metadata.name))
+
+    def claim_gone(self, meta: wire.ObjectMeta) -> None:
+        """A claim was deleted."""
+        self._volumes.claim_gone(meta.namespace, meta.name)
+        self._read_again((meta.namespace, meta.name))
+
+    def _read_again(self, claim: Claim) -> None:
+        for pod in self._claimants.of(claim):
+            self.pod(pod)
+
+    def volume(self, volume: wire.PersistentVolume) -> None:
+        """A volume appeared or changed; the claim that is bound to it changes after it."""
+        self._volumes.volume_upserted(volume)
+
+    def volume_gone(self, meta: wire.ObjectMeta) -> None:
+        """A volume was deleted."""
+        self._volumes.volume_gone(meta.name)
+
+    def csi_node(self, node: wire.CsiNode) -> None:
+        """A node's attach limits changed."""
+        self._volumes.csi_node_upserted(node)
+
+    def csi_node_gone(self, meta: wire.ObjectMeta) -> None:
+        """A node's CSI record was deleted."""
+        self._volumes.csi_node_gone(meta.name)
+
+    def gang_object(self, uid: str, spec: GangSpec | None) -> None:
+        """An object that describes a gang appeared or changed."""
+        for event in self._objects.upserted(uid, spec):
+            self._engine.apply(event)
+
+    def gang_object_gone(self, meta: wire.ObjectMeta) -> None:
+        """An object that described a gang was deleted."""
+        for event in self._objects.gone(meta.uid):
+            self._engine.apply(event)
+
+    def pod(self, pod: wire.Pod) -> None:
+        """A pod appeared or changed."""
+        uid = translate.pod_uid(pod.metadata.uid)
+        if self.is_managed(pod):
+            self._managed(uid, pod)
+            return
+        new = self._engine.state.pod_row(uid) is None
+        if new and self._policy.slipped_past(pod, self._namespaces.get(pod.metadata.namespace, {})):
+            self._reporter.slipped_past(pod)
+        self._leave(uid, None)
+        self._drop(uid)
+        self._engine.apply(self._translator.pod_event(pod, volumes=self._volumes))
+
+    def _managed(self, uid: PodUid, pod: wire.Pod) -> None:
+        member = member_or_single(pod)
+        self._leave(uid, member.key)
+        self._join(uid, member.key, spec_from_pod(pod))
+        event = self._translator.pod_event(
+            pod,
+            gang=member.key,
+            role=member.role,
+            rank=member.rank,
+            managed=True,
+            volumes=self._volumes,
+        )
+        # Before the event: its effects may lead straight to the release, which reads this.
+        if event.node is None and not event.finished:
+            self._keep(uid, pod, event.pod_class.unmodelled)
+        else:
+            self._drop(uid)
+        self._engine.apply(event)
+
+    def _keep(self, uid: PodUid, pod: wire.Pod, unmodelled: tuple[str, ...]) -> None:
+        if self._pending.get(uid) is None and unmodelled:
+            self._reporter.unmodelled(pod, unmodelled)
+        self._pending.put(uid, pending(pod, soft=bool(unmodelled)))
+        self._claimants.drop(uid)
+        self._claimants.put(uid, pod)
+
+    def _drop(self, uid: PodUid) -> None:
+        self._pending.drop(uid)
+        self._claimants.drop(uid)
+
+    def _join(self, uid: PodUid, key: GangKey, spec: GangSpec | None) -> None:
+        """Note what the pod says of its gang. A lone pod has nobody to disagree with."""
+        if spec is None:
+            return
+        if key.startswith(f"{SINGLE.name}/"):
+            self._engine.apply(GangUpserted(spec))
+            return
+        event = self._specs.seen(uid, spec)
+        if event is not None:
+            self._engine.apply(event)
+
+    def _leave(self, uid: PodUid, now: GangKey | None) -> None:
+        """Note that a pod is no longer what it was a member of."""
+        before = self._engine.state.gang_of(uid)
+        if before is not None and before != now:
+            self._end_membership(uid, before)
+
+    def _end_membership(self, uid: PodUid, key: GangKey) -> None:
+        if key.startswith(f"{SINGLE.name}/"):
+            self._engine.apply(GangGone(key))
+            return
+        event = self._specs.gone(uid, key)
+        if event is not None:
+            self._engine.apply(event)
+
+    def pod_gone(self, meta: wire.ObjectMeta) -> None:
+        """A pod was deleted."""
+        self.forget(translate.pod_uid(meta.uid))
+
+    def forget(self, uid: PodUid) -> None:
+        """A pod does not exist any more, whoever found out."""
+        key = self._engine.state.gang_of(uid)
+        self._drop(uid)
+        self._engine.apply(PodGone(uid))
+        if key is not None:
+            self._end_membership(uid, key)

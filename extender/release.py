@@ -1,0 +1,190 @@
+"""Releasing planned pods: one PATCH each, many in flight, every outcome handled.
+
+::
+
+    Released, or released before by this plan ──► PodReleased
+    vanished ───────────────────────────────────► forgotten; the watch tells the rest
+    released before by another plan ────────────► forgotten; the watch shows that plan
+    changed since it was read ──► read again ───► once more
+    no answer ──────────────────► once more, later: repeating is harmless
+    refused ────────────────────────────────────► forgotten, told in an Event, and the gang
+                                                  is left alone for a growing while
+    not done by the deadline ───────────────────► the hold expires by itself
+
+A gang of which some members were released and others not is *begun*: it goes before all
+others and is completed near those that were released.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, assert_never
+
+from cluster.events import PodForgotten, PodReleased
+from cluster.holds import Hold, HoldState
+from cluster.ids import GangKey, PodUid
+from extender.config import ExtenderConfig
+from extender.engine import Engine
+from extender.metrics import ExtenderMetrics
+from extender.note import note_of
+from extender.pending import PendingPod, PendingPods
+from extender.report import Reporter
+from kube.client import KubeClient
+from kube.errors import KubeError
+from kube.podwrites import (
+    AlreadyReleased,
+    Conflicted,
+    PodVanished,
+    Refused,
+    Released,
+    ReleaseOutcome,
+    Unclear,
+)
+from kube.wire import Pod
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 6
+RETRY_BASE_S: Final = 0.2  # doubles; six attempts span six seconds
+GANG_BACKOFF_S: Final = 1.0  # after a refusal; doubles with each further one
+GANG_BACKOFF_LIMIT_S: Final = 60.0
+
+Defer = Callable[[GangKey, float], None]
+ReadAgain = Callable[[Pod], None]
+
+
+class Releaser:
+    """Workers on a queue of planned pods. ``read_again`` feeds a pod that was fetched."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        pods: PendingPods,
+        client: KubeClient,
+        config: ExtenderConfig,
+        metrics: ExtenderMetrics,
+        reporter: Reporter,
+    ) -> None:
+        self._engine = engine
+        self._pods = pods
+        self._client = client
+        self._config = config
+        self._metrics = metrics
+        self._reporter = reporter
+        self._queue: asyncio.Queue[PodUid] = asyncio.Queue()
+        self._failures: dict[GangKey, int] = {}
+        self.read_again: ReadAgain = lambda _pod: None
+        self.defer: Defer = lambda _key, _seconds: None
+
+    def submit(self, uids: list[PodUid]) -> None:
+        """Queue pods whose plan has just been held."""
+        for uid in uids:
+            self._queue.put_nowait(uid)
+
+    async def run(self) -> None:
+        """Release for ever, ``releaseConcurrency`` pods at a time."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._config.release_concurrency):
+                group.create_task(self._work(), name=f"release-{number}")
+
+    async def drain(self) -> None:
+        """Wait until everything queued is done, for ``drainSeconds`` at most."""
+        try:
+            async with asyncio.timeout(self._config.drain_seconds):
+                await self._queue.join()
+        except TimeoutError:
+            log.warning("stopping with releases undone", extra={"left": self._queue.qsize()})
+
+    async def _work(self) -> None:
+        while True:
+            uid = await self._queue.get()
+            try:
+                await self._release(uid)
+            finally:
+                self._queue.task_done()
+
+    async def _release(self, uid: PodUid) -> None:
+        hold = self._assumed(uid)
+        if hold is None:
+            return
+        for attempt in range(ATTEMPTS):
+            pod = self._pods.get(uid)
+            if pod is None:
+                self._forget(uid, "vanished")
+                return
+            outcome = await self._send(pod, hold)
+            now = self._assumed(uid)
+            if now is None or now.plan_id != hold.plan_id:
+                return  # expired, or the watch was faster than the reply
+            if await self._settled(uid, hold, pod, outcome, attempt):
+                return
+        self._refused(uid, hold, self._pods.get(uid), "no answer from the API server")
+
+    async def _send(self, pod: PendingPod, hold: Hold) -> ReleaseOutcome:
+        note, pin = note_of(hold), pod.pin(self._config.pin)
+        try:
+            return await self._client.release_pod(pod.ref, note, pin=pin, seen=pod.seen)
+        except ValueError as error:
+            return Refused(str(error))
+
+    async def _settled(
+        self, uid: PodUid, hold: Hold, pod: PendingPod, outcome: ReleaseOutcome, attempt: int
+    ) -> bool:
+        """Act on an outcome; return whether that was the last word."""
+        match outcome:
+            case Released():
+                self._released(uid, hold)
+            case AlreadyReleased(note, _) if note is not None and note.plan_id == hold.plan_id:
+                self._released(uid, hold)
+            case AlreadyReleased():
+                self._forget(uid, "conflict")
+            case PodVanished():
+                self._forget(uid, "vanished")
+            case Conflicted():
+                self._count("conflict")
+                return await self._fetch(pod)
+            case Unclear():
+                self._count("retried")
+                await asyncio.sleep(RETRY_BASE_S * (1 << attempt))
+                return False
+            case Refused(message):
+                self._refused(uid, hold, pod, message)
+            case _ as unreachable:
+                assert_never(unreachable)
+        return True
+
+    async def _fetch(self, pod: PendingPod) -> bool:
+        """Read a pod again and feed it; True if that failed, the hold then expires."""
+        try:
+            self.read_again(await self._client.get_pod(pod.ref.namespace, pod.ref.name))
+        except KubeError as error:
+            log.warning("pod cannot be read", extra={"pod": str(pod.ref), "error": str(error)})
+            return True
+        return False
+
+    def _assumed(self, uid: PodUid) -> Hold | None:
+        hold = self._engine.state.hold(uid)
+        return hold if hold is not None and hold.state is HoldState.ASSUMED else None
+
+    def _released(self, uid: PodUid, hold: Hold) -> None:
+        self._count("released")
+        if hold.gang is not None:
+            self._failures.pop(hold.gang, None)
+        self._engine.apply(PodReleased(uid))
+
+    def _forget(self, uid: PodUid, outcome: str) -> None:
+        self._count(outcome)
+        self._engine.apply(PodForgotten(uid, outcome))
+
+    def _refused(self, uid: PodUid, hold: Hold, pod: PendingPod | None, message: str) -> None:
+        if hold.gang is not None:
+            failures = self._failures.get(hold.gang, 0)
+            self._failures[hold.gang] = failures + 1
+            wait_s = min(GANG_BACKOFF_LIMIT_S, GANG_BACKOFF_S * (1 << min(failures, 16)))
+            self.defer(hold.gang, wait_s)
+        if pod is not None:
+            self._reporter.refused(pod, message)
+        self._forget(uid, "refused")
+
+    def _count(self, outcome: str) -> None:
+        self._metrics.releases.labels(outcome).inc()

@@ -1,0 +1,146 @@
+"""What operators see of decisions: one log line, one Event, and metrics, for each.
+
+Events are written on the gang's first pod that waits, once per change of reason; the
+recorder aggregates what repeats. Numbers go here and to ``explain``, never into the
+reasons on the extender wire.
+"""
+
+import logging
+from typing import Final, Protocol
+
+import numpy as np
+
+from cluster.events import PlanHeld
+from cluster.gangview import GangView
+from cluster.ids import GangKey, PodUid
+from cluster.state import ClusterState
+from extender.metrics import ExtenderMetrics
+from extender.pending import PendingPod, PendingPods
+from kube.podwrites import PodRef
+from kube.wire import Pod
+from placement import explain
+from placement.decision import Decision, Plan, Reject, Wait
+from queueing.assembly import Incomplete
+
+log = logging.getLogger(__name__)
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+
+class Recorder(Protocol):
+    """Writes Events; returns at once, delivery is its own affair."""
+
+    def pod_event(self, pod: PodRef, kind: str, reason: str, message: str) -> None:
+        """Record one occurrence."""
+        ...
+
+
+class Reporter:
+    """Tells of decisions; decides nothing."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        pods: PendingPods,
+        recorder: Recorder,
+        metrics: ExtenderMetrics,
+    ) -> None:
+        self._state = state
+        self._pods = pods
+        self._recorder = recorder
+        self._metrics = metrics
+
+    def planned(self, view: GangView, plan: Plan, held: PlanHeld) -> None:
+        """A gang was planned and its room is held."""
+        nodes = len(np.unique(plan.nodes))
+        log.info(
+            "gang planned",
+            extra={
+                "gang": view.key,
+                "plan": held.plan_id,
+                "generation": plan.generation,
+                "pods": len(plan.pods),
+                "nodes": nodes,
+                "left_over": len(plan.left_over),
+                "domains": dict(plan.domains),
+            },
+        )
+        domains = ", ".join(f"{count} of {level}" for level, count in plan.domains)
+        text = f"gang {view.key}: {len(plan.pods)} pods planned on {nodes} nodes ({domains})"
+        self._on_first(view, NORMAL, "GangPlanned", text)
+
+    def set_aside(self, view: GangView, decision: Wait | Reject, before: Decision | None) -> None:
+        """A gang does not fit, or cannot be placed as written; told when the reason is new."""
+        if isinstance(before, Wait | Reject) and before.reason == decision.reason:
+            return
+        lines = [decision.message] if isinstance(decision, Reject) else explain.render(decision)
+        log.info(
+            "gang set aside",
+            extra={
+                "gang": view.key,
+                "reason": decision.reason.value,
+                "generation": decision.generation,
+                "priority": view.priority,
+                "skips": view.skips + 1,
+            },
+        )
+        reason = "GangRejected" if isinstance(decision, Reject) else "GangWaiting"
+        self._on_first(view, WARNING, reason, "; ".join(lines))
+
+    def incomplete(self, view: GangView, found: Incomplete) -> None:
+        """A gang lacks members; said at debug level, since every gang begins so."""
+        log.debug(
+            "gang incomplete",
+            extra={"gang": view.key, "present": found.present, "needed": found.needed},
+        )
+
+    def refused(self, pod: PendingPod, message: str) -> None:
+        """The API server does not accept a release."""
+        log.error("release refused", extra={"pod": str(pod.ref), "error": message})
+        self._recorder.pod_event(pod.ref, WARNING, "ReleaseRefused", message)
+
+    def broken(self, uid: PodUid, reason: str, remedy: str) -> None:
+        """A released pod cannot bind where it is pinned; ``remedy`` says what is done."""
+        self._metrics.broken.labels(remedy).inc()
+        pod = self._pods.get(uid)
+        log.warning(
+            "plan broken",
+            extra={"pod": str(pod.ref) if pod else uid.hex(), "reason": reason, "remedy": remedy},
+        )
+        if pod is not None:
+            self._recorder.pod_event(pod.ref, WARNING, "PlanBroken", f"{reason}; {remedy}")
+
+    def slipped_past(self, pod: Pod) -> None:
+        """A pod of ours names another scheduler; the field is immutable, so it stays so."""
+        self._metrics.foreign.inc()
+        text = (
+            f"spec.schedulerName is {pod.spec.scheduler_name!r}, which the webhook would have "
+            "replaced; the field cannot be changed any more: create the pod again"
+        )
+        self._recorder.pod_event(_ref(pod), WARNING, "ForeignScheduler", text)
+
+    def unmodelled(self, pod: Pod, constraints: tuple[str, ...]) -> None:
+        """A pod has constraints that only kube-scheduler knows; it is pinned softly."""
+        self._metrics.unmodelled.inc()
+        log.info("pod unmodelled", extra={"pod": str(_ref(pod)), "constraints": constraints})
+
+    def unreadable(self, resource: str, problem: str) -> None:
+        """A part of an object could not be read and counts as absent."""
+        self._metrics.unreadable.labels(resource).inc()
+        log.warning("unreadable", extra={"resource": resource, "problem": problem})
+
+    def gone(self, key: GangKey) -> None:
+        """A gang has no members and no object any more."""
+        log.debug("gang gone", extra={"gang": key})
+
+    def _on_first(self, view: GangView, kind: str, reason: str, text: str) -> None:
+        """Record an Event on the first waiting member whose name is known."""
+        for row in view.waiting[:1].tolist():
+            pod = self._pods.get(self._state.pod_uid(row))
+            if pod is not None:
+                self._recorder.pod_event(pod.ref, kind, reason, text)
+
+
+def _ref(pod: Pod) -> PodRef:
+    return PodRef(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
