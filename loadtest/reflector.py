@@ -1,0 +1,91 @@
+"""List, then watch for ever: what every stand-in needs to follow a resource.
+
+::
+
+    LIST ──► SYNCED ──► WATCH ──┐ stream ended, connection lost: resume at the last version
+      ▲                  ▲──────┘
+      └───────────── 410: the history is gone; list again, report what vanished meanwhile
+"""
+
+import asyncio
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+import aiohttp
+
+from loadtest.api import Api, ApiFailed
+from loadtest.wirejson import JsonObject, dig
+
+_PAUSE: Final = 0.2  # seconds between attempts while the server is away
+
+
+class Change(StrEnum):
+    """What happened to an object."""
+
+    PRESENT = "present"
+    GONE = "gone"
+
+
+Sink = Callable[[Change, JsonObject], None]
+
+
+class Reflector:
+    """Follows one path. ``sink`` is called in order and must not wait.
+
+    ``relists`` counts 410s: with more than the first list a history has a gap.
+    """
+
+    def __init__(self, api: Api, path: str, sink: Sink, **query: str) -> None:
+        self._api, self._path, self._sink = api, path, sink
+        self._query = query
+        self._known: dict[str, JsonObject] = {}
+        self._revision = ""
+        self.synced = asyncio.Event()
+        self.relists = 0
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        while True:
+            try:
+                if not self._revision:
+                    await self._list()
+                await self._watch()
+            except ApiFailed as failure:
+                if failure.code == 410:
+                    self._revision = ""
+                    continue
+                await asyncio.sleep(_PAUSE)
+            except (aiohttp.ClientError, TimeoutError, ConnectionError):
+                await asyncio.sleep(_PAUSE)
+
+    async def _list(self) -> None:
+        items, revision = await self._api.list_all(self._path, **self._query)
+        self.relists += 1
+        present = {str(dig(obj, "metadata", "uid")) for obj in items}
+        for uid in [uid for uid in self._known if uid not in present]:
+            self._sink(Change.GONE, self._known.pop(uid))
+        for obj in items:
+            self._take(Change.PRESENT, obj)
+        self._revision = revision
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        query = {"allowWatchBookmarks": "true", **self._query}
+        async for verb, obj in self._api.watch(self._path, self._revision, **query):
+            if verb == "ERROR":
+                raise ApiFailed(int(obj.get("code", 500)), str(obj.get("message")), obj)
+            if verb != "BOOKMARK":
+                self._take(Change.GONE if verb == "DELETED" else Change.PRESENT, obj)
+            self._revision = str(dig(obj, "metadata", "resourceVersion"))
+
+    def _take(self, change: Change, obj: JsonObject) -> None:
+        """Remember just enough of the object to report it gone later."""
+        uid = str(dig(obj, "metadata", "uid"))
+        if change is Change.GONE:
+            self._known.pop(uid, None)
+        else:
+            metadata = obj["metadata"]
+            kept = {key: metadata.get(key) for key in ("uid", "name", "namespace")}
+            self._known[uid] = {"metadata": kept}
+        self._sink(change, obj)
