@@ -244,8 +244,8 @@ class KubeClient:
     async def evict_pod(self, pod: PodRef) -> None:
         """Evict through the Eviction API, only the pod of this UID.
 
-        A pod that is gone already counts as done. ``TooManyRequests``: a disruption budget
-        does not allow it now; nothing is retried. ``Conflict``: another pod of this name.
+        A pod that is gone, or whose name belongs to another one now, counts as done.
+        ``TooManyRequests``: a disruption budget does not allow it now; nothing is retried.
         """
         await evict_pod(self, pod)
 

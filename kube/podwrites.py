@@ -183,7 +183,11 @@ async def bind_pod(
 
 
 async def evict_pod(client: Client, pod: PodRef) -> None:
-    """Evict the pod of this UID; see ``KubeClient.evict_pod``."""
+    """Evict the pod of this UID; see ``KubeClient.evict_pod``.
+
+    The pod is looked at first: kube-apiserver 1.35 repeats an eviction whose UID does not
+    match for 10 s before it answers 409 (pkg/registry/core/pod/storage/eviction.go).
+    """
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
@@ -191,6 +195,8 @@ async def evict_pod(client: Client, pod: PodRef) -> None:
         "deleteOptions": {"preconditions": {"uid": pod.uid}},
     }
     path = PODS.path(pod.name, namespace=pod.namespace, subresource="eviction")
+    if isinstance(await _read(client, pod), PodVanished):
+        return
     try:
         await client.post(path, body, retry_429=False)
     except NotFound:
