@@ -95,11 +95,12 @@ class Column(Generic[S, V]):
         grown[:old] = self._array
         self._replace(grown)
 
-    def writable(self) -> NDArray[S]:
-        """Return the whole capacity for a vectorised write."""
+    def fill(self, values: NDArray[S]) -> None:
+        """Write the first ``len(values)`` rows at once."""
+        self.grow(len(values))
         if self._shared:
             self._own()
-        return self._array
+        self._array[: len(values)] = values
 
     def widen(self, dtype: type[np.generic]) -> None:
         """Change to a wider dtype."""
@@ -171,6 +172,18 @@ class PagedColumn(Generic[S, V]):
             self._share()
             self._frozen = PagedView(tuple(self._views), count, self._dtype)
         return self._frozen
+
+    def fill(self, values: NDArray[S]) -> None:
+        """Write the first ``len(values)`` rows at once."""
+        self.grow(len(values))
+        for page in range(len(self._pages)):
+            part = values[page << PAGE_SHIFT : (page + 1) << PAGE_SHIFT]
+            self._put(page, self._pages[page].copy())
+            self._pages[page][: len(part)] = part
+
+    def peek(self, count: int) -> "PagedView[S, V]":
+        """Return a view to be read at once and dropped: nothing is copied for it later."""
+        return PagedView(tuple(self._pages), count, self._dtype)
 
     def _share(self) -> None:
         page = self._shared.find(0)
@@ -272,6 +285,10 @@ class PagedList(Generic[T]):
             self._frozen = PagedListView(tuple(self._pages), count)
             self._shared = bytearray(b"\1" * len(self._pages))
         return self._frozen
+
+    def peek(self, count: int) -> "PagedListView[T]":
+        """Return a view to be read at once and dropped: nothing is copied for it later."""
+        return PagedListView(tuple(self._pages), count)
 
     @property
     def capacity(self) -> int:

@@ -16,10 +16,11 @@ claim the same device or the device is not published (yet): such a claim stays *
 is met as soon as the device is there and free.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.columns import Column, PagedColumn, PagedList
 from cluster.deviceview import DeviceShape, DeviceView
@@ -183,6 +184,33 @@ class DeviceTable:
                 **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
             )
         return self._frozen
+
+    def restore(
+        self,
+        *,
+        names: list[str],
+        columns: Mapping[str, NDArray[np.generic]],
+        by_node: Iterable[tuple[int, list[int]]],
+        resources: Iterable[str],
+        free_rows: list[int],
+    ) -> None:
+        """Take over what ``dump`` wrote; ``shapes`` must be there already."""
+        self.count = len(names)
+        self.free_rows = list(free_rows)
+        for key in COLUMNS:
+            getattr(self, key).fill(columns[key])
+        self.names.grow(self.count)
+        for row, name in enumerate(names):
+            self.names[row] = name
+        for resource in resources:
+            self._resource(resource)
+        for node, rows in by_node:
+            self.by_node[node] = np.array(rows, dtype=np.int32).tobytes()
+            for row in rows:
+                number = self._resource(self.shapes[self.shape[row]].resource)
+                self.listed[number].add(node, 1)
+                self.free[number].add(node, int(self._is_free(row)))
+        self._frozen = None
 
     # --- rows -------------------------------------------------------------------------
 

@@ -37,10 +37,14 @@ class PlanBroken:
 
 @dataclass(frozen=True, slots=True)
 class HoldExpired:
-    """An assumed pod reached its deadline without being released; its room is free again."""
+    """An assumed pod's hold is gone without a release; its room is free again.
+
+    ``reason``: its deadline came, or its node became unfit before anything was pinned.
+    """
 
     gang: GangKey
     uid: PodUid
+    reason: str = "deadline"
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,11 @@ class GangSkipped:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time passed: holds beyond their deadline expire."""
+    """Time passed: holds beyond their deadline expire.
+
+    Ticks begin when the initial lists are in: a pod released to a node that no list told
+    of is taken for broken from then on.
+    """
 
 
 Event = (

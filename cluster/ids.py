@@ -21,3 +21,12 @@ GangKey = NewType("GangKey", str)
 
 NO_ROW = -1
 """Stands for "none" in every int32 column that holds rows."""
+
+_KEY_PARTS = 3
+
+
+def check_gang_key(key: GangKey, owner: str) -> None:
+    """Raise ``ValueError`` unless ``key`` has the form ``dialect/namespace/name``."""
+    parts = key.split("/", _KEY_PARTS - 1)
+    if len(parts) != _KEY_PARTS or not all(parts):
+        raise ValueError(f"{owner}: gang key {key!r} is not of the form dialect/namespace/name")

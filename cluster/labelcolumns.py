@@ -80,6 +80,20 @@ class LabelTable:
         self._counts[row] = len(labels)
         self._frozen = None
 
+    def tables(self) -> dict[str, NameTable[str]]:
+        """Return the values of every key (for ``dump``)."""
+        return self._values
+
+    def restore(self, key: str, codes: NDArray[np.signedinteger], values: NameTable[str]) -> None:
+        """Take over a column that ``dump`` wrote."""
+        self._codes[key] = Column(np.int8, ABSENT, like=codes)
+        self._codes[key].grow(self._counts.capacity)
+        self._values[key] = values
+        present = (codes != ABSENT).astype(np.int32)
+        present[:] += self._counts.freeze(len(codes))
+        self._counts.fill(present)
+        self._frozen = None
+
     def freeze(self, count: int) -> "LabelView":
         """Return all columns, ``count`` rows long, never to change again."""
         if self._frozen is None:

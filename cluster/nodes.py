@@ -30,7 +30,6 @@ class NodeTable:
     """The live node columns; ``freeze`` makes a ``NodeView``."""
 
     __slots__ = (
-        "_frozen",
         "alive",
         "allocatable",
         "free",
@@ -48,7 +47,6 @@ class NodeTable:
 
     def __init__(self, like: NodeView | None = None) -> None:
         like = NodeView.empty() if like is None else like
-        self._frozen: NodeView | None = None
         self.names: NameTable[str] = NameTable(like=like.names)
         self.resources: NameTable[str] = NameTable(like=like.resource_names)
         self.taint_sets: NameTable[tuple[Taint, ...]] = NameTable(like=like.taint_sets)
@@ -73,21 +71,18 @@ class NodeTable:
         if row is not None:
             return row
         row = self.names.add(name)
-        self._grow(len(self.names))
-        self._frozen = None
+        self.grow(len(self.names))
         return row
 
     def refer(self, row: int, delta: int) -> None:
         """Count users of a row (occupying pods, spares, nominations); free it with the last."""
         if self.refs.add(row, delta) == 0 and not self.alive[row]:
             self.names.remove(row)
-        self._frozen = None
 
     def drop_if_unused(self, row: int) -> None:
         """Free the row of a dead node that nobody refers to."""
         if self.refs[row] == 0 and not self.alive[row]:
             self.names.remove(row)
-            self._frozen = None
 
     def resource(self, name: str) -> int:
         """Return the id of a resource; its columns appear when it is first seen."""
@@ -99,7 +94,6 @@ class NodeTable:
             column: Column[np.int64, int] = Column(np.int64, 0)
             column.grow(self.alive.capacity)
             columns.append(column)
-        self._frozen = None
         return number
 
     # --- capacity ---------------------------------------------------------------------
@@ -119,7 +113,6 @@ class NodeTable:
             if difference:
                 column.add(row, difference)
                 self.free[number].add(row, difference)
-                self._frozen = None
 
     def set_taints(self, row: int, taints: tuple[Taint, ...]) -> None:
         """Replace a node's taints."""
@@ -127,7 +120,6 @@ class NodeTable:
         self.taint_set[row] = self.taint_sets.acquire(taints)
         if old != NO_ROW:
             self.taint_sets.release(old)
-        self._frozen = None
 
     def taints(self, row: int) -> tuple[Taint, ...]:
         """Return a node's taints; none for a dead row."""
@@ -139,7 +131,6 @@ class NodeTable:
         self.alive[row] = alive
         self.ready[row] = ready
         self.unschedulable[row] = unschedulable
-        self._frozen = None
 
     def clear(self, row: int) -> None:
         """Make a row dead: no capacity, no labels, no taints. Its pods stay."""
@@ -152,32 +143,27 @@ class NodeTable:
 
     # --- frozen -----------------------------------------------------------------------
 
-    def touched(self) -> None:
-        """Say that a column was written directly, so that the next ``freeze`` is a new one."""
-        self._frozen = None
-
     def freeze(self) -> NodeView:
         """Return all columns read-only; O(columns), nothing is copied."""
-        if self._frozen is None:
-            count = len(self.names)
-            self._frozen = NodeView(
-                names=self.names.freeze(),
-                resource_names=self.resources.freeze(),
-                taint_sets=self.taint_sets.freeze(),
-                label_view=self.labels.freeze(count),
-                alive=self.alive.freeze(count),
-                ready=self.ready.freeze(count),
-                unschedulable=self.unschedulable.freeze(count),
-                taint_set=self.taint_set.freeze(count),
-                refs=self.refs.freeze(count),
-                pods=self.pods.freeze(count),
-                allocatable_columns=tuple(c.freeze(count) for c in self.allocatable),
-                free_columns=tuple(c.freeze(count) for c in self.free),
-                spare_columns=tuple(c.freeze(count) for c in self.spare),
-            )
-        return self._frozen
+        count = len(self.names)
+        return NodeView(
+            names=self.names.freeze(),
+            resource_names=self.resources.freeze(),
+            taint_sets=self.taint_sets.freeze(),
+            label_view=self.labels.freeze(count),
+            alive=self.alive.freeze(count),
+            ready=self.ready.freeze(count),
+            unschedulable=self.unschedulable.freeze(count),
+            taint_set=self.taint_set.freeze(count),
+            refs=self.refs.freeze(count),
+            pods=self.pods.freeze(count),
+            allocatable_columns=tuple(c.freeze(count) for c in self.allocatable),
+            free_columns=tuple(c.freeze(count) for c in self.free),
+            spare_columns=tuple(c.freeze(count) for c in self.spare),
+        )
 
-    def _grow(self, count: int) -> None:
+    def grow(self, count: int) -> None:
+        """Make room for ``count`` rows."""
         for flags in (self.alive, self.ready, self.unschedulable):
             flags.grow(count)
         for rows in (self.taint_set, self.refs):

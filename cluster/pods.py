@@ -134,7 +134,7 @@ class PodView:
 class PodTable:
     """The live pod columns; ``freeze`` makes a ``PodView``."""
 
-    __slots__ = (*COLUMNS, "_free", "_frozen", "count", "names", "queues", "roles", "uids")
+    __slots__ = (*COLUMNS, "_free", "count", "names", "queues", "roles", "uids")
 
     state: PagedColumn[np.int8, int]
     flags: PagedColumn[np.uint8, int]
@@ -153,7 +153,6 @@ class PodTable:
     def __init__(self, like: PodView | None = None) -> None:
         self.count = 0 if like is None else like.count
         self._free: list[int] = []
-        self._frozen: PodView | None = None
         for name, (dtype, fill) in COLUMNS.items():
             setattr(self, name, PagedColumn(dtype, fill, like=getattr(like, name, None)))
         self.uids: PagedList[PodUid] = PagedList(
@@ -172,7 +171,6 @@ class PodTable:
             self.count += 1
             self._grow()
         self.uids[row] = uid
-        self._frozen = None
         return row
 
     def remove(self, row: int) -> None:
@@ -182,7 +180,6 @@ class PodTable:
         self.uids[row] = PodUid(b"")
         self.names[row] = ""
         self._free.append(row)
-        self._frozen = None
 
     def has(self, row: int, flag: int) -> bool:
         """Tell whether a flag of one pod is set."""
@@ -192,21 +189,25 @@ class PodTable:
         """Yield the rows in use."""
         return (row for row in range(self.count) if self.state[row] != PodState.FREE)
 
-    def touched(self) -> None:
-        """Say that a column was written directly, so that the next ``freeze`` is a new one."""
-        self._frozen = None
-
     def freeze(self) -> PodView:
         """Return all columns read-only; O(pages), nothing is copied."""
-        if self._frozen is None:
-            self._frozen = PodView(
-                uids=self.uids.freeze(self.count),
-                names=self.names.freeze(self.count),
-                roles=self.roles.freeze(),
-                queues=self.queues.freeze(),
-                **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
-            )
-        return self._frozen
+        return PodView(
+            uids=self.uids.freeze(self.count),
+            names=self.names.freeze(self.count),
+            roles=self.roles.freeze(),
+            queues=self.queues.freeze(),
+            **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
+        )
+
+    def peek(self) -> PodView:
+        """Return the columns of this instant, to be read at once and dropped."""
+        return PodView(
+            uids=self.uids.peek(self.count),
+            names=self.names.peek(self.count),
+            roles=self.roles.freeze(),
+            queues=self.queues.freeze(),
+            **{name: getattr(self, name).peek(self.count) for name in COLUMNS},
+        )
 
     def free_rows(self) -> list[int]:
         """Return the rows waiting for reuse, the next one last (for ``dump``)."""
@@ -217,7 +218,6 @@ class PodTable:
         self.count = count
         self._free = list(free)
         self._grow()
-        self._frozen = None
 
     def _grow(self) -> None:
         for name in COLUMNS:

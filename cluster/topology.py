@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from cluster.columns import read_only
 from cluster.ids import NO_ROW
-from cluster.labelcolumns import ABSENT
+from cluster.labelcolumns import ABSENT, LabelColumn
 from cluster.names import NameView
 from cluster.nodeview import NodeView
 
@@ -108,43 +108,59 @@ class Topology:
         return self.order[starts[domain] : end]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """What the tree depends on, and nothing else: old columns must not be kept alive."""
+
+    levels: tuple[str, ...]
+    names: NameView[str]
+    alive: NDArray[np.bool_]
+    labels: tuple[LabelColumn | None, ...]
+
+    @classmethod
+    def of(cls, nodes: NodeView, levels: tuple[str, ...]) -> "Inputs":
+        """Take them from frozen node columns; the last level is the host."""
+        labels = tuple(nodes.labels(key) for key in levels[:-1])
+        return cls(levels, nodes.names, nodes.alive, labels)
+
+
 class TopologyCell:
     """A topology that is built when it is first asked for, shared by many snapshots."""
 
-    __slots__ = ("_levels", "_nodes", "_topology")
+    __slots__ = ("_inputs", "_topology")
 
     def __init__(self, nodes: NodeView, levels: tuple[str, ...]) -> None:
-        self._nodes: NodeView | None = nodes
-        self._levels = levels
+        self._inputs: Inputs | None = Inputs.of(nodes, levels)
         self._topology: Topology | None = None
 
     def get(self) -> Topology:
         """Return the topology."""
         if self._topology is None:
-            assert self._nodes is not None  # noqa: S101  # dropped below, together
-            self._topology = build(self._nodes, self._levels)
-            self._nodes = None  # the columns of then need not stay in memory
+            assert self._inputs is not None  # noqa: S101  # dropped below, together
+            self._topology = build(self._inputs)
+            self._inputs = None
         return self._topology
 
 
-def build(nodes: NodeView, levels: tuple[str, ...]) -> Topology:
+def build(inputs: Inputs) -> Topology:
     """Build the tree of a frozen set of nodes. O(n log n), one ``lexsort``."""
-    rows = np.flatnonzero(nodes.alive).astype(np.int32)
-    codes = [_codes(nodes, key, rows) for key in levels[:-1]]
-    ranks = [_rank(nodes, key)[code] for key, code in zip(levels[:-1], codes, strict=True)]
-    by_path = np.lexsort((_name_rank(nodes, rows), *reversed(ranks)))
+    rows = np.flatnonzero(inputs.alive).astype(np.int32)
+    codes = [_codes(column, rows) for column in inputs.labels]
+    ranks = [_rank(c)[code] for c, code in zip(inputs.labels, codes, strict=True)]
+    by_path = np.lexsort((_name_rank(inputs.names, rows), *reversed(ranks)))
     order = rows[by_path]
+    count = len(inputs.names)
     built: list[Level] = []
     above = np.zeros(len(order), dtype=np.int32)  # the domain one level up, along `order`
-    for depth, key in enumerate(levels[:-1]):
-        column = nodes.labels(key)
+    for depth, column in enumerate(inputs.labels):
         values = None if column is None else column.values
-        level = _level(key, above, codes[depth][by_path], order, nodes.count, values)
+        level = _level(inputs.levels[depth], above, codes[depth][by_path], order, count, values)
         built.append(level)
         above = level.domain[order]
-    built.append(_host_level(levels[-1], above, order, nodes))
+    # A node is its own host domain, whatever its hostname label says.
+    built.append(_level(inputs.levels[-1], above, order, order, count, inputs.names))
     built[0] = _without_parents(built[0])
-    return Topology(levels, read_only(order), tuple(built))
+    return Topology(inputs.levels, read_only(order), tuple(built))
 
 
 def _level(
@@ -172,13 +188,6 @@ def _level(
     )
 
 
-def _host_level(
-    key: str, above: NDArray[np.int32], order: NDArray[np.int32], nodes: NodeView
-) -> Level:
-    # A node is its own host domain, whatever its hostname label says.
-    return _level(key, above, order, order, nodes.count, nodes.names)
-
-
 def _without_parents(level: Level) -> Level:
     none = read_only(np.full(len(level.starts), NO_ROW, dtype=np.int32))
     return Level(
@@ -186,29 +195,25 @@ def _without_parents(level: Level) -> Level:
     )
 
 
-def _codes(nodes: NodeView, key: str, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    column = nodes.labels(key)
+def _codes(column: LabelColumn | None, rows: NDArray[np.int32]) -> NDArray[np.int32]:
     if column is None:
         return np.full(len(rows), ABSENT, dtype=np.int32)
     return column.codes[rows]
 
 
-def _rank(nodes: NodeView, key: str) -> NDArray[np.int32]:
+def _rank(column: LabelColumn | None) -> NDArray[np.int32]:
     # Position of each value in sorted order; one more entry at the end, which the code
     # ABSENT (-1) finds by wrapping around: pseudo domains come last.
-    column = nodes.labels(key)
-    values = [] if column is None else list(column.values)
-    ranks = np.empty(len(values) + 1, dtype=np.int32)
-    by_value = sorted(range(len(values)), key=lambda code: values[code] or "")
-    ranks[by_value] = np.arange(len(values), dtype=np.int32)
-    ranks[-1] = len(values)
-    return ranks
+    values = [] if column is None else [value or "" for value in column.values]
+    return np.append(_sorted_positions(values), np.int32(len(values)))
 
 
-def _name_rank(nodes: NodeView, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    names = list(nodes.names)
-    picked = rows.tolist()
-    by_name = sorted(range(len(picked)), key=lambda i: names[picked[i]] or "")
-    ranks = np.empty(len(picked), dtype=np.int32)
-    ranks[by_name] = np.arange(len(picked), dtype=np.int32)
-    return ranks
+def _name_rank(names: NameView[str], rows: NDArray[np.int32]) -> NDArray[np.int32]:
+    every = list(names)
+    return _sorted_positions([every[row] or "" for row in rows.tolist()])
+
+
+def _sorted_positions(values: list[str]) -> NDArray[np.int32]:
+    positions = np.empty(len(values), dtype=np.int32)
+    positions[sorted(range(len(values)), key=values.__getitem__)] = np.arange(len(values))
+    return positions

@@ -1,0 +1,199 @@
+"""The ledger's transitions: assume, release, forget, expire, and what a changed node breaks.
+
+The states are drawn in ``cluster.holds``. Rules kept here:
+
+- A hold is counted on exactly one node, as a bound pod would be.
+- Room on spare nodes is a soft hold (``spare_reserved``): it keeps other spares away, and
+  planned pods where there is a choice. Devices of spares are firm: their names are in the
+  pod's annotation, and kube-scheduler, which checks room, knows nothing of devices.
+- An assumed hold whose node becomes unfit is dropped at once: nothing is pinned yet.
+- A released one moves to its first fit spare with room; without one it is *broken*, told
+  once, and keeps its place, because kube-scheduler may still bind it there.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from heapq import heappop
+
+from cluster.effects import HoldExpired, Overcommitted, PlanBroken
+from cluster.events import PlanNote
+from cluster.holds import Hold, HoldState
+from cluster.ids import GangKey
+from cluster.model import Model
+from cluster.outcome import Outcome
+from cluster.pods import PodState
+
+_STATE = {HoldState.ASSUMED: PodState.ASSUMED, HoldState.RELEASED: PodState.RELEASED}
+
+
+def enter(model: Model, row: int, hold: Hold) -> None:
+    """Write a new hold and take its room, its spares' room and all its devices."""
+    node = model.node_row(hold.node)
+    model.pods.state[row] = _STATE[hold.state]
+    model.holds[row] = hold
+    model.occupy(row, node)
+    model.devices.claim(row, node, hold.devices.get(hold.node, ()), spare=False)
+    for spare in hold.spares:
+        model.reserve(row, spare, 1)
+        names = hold.devices.get(spare, ())
+        model.devices.claim(row, model.node_row(spare), names, spare=True)
+    if hold.state is HoldState.ASSUMED:
+        model.add_deadline(hold.deadline, row)
+
+
+def drop(model: Model, row: int, state: PodState) -> Hold | None:
+    """Undo ``enter`` and leave the pod in ``state``; a pod without a hold just gets the state."""
+    hold = model.holds[row]
+    if hold is not None:
+        for spare in hold.spares:
+            _give_back(model, row, spare)
+        model.leave_node(row)
+        model.holds[row] = None
+    model.pods.state[row] = state
+    return hold
+
+
+def release(model: Model, row: int) -> None:
+    """Note that an assumed pod's pin is in the API server: it does not expire any more."""
+    hold = model.holds[row]
+    if hold is not None and hold.state is HoldState.ASSUMED:
+        model.holds[row] = replace(hold, state=HoldState.RELEASED, deadline=float("inf"))
+        model.pods.state[row] = PodState.RELEASED
+
+
+def from_note(note: PlanNote, gang: GangKey | None) -> Hold:
+    """Return the released hold that a pod's plan annotation tells of."""
+    spares = tuple(dict.fromkeys(name for name in note.spares if name != note.node))
+    return Hold(
+        state=HoldState.RELEASED,
+        node=note.node,
+        spares=spares,
+        pins=(note.node, *spares),
+        plan_id=note.plan_id,
+        gang=gang,
+        devices=note.devices,
+        rank=note.rank,
+        generation=note.generation,
+    )
+
+
+def expire(model: Model, out: Outcome, now: float) -> None:
+    """Drop assumed holds whose deadline has come."""
+    while model.deadlines and model.deadlines[0][0] <= now:
+        deadline, row = heappop(model.deadlines)
+        hold = model.holds[row] if row < model.pods.count else None
+        if hold is not None and hold.state is HoldState.ASSUMED and hold.deadline == deadline:
+            _lose(model, row, out, "deadline")
+
+
+def report_overcommit(model: Model, node: int, out: Outcome) -> None:
+    """Report resources of which *bound* pods use more than a living node has."""
+    if not model.nodes.alive[node]:
+        return
+    held = _amounts(model, model.held_on(node))
+    for resource, free in model.shortage(node).items():
+        excess = -free - held.get(resource, 0)
+        if excess > 0:
+            name, what = model.nodes.names[node], model.nodes.resources[resource]
+            out.add(Overcommitted(name, what, excess))
+
+
+def review(model: Model, node: int, out: Outcome) -> None:
+    """Judge every hold on a node anew after the node or its bound pods changed.
+
+    Where they do not fit together the holds yield one by one until they do: assumed ones
+    first, which cost nothing to give up, then released ones, lowest priority first.
+    """
+    held = list(model.held_on(node))
+    held.sort(key=lambda row: model.pods.state[row] != PodState.ASSUMED)
+    short = model.shortage(node)
+    for row in held:
+        reason = model.unfit(row, node) or _filled(model, row, short)
+        if not reason:
+            _mend(model, row, out)
+        elif _yields(model, row, reason, out):
+            for resource, amount in model.traits(model.pods.pod_class[row]).requests:
+                if resource in short:
+                    short[resource] += amount
+
+
+def has_broken(model: Model, node: int) -> bool:
+    """Tell whether a broken hold stands on a node."""
+    holds = (model.holds[row] for row in model.held_on(node))
+    return any(hold is not None and hold.broken for hold in holds)
+
+
+def _yields(model: Model, row: int, reason: str, out: Outcome) -> bool:
+    # Take a hold out of the way; True: its room no longer counts against the others.
+    hold = model.holds[row]
+    if hold is None:
+        return False
+    if hold.state is HoldState.ASSUMED:
+        _lose(model, row, out, reason)
+    elif not _move_to_spare(model, row, out) and hold.broken != reason:
+        model.holds[row] = replace(hold, broken=reason)
+        out.gang(hold.gang)
+        if not hold.broken and hold.gang is not None:
+            out.add(PlanBroken(hold.gang, model.pods.uids[row], reason))
+    return True
+
+
+def _mend(model: Model, row: int, out: Outcome) -> None:
+    hold = model.holds[row]
+    if hold is not None and hold.broken:
+        model.holds[row] = replace(hold, broken="")
+        out.gang(hold.gang)
+
+
+def _lose(model: Model, row: int, out: Outcome, reason: str) -> None:
+    hold = drop(model, row, PodState.WAITING)
+    if hold is not None and hold.gang is not None:
+        out.add(HoldExpired(hold.gang, model.pods.uids[row], reason))
+        out.gang(hold.gang)
+    out.freed()
+
+
+def _move_to_spare(model: Model, row: int, out: Outcome) -> bool:
+    hold = model.holds[row]
+    if hold is None:
+        return False
+    for spare in hold.spares:
+        target = model.node_row(spare)
+        if model.unfit(row, target) or not _has_room(model, row, target):
+            continue
+        devices = hold.devices.get(spare, ())
+        _give_back(model, row, spare)
+        model.leave_node(row)
+        left = tuple(name for name in hold.spares if name != spare)
+        model.holds[row] = replace(hold, node=spare, spares=left, broken="")
+        model.occupy(row, target)
+        model.devices.claim(row, target, devices, spare=False)
+        out.gang(hold.gang)
+        out.freed()
+        return True
+    return False
+
+
+def _give_back(model: Model, row: int, spare: str) -> None:
+    model.devices.unclaim(row, model.node_row(spare))
+    model.reserve(row, spare, -1)
+
+
+def _has_room(model: Model, row: int, node: int) -> bool:
+    requests = model.traits(model.pods.pod_class[row]).requests
+    return all(model.nodes.free[resource][node] >= amount for resource, amount in requests)
+
+
+def _filled(model: Model, row: int, short: Mapping[int, int]) -> str:
+    if not short:
+        return ""
+    requests = model.traits(model.pods.pod_class[row]).requests
+    return "node filled" if any(short.get(resource, 0) < 0 for resource, _ in requests) else ""
+
+
+def _amounts(model: Model, rows: Iterable[int]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for row in rows:
+        for resource, amount in model.traits(model.pods.pod_class[row]).requests:
+            total[resource] = total.get(resource, 0) + amount
+    return total

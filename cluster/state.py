@@ -1,0 +1,216 @@
+"""``ClusterState``: one cluster, one writer.
+
+::
+
+    event ──► apply() ──► handlers (podevents, nodeevents, planevents, gangevents)
+                │              │ decide what happens
+                │              ▼
+                │         Model: columns and sums
+                ▼
+            effects                  snapshot() ──► frozen columns, shared copy-on-write
+
+Nothing outside this package writes to a model. No clock, no randomness, no I/O: time comes
+in with the event, so a recorded stream of events leads to the same state every time.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from cluster import dump as dumping
+from cluster import gangevents, gangview, nodeevents, planevents, podevents, validation
+from cluster.effects import Effect
+from cluster.events import (
+    BudgetGone,
+    BudgetUpserted,
+    Event,
+    GangGone,
+    GangSkipped,
+    GangUpserted,
+    NamespaceGone,
+    NamespaceUpserted,
+    NodeGone,
+    NodeUpserted,
+    PlanHeld,
+    PodForgotten,
+    PodGone,
+    PodReleased,
+    PodUpserted,
+    Tick,
+)
+from cluster.gangview import GangView
+from cluster.holds import Hold, HoldState
+from cluster.ids import GangKey, PodUid
+from cluster.model import Model
+from cluster.outcome import Outcome
+from cluster.overlay import overlay
+from cluster.pods import PodState
+from cluster.snapshot import Snapshot
+
+PLAN_GATE = "muster.dev/plan"
+"""The scheduling gate that is ours (``kube.names.PLAN_GATE``, which this package cannot see)."""
+
+
+class ClusterState:
+    """The live model of one cluster.
+
+    ``levels``: node label keys, widest first, the host's last. ``gate``: name of the
+    scheduling gate that a plan lifts.
+    """
+
+    __slots__ = ("_gangs", "_model", "_snapshot", "gate", "generation")
+
+    def __init__(self, name: str, *, levels: Sequence[str], gate: str = PLAN_GATE) -> None:
+        if not levels or len(set(levels)) < len(levels):
+            raise ValueError(
+                f"cluster {name}: levels is {tuple(levels)}; it needs at least the host's label "
+                "key, and none twice"
+            )
+        self.gate = gate
+        self.generation = 0
+        self._model = Model(name, tuple(levels))
+        self._snapshot: Snapshot | None = None
+        self._gangs: dict[GangKey, GangView] = {}
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self._model.name
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Node label keys of the topology levels, widest first."""
+        return self._model.levels
+
+    # --- events -----------------------------------------------------------------------
+
+    def apply(self, event: Event, *, now: float) -> list[Effect]:
+        """Take one event over and return what follows from it.
+
+        Raises ``ValueError`` for a value that no cluster can have and ``PlanStale`` for a
+        plan that does not fit any more; the state is then unchanged.
+        """
+        out = Outcome()
+        self._dispatch(event, out, now)
+        if out.changed:
+            self.generation += 1
+            self._snapshot = None
+            self._gangs.clear()
+        return out.effects()
+
+    def _dispatch(self, event: Event, out: Outcome, now: float) -> None:  # noqa: C901, PLR0912  # a table
+        model = self._model
+        match event:
+            case PodUpserted():
+                podevents.upsert(model, event, out, gate=self.gate, now=now)
+            case PodGone():
+                podevents.gone(model, event, out, now=now)
+            case NodeUpserted():
+                nodeevents.upsert(model, event, out)
+            case NodeGone():
+                nodeevents.gone(model, event, out)
+            case PlanHeld():
+                planevents.hold(model, event, out, now=now)
+            case PodReleased():
+                planevents.released(model, event, out)
+            case PodForgotten():
+                planevents.forgotten(model, event, out)
+            case GangSkipped():
+                planevents.skipped(model, event, out)
+            case Tick():
+                planevents.tick(model, out, now=now)
+            case GangUpserted():
+                gangevents.gang_upserted(model, event, out)
+            case GangGone():
+                gangevents.gang_gone(model, event, out)
+            case NamespaceUpserted():
+                gangevents.namespace_upserted(model, event, out)
+            case NamespaceGone():
+                gangevents.namespace_gone(model, event, out)
+            case BudgetUpserted():
+                gangevents.budget_upserted(model, event, out)
+            case BudgetGone():
+                gangevents.budget_gone(model, event, out)
+
+    # --- views ------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Return the state of now, frozen. Cheap: what did not change is shared."""
+        if self._snapshot is None:
+            self._snapshot = self._model.snapshot(self.generation, overlay)
+        return self._snapshot
+
+    def pod_row(self, uid: PodUid) -> int | None:
+        """Return the row of a pod."""
+        return self._model.directory.row(uid)
+
+    def pod_uid(self, row: int) -> PodUid:
+        """Return the uid of a pod row in use."""
+        return self._model.pods.uids[row]
+
+    def pod_state(self, uid: PodUid) -> PodState | None:
+        """Return a pod's state."""
+        row = self.pod_row(uid)
+        return None if row is None else PodState(self._model.pods.state[row])
+
+    def hold(self, uid: PodUid) -> Hold | None:
+        """Return a pod's ledger entry; of a bound pod a *confirmed* one made on the spot."""
+        row = self.pod_row(uid)
+        if row is None:
+            return None
+        if self._model.pods.state[row] != PodState.BOUND:
+            return self._model.holds[row]
+        node = self._model.pods.node[row]
+        name = self._model.nodes.names[node]
+        devices = self._model.devices.claimed(row, node)
+        return Hold(
+            state=HoldState.CONFIRMED,
+            node=name,
+            pins=(name,),
+            gang=podevents.gang_key(self._model, row),
+            devices={name: devices} if devices else {},
+            rank=self._model.pods.rank[row],
+        )
+
+    def find_pod(self, namespace: str, name: str) -> PodUid | None:
+        """Return the newest managed pod of that name that is not bound yet."""
+        pods = self._model.pods
+        rows = self._model.directory.named(f"{namespace}/{name}")
+        if not rows:
+            return None
+        return pods.uids[max(reversed(rows), key=lambda row: pods.created[row])]
+
+    def gang(self, key: GangKey) -> GangView | None:
+        """Return a gang as it is now."""
+        found = self._gangs.get(key)
+        row = self._model.gangs.keys.find(key)
+        if found is None and row is not None:
+            facts = self._model.gangs.freeze().facts(row)
+            found = self._gangs[key] = gangview.view(facts, self._model.pods.peek())
+        return found
+
+    def gangs(self) -> Iterator[GangKey]:
+        """Yield the keys of all gangs."""
+        return (key for _, key in self._model.gangs.live())
+
+    def gang_of(self, uid: PodUid) -> GangKey | None:
+        """Return the gang whose member a pod is."""
+        row = self.pod_row(uid)
+        return None if row is None else podevents.gang_key(self._model, row)
+
+    # --- trust ------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Recompute everything that is derived; raise ``InvariantViolation`` if it differs."""
+        validation.validate(self._model)
+
+    def dump(self) -> bytes:
+        """Return the whole state as bytes, versioned; ``load`` gives an equal one."""
+        return dumping.dump(self._model, gate=self.gate, generation=self.generation)
+
+    @classmethod
+    def load(cls, data: bytes) -> "ClusterState":
+        """Rebuild a state from ``dump``'s bytes. Raises ``ValueError`` for anything else."""
+        model, gate, generation = dumping.load(data)
+        state = cls(model.name, levels=model.levels, gate=gate)
+        state.generation = generation
+        state._model = model
+        return state
