@@ -21,6 +21,7 @@ class Gang:
     required: str = ""  # a level's label key
     preferred: str = ""
     minimum: str = ""
+    priority_class: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -75,6 +76,7 @@ def members(gang: Gang, owner: JSON | None = None) -> Iterator[JSON]:
             labels=labels,
             annotations=gang.annotations,
             owner=owner,
+            priority_class=gang.priority_class,
         )
 
 
@@ -87,6 +89,7 @@ def pod(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     owner: JSON | None = None,
+    priority_class: str = "",
 ) -> JSON:
     """Return a v1 Pod with one container; without gpus it is one that Muster does not manage."""
     resources = {"cpu": cpu, "memory": "1Gi"}
@@ -106,13 +109,11 @@ def pod(
         "image": "example.com/train",
         "resources": {"requests": resources, "limits": limits},
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {
-            "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 0,
-            "containers": [container],
-        },
+    spec: JSON = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "containers": [container],
     }
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

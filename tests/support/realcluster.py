@@ -1,0 +1,139 @@
+"""A small fleet on a real control plane with Muster beside it, and what tests ask of it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kube import names
+from loadtest import pods, schedulerconfig
+from loadtest.api import Api
+from loadtest.controlplane import SCHEDULER, ControlPlane
+from loadtest.muster import Muster
+from loadtest.nodes import create_all, create_nodes, node
+
+JSON = dict[str, Any]
+PODS = "/api/v1/namespaces/default/pods"
+PATIENCE_S = 60.0  # for what takes a second on a machine that is not crowded
+_SETTLED_S = 1.0  # several planning cycles and scheduling attempts
+
+
+@dataclass(slots=True)
+class Cluster:
+    """What a test holds: the control plane, Muster, and a client of its own."""
+
+    plane: ControlPlane
+    muster: Muster
+    api: Api
+
+    async def add_racks(self, racks: Iterable[int], *, hosts: int = 16) -> None:
+        """Create racks of 8-GPU hosts, all in one block."""
+        await create_nodes(
+            self.api,
+            [
+                node(
+                    f"r{rack}-h{host:02d}",
+                    {names.ZONE: "z", names.BLOCK: "b", names.RACK: f"r{rack}"},
+                )
+                for rack in racks
+                for host in range(hosts)
+            ],
+        )
+
+    async def submit(self, gang: pods.Gang, *, owned: bool = True, but_last: bool = False) -> None:
+        """Create the gang's pods as a Job controller would (`owned`), maybe without the last."""
+        owner = await pods.create_owner(self.api, gang) if owned else None
+        members = list(pods.members(gang, owner))
+        await create_all(self.api, PODS, members[:-1] if but_last else members)
+
+    async def pods(self, gang: pods.Gang | None = None) -> list[JSON]:
+        """List the gang's pods (or all), sorted by name."""
+        selector = {"labelSelector": f"{names.GANG}={gang.name}"} if gang else {}
+        items, _ = await self.api.list_all("/api/v1/pods", **selector)
+        return sorted(items, key=lambda pod: str(pod["metadata"]["name"]))
+
+    async def placement(self, gang: pods.Gang) -> dict[str, str]:
+        """Map the name of each bound member to its node."""
+        return {
+            pod["metadata"]["name"]: pod["spec"]["nodeName"]
+            for pod in await self.pods(gang)
+            if pod["spec"].get("nodeName")
+        }
+
+    async def bound(self, *gangs: pods.Gang) -> None:
+        """Wait until every member of each gang is bound."""
+        for gang in gangs:
+            await self.until(gang, is_bound, gang.size)
+
+    async def released(self, gang: pods.Gang, count: int | None = None) -> None:
+        """Wait until `count` members (default: all) are released."""
+        await self.until(gang, is_released, gang.size if count is None else count)
+
+    async def until(self, gang: pods.Gang, which: Callable[[JSON], bool], count: int) -> None:
+        """Poll the gang's pods until `which` holds of at least `count`."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            found = [pod for pod in await self.pods(gang) if which(pod)]
+            if len(found) >= count:
+                return
+            if time.monotonic() > deadline:
+                raise AssertionError(
+                    f"{gang.name}: {len(found)} of {gang.size} {which.__name__} "
+                    f"after {PATIENCE_S:.0f} s\n{self.muster.extender.log_tail()}"
+                )
+            await asyncio.sleep(0.1)
+
+    async def stays_unbound(self, gang: pods.Gang) -> None:
+        """Give Muster and kube-scheduler every opportunity, then expect not one member bound."""
+        await asyncio.sleep(_SETTLED_S)
+        assert await self.placement(gang) == {}
+
+    async def clear(self) -> None:
+        """Delete all pods, jobs and nodes."""
+        jobs = "/apis/batch/v1/namespaces/default/jobs"
+        for path in (PODS, jobs, "/api/v1/nodes"):
+            await self.api.delete(path)
+
+
+def is_bound(pod: JSON) -> bool:
+    """Whether the pod has its node."""
+    return bool(pod["spec"].get("nodeName"))
+
+
+def is_released(pod: JSON) -> bool:
+    """Whether Muster's gate is off."""
+    return all(gate["name"] != names.PLAN_GATE for gate in pod["spec"].get("schedulingGates", ()))
+
+
+def racks(placement: Mapping[str, str]) -> set[str]:
+    """Return the racks of a placement."""
+    return {node_name.partition("-")[0] for node_name in placement.values()}
+
+
+@asynccontextmanager
+async def cluster(
+    plane: ControlPlane,
+    variant: schedulerconfig.Variant = "recommended",
+    *,
+    proxy_port: int | None = None,
+    **extender: object,
+) -> AsyncIterator[Cluster]:
+    """Start kube-scheduler and Muster on the plane; afterwards clear everything away."""
+    server = f"https://127.0.0.1:{proxy_port}" if proxy_port else None
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(plane.api())
+        muster = Muster(plane, extender=extender, server=server)
+        it = Cluster(plane, muster, api)
+        stack.push_async_callback(it.clear)
+        await stack.enter_async_context(muster)
+        config = schedulerconfig.write(
+            variant,
+            directory=plane.directory,
+            kubeconfig=plane.kubeconfig(SCHEDULER),
+            extender_url=muster.extender_url,
+        )
+        await plane.start_scheduler(config)
+        stack.push_async_callback(plane.stop, SCHEDULER)
+        yield it
