@@ -4,6 +4,9 @@ Devices are taken in the order the node lists them free, which is by NUMA node a
 parent, so the devices of one pod are neighbours. The planned node and the spares get
 devices of their own, disjoint within the plan: whichever node wins, the set is valid.
 
+A pod that has a rank of its own (a completion index) keeps it; the others are numbered in
+the order of the plan, which follows the fabric.
+
 A pod with required node affinity of its own gets no spares: a spare is one more ORed
 term, and the API server lets nobody add terms to a gated pod that has some.
 """
@@ -17,6 +20,7 @@ from cluster.events import Assignment
 from cluster.ids import NO_ROW
 from cluster.snapshot import Snapshot
 from placement.decision import Plan
+from queueing.order import holding
 
 PODS_PER_STEP: Final = 64  # about 0.2 ms; the caller decides at each yield whether to pause
 
@@ -62,6 +66,8 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
     """
     devices = _Devices(snapshot)
     known = snapshot.devices.count > 0
+    gang = snapshot.gang(plan.gang)
+    first = 0 if gang is None else holding(gang)  # late members are numbered after the others
     result: list[Assignment] = []
     for index, row in enumerate(plan.pods.tolist()):
         pod_class = snapshot.classes[snapshot.pods.pod_class[row]]
@@ -78,7 +84,7 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
                 node=names[0],
                 spares=tuple(names[1:]),
                 devices=chosen,
-                rank=index,
+                rank=own if (own := int(snapshot.pods.rank[row])) >= 0 else first + index,
             )
         )
         if index % PODS_PER_STEP == PODS_PER_STEP - 1:

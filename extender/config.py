@@ -5,6 +5,7 @@ for ever with nothing to say why, so unknown fields are refused and every messag
 the file, the field, the value and what is allowed.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
@@ -92,6 +93,14 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     echo: bool = False
 
 
+_SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "listen": Listen,
+    "tls": Tls,
+    "apiServer": ApiServer,
+    "managed": ManagedConfig,
+}
+
+
 def load(path: Path) -> ExtenderConfig:
     """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
     try:
@@ -126,9 +135,7 @@ def _explain(error: msgspec.ValidationError) -> str:
 
 
 def _allowed(field: str) -> list[str]:
-    struct = {"listen": Listen, "tls": Tls, "apiServer": ApiServer, "managed": ManagedConfig}.get(
-        field, ExtenderConfig
-    )
+    struct: type[msgspec.Struct] = _SECTIONS.get(field, ExtenderConfig)
     return [info.encode_name for info in msgspec.structs.fields(struct)]
 
 

@@ -82,6 +82,7 @@ class Planner:
         self._not_before: dict[GangKey, float] = {}
         self._deferred: dict[GangKey, float] = {}
         self._wake = asyncio.Event()
+        self._resting = False
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
         engine.listen(self.notice)
@@ -90,6 +91,11 @@ class Planner:
     def waiting(self) -> int:
         """Number of gangs that were looked at and wait for room."""
         return len(self._list.parked)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is listed that could be planned now; timers may be running."""
+        return self._resting and not self._wake.is_set()
 
     def notice(self, effect: Effect) -> None:
         """Take note of an effect of the state; called by the engine."""
@@ -107,7 +113,9 @@ class Planner:
     async def run(self) -> None:
         """Plan for ever."""
         while True:
+            self._resting = True
             await self._sleep()
+            self._resting = False
             await asyncio.sleep(self._config.debounce_seconds)
             self._wake.clear()
             await self.settle()

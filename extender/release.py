@@ -72,14 +72,21 @@ class Releaser:
         self._metrics = metrics
         self._reporter = reporter
         self._queue: asyncio.Queue[PodUid] = asyncio.Queue()
+        self._open = 0  # submitted and not settled
         self._failures: dict[GangKey, int] = {}
         self.read_again: ReadAgain = lambda _pod: None
         self.defer: Defer = lambda _key, _seconds: None
 
     def submit(self, uids: list[PodUid]) -> None:
         """Queue pods whose plan has just been held."""
+        self._open += len(uids)
         for uid in uids:
             self._queue.put_nowait(uid)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every release that was submitted is settled."""
+        return self._open == 0
 
     async def run(self) -> None:
         """Release for ever, ``releaseConcurrency`` pods at a time."""
@@ -101,6 +108,7 @@ class Releaser:
             try:
                 await self._release(uid)
             finally:
+                self._open -= 1
                 self._queue.task_done()
 
     async def _release(self, uid: PodUid) -> None:

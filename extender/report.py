@@ -6,7 +6,6 @@ reasons on the extender wire.
 """
 
 import logging
-from typing import Final, Protocol
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
 from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPod, PendingPods
+from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
 from kube.wire import Pod
 from placement import explain
@@ -23,17 +23,6 @@ from placement.decision import Decision, Plan, Reject, Wait
 from queueing.assembly import Incomplete
 
 log = logging.getLogger(__name__)
-
-NORMAL: Final = "Normal"
-WARNING: Final = "Warning"
-
-
-class Recorder(Protocol):
-    """Writes Events; returns at once, delivery is its own affair."""
-
-    def pod_event(self, pod: PodRef, kind: str, reason: str, message: str) -> None:
-        """Record one occurrence."""
-        ...
 
 
 class Reporter:
@@ -43,7 +32,7 @@ class Reporter:
         self,
         state: ClusterState,
         pods: PendingPods,
-        recorder: Recorder,
+        recorder: EventRecorder,
         metrics: ExtenderMetrics,
     ) -> None:
         self._state = state
@@ -68,7 +57,7 @@ class Reporter:
         )
         domains = ", ".join(f"{count} of {level}" for level, count in plan.domains)
         text = f"gang {view.key}: {len(plan.pods)} pods planned on {nodes} nodes ({domains})"
-        self._on_first(view, NORMAL, "GangPlanned", text)
+        self._on_first(view, "GangPlanned", text, warning=False)
 
     def set_aside(self, view: GangView, decision: Wait | Reject, before: Decision | None) -> None:
         """A gang does not fit, or cannot be placed as written; told when the reason is new."""
@@ -86,7 +75,7 @@ class Reporter:
             },
         )
         reason = "GangRejected" if isinstance(decision, Reject) else "GangWaiting"
-        self._on_first(view, WARNING, reason, "; ".join(lines))
+        self._on_first(view, reason, "; ".join(lines), warning=True)
 
     def incomplete(self, view: GangView, found: Incomplete) -> None:
         """A gang lacks members; said at debug level, since every gang begins so."""
@@ -98,7 +87,7 @@ class Reporter:
     def refused(self, pod: PendingPod, message: str) -> None:
         """The API server does not accept a release."""
         log.error("release refused", extra={"pod": str(pod.ref), "error": message})
-        self._recorder.pod_event(pod.ref, WARNING, "ReleaseRefused", message)
+        self._warn(pod.ref, "ReleaseRefused", message, action="Releasing")
 
     def broken(self, uid: PodUid, reason: str, remedy: str) -> None:
         """A released pod cannot bind where it is pinned; ``remedy`` says what is done."""
@@ -109,7 +98,7 @@ class Reporter:
             extra={"pod": str(pod.ref) if pod else uid.hex(), "reason": reason, "remedy": remedy},
         )
         if pod is not None:
-            self._recorder.pod_event(pod.ref, WARNING, "PlanBroken", f"{reason}; {remedy}")
+            self._warn(pod.ref, "PlanBroken", f"{reason}; {remedy}", action="Repairing")
 
     def slipped_past(self, pod: Pod) -> None:
         """A pod of ours names another scheduler; the field is immutable, so it stays so."""
@@ -118,7 +107,7 @@ class Reporter:
             f"spec.schedulerName is {pod.spec.scheduler_name!r}, which the webhook would have "
             "replaced; the field cannot be changed any more: create the pod again"
         )
-        self._recorder.pod_event(_ref(pod), WARNING, "ForeignScheduler", text)
+        self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
 
     def unmodelled(self, pod: Pod, constraints: tuple[str, ...]) -> None:
         """A pod has constraints that only kube-scheduler knows; it is pinned softly."""
@@ -134,12 +123,19 @@ class Reporter:
         """A gang has no members and no object any more."""
         log.debug("gang gone", extra={"gang": key})
 
-    def _on_first(self, view: GangView, kind: str, reason: str, text: str) -> None:
+    def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> None:
         """Record an Event on the first waiting member whose name is known."""
         for row in view.waiting[:1].tolist():
             pod = self._pods.get(self._state.pod_uid(row))
             if pod is not None:
-                self._recorder.pod_event(pod.ref, kind, reason, text)
+                self._record(pod.ref, reason, text, action="Planning", warning=warning)
+
+    def _warn(self, ref: PodRef, reason: str, text: str, *, action: str) -> None:
+        self._record(ref, reason, text, action=action, warning=True)
+
+    def _record(self, ref: PodRef, reason: str, text: str, *, action: str, warning: bool) -> None:
+        about = Regarding.pod(ref.namespace, ref.name, ref.uid)
+        self._recorder.record(about, reason, text, action=action, warning=warning)
 
 
 def _ref(pod: Pod) -> PodRef:

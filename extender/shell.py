@@ -12,6 +12,7 @@ import gc
 import json
 import logging
 import signal
+import socket
 import ssl
 import time
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ from workloads.managed import Policy
 
 log = logging.getLogger(__name__)
 
+CONTROLLER: Final = "muster.dev/extender"  # who writes our Events
 TICK_S: Final = 1.0  # holds live for tens of seconds; a second more does not matter
 GC_THRESHOLDS: Final = (100_000, 50, 1000)
 """The model holds no cycles: collections find nothing and their pauses are p99."""
@@ -76,10 +78,10 @@ class Extender:
         state = ClusterState(config.cluster, levels=config.levels)
         engine = self.engine = Engine(state, self.clock)
         pods = PendingPods()
-        recorder = EventRecorder(client, component="muster-extender")
+        recorder = EventRecorder(client, controller=CONTROLLER, instance=socket.gethostname())
         reporter = Reporter(state, pods, recorder, metrics)
         feed = Feed(engine, Policy.of(config.managed), pods, reporter)
-        sync = self.sync = Sync(client, feed, self._known_pods, metrics)
+        sync = self.sync = Sync(client, feed, self._known_pods, reporter.unreadable, metrics)
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
         self.planner = Planner(
             engine, config, self.releaser.submit, reporter, metrics, time.perf_counter
@@ -121,6 +123,10 @@ class Extender:
             },
             drain=self.releaser.drain,
         )
+
+    def is_quiet(self) -> bool:
+        """Whether every event is applied and nothing is left to plan or release now."""
+        return not self.sync.backlog and self.planner.is_idle and self.releaser.is_idle
 
     def _known_pods(self) -> list[PodUid]:
         pods = self.engine.state.snapshot().pods

@@ -59,12 +59,17 @@ class Sync:
         client: KubeClient,
         feed: Feed,
         known: Callable[[], list[PodUid]],
+        unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
     ) -> None:
-        """``known`` returns the UIDs of all pods in the state, for comparison with a list."""
+        """``known`` returns the UIDs of all pods in the state, for comparison with a list.
+
+        ``unreadable`` is told the resource and what is wrong with one of its objects.
+        """
         self._client = client
         self._feed = feed
         self._known = known
+        self._unreadable = unreadable
         self._metrics = metrics
         self._inbox: Inbox[Item] = Inbox()
         self._first = _first_sources(feed)
@@ -120,7 +125,10 @@ class Sync:
         match change:
             case Upserted(object=found):
                 self._metrics.applied.labels(source.resource.plural).inc()
-                source.upserted(found)
+                try:
+                    source.upserted(found)
+                except ValueError as error:  # what no cluster can have; one object, not the watch
+                    self._unreadable(str(source.resource), str(error))
             case Gone(meta=meta):
                 self._metrics.applied.labels(source.resource.plural).inc()
                 source.gone(meta)

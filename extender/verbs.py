@@ -23,8 +23,8 @@ from typing import Final
 
 import msgspec
 
-from cluster.ids import PodUid
 from cluster.holds import Hold
+from cluster.ids import PodUid
 from cluster.state import ClusterState
 from extender import wire
 from extender.errors import BadRequest, NotReady

@@ -99,7 +99,8 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, field: s
     try:
         return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(f"{field}: {error or 'nested too deep'}") from error
+        text = str(error) or "is nested too deep"
+        raise BadRequest(f"{field}: {text}") from error
 
 
 def read_args(body: bytes) -> ExtenderArgs:
@@ -110,7 +111,7 @@ def read_args(body: bytes) -> ExtenderArgs:
         nodes=fields.get("nodes", NULL),
         node_names=fields.get("nodenames", NULL),
     )
-    if not args.has_nodes and memoryview(args.node_names)[:1] not in (b"[", b"n"):
+    if not args.has_nodes and bytes(memoryview(args.node_names)[:1]) not in (b"[", b"n"):
         raise BadRequest("NodeNames: must be a list of strings or null")
     return args
 
@@ -140,13 +141,13 @@ def read_preemption(body: bytes) -> PreemptionArgs:
     fields = _fields(body, "ExtenderPreemptionArgs")
     meta = fields.get("nodenametometavictims", NULL)
     full = fields.get("nodenametovictims", NULL)
+    where, given = ("NodeNameToVictims", full)
     if not _is_null(meta):
-        candidates = _fields(meta, "NodeNameToMetaVictims")
-    else:
-        candidates = {} if _is_null(full) else _fields(full, "NodeNameToVictims")
+        where, given = ("NodeNameToMetaVictims", meta)
+    candidates = {} if _is_null(given) else decode(_FIELDS, given, where)
     return PreemptionArgs(
         pod=_required(fields, "Pod"),
-        victims={node: _victims(node, raw) for node, raw in _exact(candidates).items()},
+        victims={node: _victims(node, raw) for node, raw in candidates.items()},
     )
 
 
@@ -165,25 +166,13 @@ def read_binding(body: bytes) -> BindingArgs:
 
 def _is_null(raw: msgspec.Raw) -> bool:
     """Whether ``raw`` is JSON null; the lengths are compared first, nothing is copied."""
-    return memoryview(raw) == b"null"
+    view = memoryview(raw)
+    return len(view) == len(b"null") and bytes(view) == b"null"
 
 
-def _exact(candidates: "_Folded | dict[str, msgspec.Raw]") -> dict[str, msgspec.Raw]:
-    return candidates.original if isinstance(candidates, _Folded) else candidates
-
-
-class _Folded(dict[str, msgspec.Raw]):
-    """An object's values under lower-case keys, and ``original`` under the keys as sent."""
-
-    original: dict[str, msgspec.Raw]
-
-
-def _fields(data: bytes | msgspec.Raw, name: str) -> _Folded:
-    """Read one JSON object; of two keys that differ in case the last wins, as in Go."""
-    original = decode(_FIELDS, data, name)
-    folded = _Folded((key.lower(), value) for key, value in original.items())
-    folded.original = original
-    return folded
+def _fields(data: bytes | msgspec.Raw, name: str) -> dict[str, msgspec.Raw]:
+    """Read one object under lower-case keys; of two that differ in case the last wins, as in Go."""
+    return {key.lower(): value for key, value in decode(_FIELDS, data, name).items()}
 
 
 def _required(fields: Mapping[str, msgspec.Raw], key: str) -> msgspec.Raw:

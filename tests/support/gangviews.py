@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+
 from cluster.gangs import GangPhase, GangSpec
 from cluster.gangview import GangView
 from cluster.ids import GangKey

@@ -17,7 +17,10 @@ def test_higher_priority_goes_first() -> None:
 
 
 def test_of_equal_priority_the_earlier_goes_first() -> None:
-    late, early = gang("a-late", waiting=2, submitted_at=9), gang("early", waiting=2, submitted_at=3)
+    late, early = (
+        gang("a-late", waiting=2, submitted_at=9),
+        gang("early", waiting=2, submitted_at=3),
+    )
     assert keys(late, early) == [early.key, late.key]
 
 
