@@ -128,13 +128,17 @@ def _volume_mask(world: World, pod_class: PodClass) -> Mask | None:
     if not pod_class.volume_affinity:
         return None
     nodes = world.snapshot.nodes
-    return np.logical_and.reduce([any_term_mask(nodes, v) for v in pod_class.volume_affinity])
+    mask: Mask = np.logical_and.reduce(
+        [any_term_mask(nodes, terms) for terms in pod_class.volume_affinity]
+    )
+    return mask
 
 
 def _port_mask(world: World, pod_class: PodClass) -> Mask | None:
     if not pod_class.host_ports:
         return None
-    return ~np.logical_or.reduce([world.port_taken(port) for port in pod_class.host_ports])
+    taken: Mask = np.logical_or.reduce([world.port_taken(port) for port in pod_class.host_ports])
+    return ~taken
 
 
 def _pod_rules(world: World, pod_class: PodClass, labels_id: int, sieve: _Sieve) -> None:

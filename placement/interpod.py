@@ -42,34 +42,33 @@ def _at_nodes(verdict: Mask, codes: Codes, *, absent: bool) -> Mask:
     return mask
 
 
-def _clear_of(world: World, key: str, counts: Ints) -> Mask | None:
-    """Nodes whose ``key`` value has none of the counted pods; ``None``: all nodes."""
-    if not counts.any():
-        return None
-    codes, values = codes_of(world.snapshot.nodes, key)
-    return _at_nodes(per_value(codes, values, counts) == 0, codes, absent=True)
+def _clear_of(nodes: NodeView, key: str, rows: NDArray[np.integer]) -> Mask:
+    """Nodes whose ``key`` value none of the node rows shares; nodes without the key are."""
+    codes, values = codes_of(nodes, key)
+    taken = codes[rows]
+    clear = np.ones(values + 1, dtype=np.bool_)
+    clear[taken[taken >= 0]] = False
+    mask: Mask = clear[codes]
+    return mask
 
 
 def anti_affinity_mask(world: World, pod_class: PodClass) -> Mask:
     """Nodes clear of the pods that the pod's own required anti-affinity names."""
     mask = np.ones(world.snapshot.nodes.count, dtype=np.bool_)
     for term in pod_class.pod_anti_affinity:
-        clear = _clear_of(world, term.topology_key, world.matching(term, include_terminating=True))
-        if clear is not None:
-            mask &= clear
+        rows = np.flatnonzero(world.matching(term, include_terminating=True))
+        if len(rows):
+            mask &= _clear_of(world.snapshot.nodes, term.topology_key, rows)
     return mask
 
 
-def repelled_mask(world: World, labels_id: int) -> Mask:
-    """Nodes clear of the pods whose required anti-affinity names this pod."""
-    mask = np.ones(world.snapshot.nodes.count, dtype=np.bool_)
-    for term, counts in world.repelling():
-        if not world.snapshot.matches(term, labels_id):
-            continue
-        clear = _clear_of(world, term.topology_key, counts)
-        if clear is not None:
-            mask &= clear
-    return mask
+def repelled_mask(world: World, labels_id: int) -> Mask | None:
+    """Nodes clear of the pods whose required anti-affinity names this pod; ``None``: all."""
+    masks = [
+        _clear_of(world.snapshot.nodes, term.topology_key, rows)
+        for term, rows in world.repelling(labels_id)
+    ]
+    return np.logical_and.reduce(masks) if masks else None
 
 
 def first_of_its_kind(world: World, pod_class: PodClass, labels_id: int) -> bool:

@@ -44,8 +44,10 @@ def place_slices(
 def _coarse(tree: Tree, level: int) -> Tree:
     """Return the tree down to ``level``, whose domains become the positions."""
     return Tree(
-        starts=tuple(tree.offsets(wide, level) for wide in range(level))
-        + (np.arange(tree.domains(level)),),
+        starts=(
+            *(tree.offsets(wide, level) for wide in range(level)),
+            np.arange(tree.domains(level)),
+        ),
         labelled=tree.labelled[: level + 1],
         size=tree.domains(level),
     )

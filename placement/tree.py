@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.snapshot import Topology
+from cluster.topology import Topology
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -48,6 +48,10 @@ class World:
                 free = free - placed.amounts * amount
         return free
 
+    def unreserved(self, resource: str) -> Ints:
+        """Return what is free and not kept as a spare's room by a live plan, int64[n]."""
+        return self.free(resource) - self.snapshot.nodes.spare_reserved(resource)
+
     def matching(self, term: PodAffinityTerm, *, include_terminating: bool) -> Ints:
         """Return how many pods on each node a term's selector and namespaces match."""
         counts = self.snapshot.match_counts(
@@ -61,12 +65,16 @@ class World:
                 counts = counts + placed.amounts
         return counts
 
-    def repelling(self) -> Iterator[tuple[PodAffinityTerm, Ints]]:
-        """Yield the required anti-affinity terms that pods carry, with such pods per node."""
-        yield from self.snapshot.anti_affinity_terms()
+    def repelling(self, labels_id: int) -> Iterator[tuple[PodAffinityTerm, NDArray[np.integer]]]:
+        """Yield the anti-affinity terms of pods that speak of pods with these labels.
+
+        Each with the node rows on which such pods stand.
+        """
+        yield from self.snapshot.anti_affinity_against(labels_id)
         for placed in self.placed:
             for term in placed.pod_class.pod_anti_affinity:
-                yield term, placed.amounts
+                if self.snapshot.matches(term, labels_id):
+                    yield term, np.flatnonzero(placed.amounts)
 
     def port_taken(self, port: HostPort) -> Mask:
         """Return bool[n]: nodes where ``port`` collides with one in use."""
@@ -110,9 +118,8 @@ def _attracting_by_scan(world: World, terms: tuple[PodAffinityTerm, ...]) -> Int
         [all(snapshot.matches(term, i) for term in terms)
          for i in range(len(snapshot.label_sets))] + [False]
     )
-    rows = np.arange(snapshot.pods.count)
-    node = snapshot.pods.node[rows]
-    on = (node >= 0) & hits[snapshot.pods.labels[rows]]
+    node = snapshot.pods.node.array()
+    on = (node >= 0) & hits[snapshot.pods.labels.array()]
     counts = np.bincount(node[on], minlength=snapshot.nodes.count).astype(np.int64)
     for placed in world.placed:
         if all(snapshot.matches(term, placed.labels_id) for term in terms):

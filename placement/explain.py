@@ -1,0 +1,115 @@
+"""Decisions as sentences for people and as plain values for the read-only API."""
+
+from typing import TypeAlias, assert_never
+
+import numpy as np
+
+from placement.decision import Decision, Explanation, NearestFit, Plan, Reject, RuleCount, Wait
+
+Plain: TypeAlias = "str | int | None | list[Plain] | dict[str, Plain]"
+"""What JSON can say."""
+
+
+def render(decision: Decision) -> list[str]:
+    """Return the lines a person reads, most important first."""
+    match decision:
+        case Plan():
+            return _plan_lines(decision)
+        case Wait():
+            return _wait_lines(decision)
+        case Reject():
+            return [f"{decision.gang} can never be placed as written: {decision.reason}",
+                    decision.message]
+        case _:
+            assert_never(decision)
+
+
+def _plan_lines(plan: Plan) -> list[str]:
+    used = ", ".join(f"{count} x {level}" for level, count in plan.domains)
+    lines = [f"{plan.gang} goes: {len(plan.pods)} members on {used or 'no node'}"]
+    if len(plan.left_over):
+        lines.append(f"{len(plan.left_over)} members above the minimum wait for room")
+    if plan.spares.shape[1]:
+        covered = int(np.count_nonzero((plan.spares >= 0).any(axis=1)))
+        lines.append(f"{covered} of {len(plan.pods)} members have a spare node")
+    return lines
+
+
+def _wait_lines(wait: Wait) -> list[str]:
+    why = wait.explanation
+    lines = [f"{wait.gang} waits: {wait.reason}"]
+    if why.nearest is not None:
+        lines.append(_nearest_line(why.nearest))
+    if why.rules:
+        lines.append(f"{why.feasible} of {why.nodes} nodes can take one more member now")
+        lines += [_rule_line(rule) for rule in why.rules if rule.removed]
+    if why.remedy:
+        lines.append(f"remedy: {why.remedy}")
+    lines += [f"not modelled, left to kube-scheduler: {text}" for text in why.unmodelled]
+    return lines
+
+
+def _nearest_line(fit: NearestFit) -> str:
+    place = "the cluster" if fit.level == "cluster" else f"{fit.level} {fit.domain}"
+    text = f"nearest fit: {place} has room for {fit.fits} of {fit.needed} members"
+    if fit.short_of:
+        text += ", lacks " + ", ".join(f"{amount} {name}" for name, amount in fit.short_of)
+    if fit.held_by:
+        text += "; held by " + ", ".join(f"{gang} ({amount})" for gang, amount in fit.held_by)
+    return text
+
+
+def _rule_line(rule: RuleCount) -> str:
+    detail = f" ({rule.detail})" if rule.detail else ""
+    return f"  {rule.removed} removed by {rule.rule}{detail}"
+
+
+def to_dict(decision: Decision) -> dict[str, Plain]:
+    """Return a decision as JSON values: counts and words, no arrays."""
+    head: dict[str, Plain] = {"gang": decision.gang, "generation": decision.generation}
+    match decision:
+        case Plan():
+            domains: dict[str, Plain] = dict(decision.domains)
+            return head | {
+                "decision": "plan",
+                "members": len(decision.pods),
+                "left_over": len(decision.left_over),
+                "domains": domains,
+            }
+        case Wait():
+            return head | {"decision": "wait", "reason": str(decision.reason)} | _why(
+                decision.explanation
+            )
+        case Reject():
+            return head | {
+                "decision": "reject",
+                "reason": str(decision.reason),
+                "message": decision.message,
+            }
+        case _:
+            assert_never(decision)
+
+
+def _why(why: Explanation) -> dict[str, Plain]:
+    rules: list[Plain] = [
+        {"rule": rule.rule, "removed": rule.removed, "detail": rule.detail} for rule in why.rules
+    ]
+    return {
+        "nodes": why.nodes,
+        "feasible": why.feasible,
+        "rules": rules,
+        "nearest": None if why.nearest is None else _nearest(why.nearest),
+        "remedy": why.remedy,
+        "unmodelled": list(why.unmodelled),
+    }
+
+
+def _nearest(fit: NearestFit) -> dict[str, Plain]:
+    return {
+        "level": fit.level,
+        "domain": fit.domain,
+        "fits": fit.fits,
+        "needed": fit.needed,
+        "short_of": dict(fit.short_of),
+        "held_by": dict(fit.held_by),
+    }

@@ -1,0 +1,153 @@
+"""The planner's one question: where does this gang go, and if nowhere, why?
+
+::
+
+    read the request ─► contradiction, unknown level, too large? ─► Reject
+          │             members missing? ─────────────────────────► Wait
+          ▼
+    seat the members (mandatory ones whole, the others where they fit)
+          │             no fit ─► who lacks what, where ──────────► Wait
+          ▼
+    choose spares ─► rank order ──────────────────────────────────► Plan
+
+A pure function of the snapshot: the same snapshot gives the same decision.
+"""
+
+from collections.abc import Generator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.ids import GangKey
+from cluster.snapshot import Snapshot
+from placement.arena import Board, arena
+from placement.decision import Decision, Plan, Reject, RejectReason
+from placement.request import Group, Request, Rows, read
+from placement.seats import Seats, kin_of, seat
+from placement.spares import choose_spares
+from placement.steps import Steps, run
+from placement.tree import Ints, domains_used, tree_of
+from placement.why import wait
+from placement.world import World
+
+
+def plan(
+    snapshot: Snapshot,
+    key: GangKey,
+    *,
+    spare_count: int,
+    members: NDArray[np.int32] | None = None,
+) -> Generator[None, None, Decision]:
+    """Decide about one gang, in slices of about a millisecond at 130,000 nodes.
+
+    ``members``: int32 pod rows to place, by default all that are waiting; a subset (repair,
+    late members) goes near the members that are already placed. ``spare_count``: spare
+    nodes wanted per member. The generator's return value is the decision. Raises
+    ``KeyError`` when the snapshot has no such gang.
+    """
+    request = read(snapshot, key, spare_count=spare_count, members=members)
+    yield
+    if not isinstance(request, Request):
+        return request
+    too_large = _too_large(snapshot, request)
+    if too_large is not None:
+        return too_large
+    board = Board(snapshot.topology, tree_of(snapshot.topology))
+    yield
+    seats = yield from seat(snapshot, board, request)
+    if seats is None:
+        return (yield from wait(snapshot, board, request, kin_of(snapshot, board, request)))
+    return (yield from _plan(snapshot, board, request, seats))
+
+
+def plan_now(
+    snapshot: Snapshot,
+    key: GangKey,
+    *,
+    spare_count: int,
+    members: NDArray[np.int32] | None = None,
+) -> Decision:
+    """As ``plan``, run to its end at once."""
+    return run(plan(snapshot, key, spare_count=spare_count, members=members))
+
+
+def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
+    """Reject a gang with a member that no node could take even when empty."""
+    if not snapshot.nodes.alive.any():
+        return None
+    for group in request.groups:
+        message = _larger_than_nodes(snapshot, group)
+        if message:
+            return Reject(
+                request.key,
+                request.generation,
+                RejectReason.LARGER_THAN_ANY_NODE,
+                f"gang {request.key}: a member asks for {message}",
+            )
+    return None
+
+
+def _larger_than_nodes(snapshot: Snapshot, group: Group) -> str:
+    nodes = snapshot.nodes
+    fits = nodes.alive.copy()
+    for resource, amount in group.pod_class.requests:
+        if not amount:
+            continue
+        offered = nodes.allocatable(resource)
+        most = int(offered[nodes.alive].max())
+        if amount > most:
+            return f"{amount} {resource}; the largest node has {most}"
+        fits &= offered >= amount
+    if fits.any():
+        return ""
+    asked = ", ".join(f"{amount} {resource}" for resource, amount in group.pod_class.requests)
+    return f"{asked}; no single node has all of these together"
+
+
+def _plan(
+    snapshot: Snapshot, board: Board, request: Request, seats: Seats
+) -> Steps[Plan]:
+    amounts = np.bincount(seats.positions, minlength=board.tree.size)
+    spares = yield from _spares(snapshot, board, request, seats, amounts)
+    order = _rank_order(snapshot, request, seats.pods)
+    nodes = board.topology.order
+    by_node = np.append(nodes, -1).astype(np.int32)  # position -1 finds the entry at the end
+    left_over = request.members[~np.isin(request.members, seats.pods)]
+    levels = board.topology.levels
+    return Plan(
+        gang=request.key,
+        generation=request.generation,
+        pods=seats.pods[order].astype(np.int32),
+        nodes=nodes[seats.positions[order]].astype(np.int32),
+        spares=by_node[spares[order]],
+        left_over=left_over.astype(np.int32),
+        domains=tuple(zip(levels, domains_used(board.tree, amounts), strict=True)),
+    )
+
+
+def _rank_order(snapshot: Snapshot, request: Request, pods: Rows) -> NDArray[np.int64]:
+    """Return the order of ``pods`` among the members, which are sorted by rank and name."""
+    del snapshot
+    by_row = np.argsort(request.members, kind="stable")
+    place = by_row[np.searchsorted(request.members[by_row], pods)]
+    return np.argsort(place, kind="stable")
+
+
+def _spares(
+    snapshot: Snapshot, board: Board, request: Request, seats: Seats, amounts: Ints
+) -> Steps[NDArray[np.int64]]:
+    """Return int64[members, spare_count] positions, along ``seats``."""
+    result = np.full((len(seats.pods), request.spare_count), -1, dtype=np.int64)
+    if not request.spare_count:
+        return result
+    arenas, members, rows = [], [], []
+    for group in request.groups:
+        mine = np.flatnonzero(np.isin(seats.pods, group.rows))
+        made = yield from arena(World(snapshot), board, group, request.wish)
+        arenas.append(made)
+        members.append(seats.positions[mine])
+        rows.append(mine)
+    found = yield from choose_spares(arenas, members, amounts, request.spare_count)
+    for mine, spares in zip(rows, found, strict=True):
+        result[mine] = spares
+    return result

@@ -1,0 +1,258 @@
+"""Gangs of several groups (launcher and workers, parameter servers): sound, not exact.
+
+Candidate domains are tried in order, narrow levels first, and within a level the one
+with the least room that could do. In a candidate every group is placed one after the
+other, each near those before it; when one does not fit, the other order of groups is
+tried, and then the next candidate. The outcome is whole or nothing.
+
+::
+
+    host ─► rack ─► block ─► … ─► required level, or the whole cluster
+      │       │
+      │       └── candidates: every group alone would fit, and so would the sum
+      └── first order: largest share of the scarcest resource first; then the reverse
+
+What is missing to exactness: the groups' shapes are not packed against each other inside
+a host beyond "largest first". That a fit exists and is not found is therefore possible;
+that a plan is partial or wrong is not.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from placement.arena import Arena, Board, arena, search
+from placement.near import near, near_whole, region_of
+from placement.request import Group
+from placement.select import Wish, holding
+from placement.steps import Steps
+from placement.tree import ROOT, Flags, Ints
+from placement.world import World
+
+CANDIDATES_PER_LEVEL: Final = 256
+"""Domains tried per level before the search goes one level up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixed:
+    """Several groups to place: ``needs[i]`` members of ``groups[i]``.
+
+    ``region``: bool[positions] they are confined to. ``anchors``: int64[positions], members
+    of the gang that are already placed.
+    """
+
+    board: Board
+    world: World
+    wish: Wish
+    groups: tuple[Group, ...]
+    needs: tuple[int, ...]
+    region: Flags | None = None
+    anchors: Ints | None = None
+
+
+def place_mixed(task: Mixed) -> Steps[list[Ints] | None]:
+    """Return amounts per position for every group, all whole, or ``None``."""
+    arenas = []
+    for group in task.groups:
+        made = yield from _arena(task.world, task, group)
+        arenas.append(made)
+    orders = _orders(task, arenas)
+    for level, domain in _candidates(task, arenas):
+        region = _region(task, level, domain)
+        for order in orders:
+            found = yield from _attempt(task, arenas, order, region)
+            if found is not None:
+                return found
+        yield
+    return None
+
+
+def _arena(world: World, task: Mixed, group: Group) -> Steps[Arena]:
+    made = yield from arena(world, task.board, group, replace(task.wish, slice_size=0))
+    return made if task.region is None else made.within(task.region)
+
+
+def _orders(task: Mixed, arenas: Sequence[Arena]) -> list[list[int]]:
+    """Return the orders of groups to try: placeable at once and scarcest first."""
+    active = [i for i, need in enumerate(task.needs) if need]
+    share = {i: _share(task, arenas[i], task.needs[i]) for i in active}
+    stuck = {i: not arenas[i].leaf.any() for i in active}
+    first = sorted(active, key=lambda i: (stuck[i], -share[i], i))
+    second = sorted(active, key=lambda i: (stuck[i], share[i], i))
+    return [first] if first == second else [first, second]
+
+
+def _share(task: Mixed, arena: Arena, need: int) -> float:
+    """Return the largest share of a resource's free amount that a group needs."""
+    shares = [0.0]
+    for resource, amount in arena.group.pod_class.requests:
+        free = np.maximum(task.world.free(resource)[arena.feasibility.suitable], 0).sum()
+        shares.append(amount * need / float(free) if free else 0.0)
+    return max(shares)
+
+
+def _candidates(task: Mixed, arenas: Sequence[Arena]) -> Iterator[tuple[int, int]]:
+    """Yield (level, domain) in the order they are to be tried.
+
+    Groups that fit nowhere *yet* (they wait for an affinity to another group) are left
+    out of the counting.
+    """
+    tree = task.board.tree
+    counted = [
+        (a.counts(), need)
+        for a, need in zip(arenas, task.needs, strict=True)
+        if need and a.leaf.any()
+    ]
+    if not counted:
+        return
+    floor = max(task.wish.required, task.wish.preferred)
+    levels = [*range(tree.host, max(floor, 0) - 1, -1)]
+    levels += range(max(floor, 0) - 1, task.wish.required - 1, -1)
+    for level in levels:
+        sets = [set(holding(tree, c, level, need).tolist()) for c, need in counted]
+        domains = sorted(
+            set.intersection(*sets),
+            key=lambda d: (*(int(c[level][d]) for c, _ in counted), d),
+        )
+        for domain in domains[:CANDIDATES_PER_LEVEL]:
+            if _sum_fits(task, level, domain):
+                yield level, domain
+
+
+def _sum_fits(task: Mixed, level: int, domain: int) -> bool:
+    """Tell whether the domain has, of every resource, what all groups together ask for."""
+    low, high = task.board.tree.span(level, domain)
+    rows = task.board.topology.order[low:high]
+    asked: dict[str, int] = {}
+    for group, need in zip(task.groups, task.needs, strict=True):
+        for resource, amount in group.pod_class.requests:
+            asked[resource] = asked.get(resource, 0) + amount * need
+    return all(
+        int(np.maximum(task.world.free(resource)[rows], 0).sum()) >= amount
+        for resource, amount in asked.items()
+        if amount
+    )
+
+
+def _region(task: Mixed, level: int, domain: int) -> Flags:
+    low, high = task.board.tree.span(level, domain)
+    inside = np.zeros(task.board.tree.size, dtype=np.bool_)
+    inside[low:high] = True
+    return inside
+
+
+def _attempt(
+    task: Mixed, arenas: Sequence[Arena], order: Sequence[int], region: Flags
+) -> Steps[list[Ints] | None]:
+    """Place the groups one after the other inside ``region``."""
+    size = task.board.tree.size
+    found = [np.zeros(size, dtype=np.int64) for _ in task.groups]
+    anchors = np.zeros(size, dtype=np.int64) if task.anchors is None else task.anchors
+    world = task.world
+    for i in order:
+        here = arenas[i]
+        if world.placed:
+            here = yield from _arena(world, task, task.groups[i])
+        here = here.within(region)
+        if anchors.any():
+            amounts = yield from near_whole(here, anchors, task.needs[i])
+        else:
+            amounts = yield from search(here, task.needs[i])
+        if amounts is None:
+            return None
+        found[i], anchors = amounts, anchors + amounts
+        world = put(world, task.board, task.groups[i], amounts)
+    return found
+
+
+def put(world: World, board: Board, group: Group, amounts: Ints) -> World:
+    """Return the world with members of a group put down at positions."""
+    by_row = board.rows(amounts, world.snapshot.nodes.count)
+    return world.put(group.pod_class, group.labels_id, by_row)
+
+
+def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[Ints]]:
+    """Add up to ``needs`` members of each group around what is already there.
+
+    ``found``: what this plan has put down of each group; the result includes it.
+    """
+    world = task.world
+    for group, amounts in zip(task.groups, found, strict=True):
+        if amounts.any():
+            world = put(world, task.board, group, amounts)
+    result = list(found)
+    for i, (group, need) in enumerate(zip(task.groups, task.needs, strict=True)):
+        around = anchors + sum(result)
+        if not need or not around.any():
+            continue
+        here = yield from _arena(world, task, group)
+        added = yield from near(here, around, need)
+        result[i] = result[i] + added
+        world = put(world, task.board, group, added)
+    return result
+
+
+def place_mixed_slices(
+    task: Mixed, numbers: Sequence[Ints], kin: Mapping[int, Ints]
+) -> Steps[list[Ints] | None]:
+    """As ``place_mixed``, every slice inside one domain of the slice level.
+
+    ``numbers[i]``: int64[needs[i]], the slice of each member of group i. ``kin``: by slice,
+    int64[positions] of its members that are already placed. Returns one position per
+    member of each group.
+    """
+    for level, domain in _slice_scopes(task):
+        inside = replace(task, region=_region(task, level, domain))
+        found = yield from _fill_slices(inside, numbers, kin)
+        if found is not None:
+            return found
+    return None
+
+
+def _fill_slices(
+    task: Mixed, numbers: Sequence[Ints], kin: Mapping[int, Ints]
+) -> Steps[list[Ints] | None]:
+    wish = Wish(required=max(task.wish.slice_level, task.wish.required))
+    seats = [np.full(len(n), -1, dtype=np.int64) for n in numbers]
+    world = task.world
+    for number in np.unique(np.concatenate(numbers)).tolist():
+        mine = [np.flatnonzero(n == number) for n in numbers]
+        part = replace(
+            task, world=world, wish=wish, needs=tuple(map(len, mine)), anchors=kin.get(number)
+        )
+        found = yield from place_anchored(part)
+        if found is None:
+            return None
+        for i, amounts in enumerate(found):
+            seats[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
+            world = put(world, task.board, task.groups[i], amounts)
+    return seats
+
+
+def place_anchored(task: Mixed) -> Steps[list[Ints] | None]:
+    """As ``place_mixed``, around the anchors and in the required domain they fix, if any."""
+    if task.anchors is None or not task.anchors.any():
+        return (yield from place_mixed(task))
+    arenas = []
+    for group in task.groups:
+        made = yield from _arena(task.world, task, group)
+        arenas.append(made)
+    region = region_of(arenas[0].board.tree, task.wish.required, task.anchors)
+    for order in _orders(task, arenas):
+        found = yield from _attempt(task, arenas, order, region)
+        if found is not None:
+            return found
+    return None
+
+
+def _slice_scopes(task: Mixed) -> Iterator[tuple[int, int]]:
+    level = task.wish.required
+    tree = task.board.tree
+    if level == ROOT or task.anchors is not None:
+        yield ROOT, 0
+        return
+    for domain in np.flatnonzero(tree.labelled[level]).tolist():
+        if _sum_fits(task, level, domain):
+            yield level, domain

@@ -1,0 +1,102 @@
+"""Near the members that are already placed: repair, late members, members above the minimum.
+
+Widening circles around the *anchors* (positions of placed members)::
+
+    same hosts ─► same racks ─► same blocks ─► … ─► the whole required domain
+
+Each circle takes as many as it has room for, on as few domains as can be. With a required
+level, the domain that most anchors lie in is fixed and nothing goes elsewhere.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placement.arena import Arena, search
+from placement.families import trim
+from placement.select import descend
+from placement.steps import Steps
+from placement.tree import ROOT, Flags, Ints, Tree
+
+
+def region_of(tree: Tree, level: int, anchors: Ints) -> Flags:
+    """Return bool[positions]: the domain of ``level`` in which most ``anchors`` lie.
+
+    ``anchors``: int64[positions], placed members per node. ``ROOT`` is everywhere.
+    """
+    if level == ROOT:
+        return np.ones(tree.size, dtype=np.bool_)
+    domain = int(np.argmax(tree.sums(anchors, level, tree.host)))
+    low, high = tree.span(level, domain)
+    inside = np.zeros(tree.size, dtype=np.bool_)
+    inside[low:high] = True
+    return inside
+
+
+def near(arena: Arena, anchors: Ints, need: int) -> Steps[Ints]:
+    """Return amounts per position for up to ``need`` members around ``anchors``."""
+    arena = arena.within(region_of(arena.board.tree, arena.wish.required, anchors))
+    yield
+    total = np.zeros_like(arena.leaf)
+    tree = arena.board.tree
+    for level in range(tree.host, ROOT - 1, -1):
+        if not need:
+            break
+        circle = _circle(arena, level, anchors + total)
+        room = trim(np.where(circle, arena.leaf, 0), arena.families)
+        take = min(need, int(room.sum()))
+        yield
+        if take:
+            added = yield from descend(tree, room, 0, take)
+            arena, total, need = arena.after(added), total + added, need - take
+    return total
+
+
+def _circle(arena: Arena, level: int, anchors: Ints) -> Flags:
+    """Return bool[positions]: the domains of ``level`` that hold an anchor."""
+    tree = arena.board.tree
+    if level == ROOT:
+        return np.ones(tree.size, dtype=np.bool_)
+    held = tree.sums(anchors, level, tree.host) > 0
+    circle: Flags = held[tree.owner(level, tree.host)]
+    return circle
+
+
+def near_whole(arena: Arena, anchors: Ints, need: int) -> Steps[Ints | None]:
+    """As ``near``, all of ``need`` or ``None``; looks further where circles leave no room."""
+    found = yield from near(arena, anchors, need)
+    if int(found.sum()) == need:
+        return found
+    region = region_of(arena.board.tree, arena.wish.required, anchors)
+    return (yield from search(arena.within(region), need))
+
+
+def near_slices(
+    arena: Arena, anchors: Ints, peers: NDArray[np.int64], wanted: NDArray[np.int64]
+) -> Steps[Ints]:
+    """Return one position per wanted member, -1 where its slice has no room.
+
+    ``peers``: int64[placed, 2], slice number and position of every placed member.
+    ``wanted``: int64[members], slice number of each member to place, ascending. A member
+    goes to the slice domain of its peers; a slice without any gets a domain of its own
+    choice inside the required one.
+    """
+    tree, wish = arena.board.tree, arena.wish
+    arena = arena.within(region_of(arena.board.tree, wish.required, anchors))
+    flat = replace(
+        arena,
+        wish=replace(wish, slice_size=0, required=max(wish.slice_level, wish.required)),
+    )
+    positions = np.full(len(wanted), -1, dtype=np.int64)
+    for number in np.unique(wanted).tolist():
+        mine = np.flatnonzero(wanted == number)
+        kin = np.bincount(peers[peers[:, 0] == number, 1], minlength=tree.size)
+        local = flat
+        if kin.any():
+            local = flat.within(region_of(tree, wish.slice_level, kin))
+        found = yield from search(local, len(mine))
+        if found is not None:
+            positions[mine] = np.repeat(np.arange(tree.size), found)
+            flat = flat.after(found)
+    return positions

@@ -1,0 +1,242 @@
+"""What exactly is asked for: members sorted into groups, wishes into level numbers.
+
+A *group* is a set of members that no rule can tell apart: equal pod class, and labels
+that every selector in play treats alike. Members of a group are interchangeable.
+
+``mandatory`` members must be placed together, or nothing is: the minima of the roles
+first, then by rank until ``min_count`` is reached. Members that already hold a place or
+have succeeded count towards it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.constraints import PodAffinityTerm, PodClass
+from cluster.gangs import GangSpec
+from cluster.gangview import GangView
+from cluster.ids import GangKey
+from cluster.snapshot import Snapshot
+from placement.decision import Explanation, Reject, RejectReason, Wait, WaitReason
+from placement.interpod import spread_term
+from placement.select import Wish
+from placement.tree import ROOT
+
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Interchangeable members. ``rows``: int32 pod rows, the ``mandatory`` ones first."""
+
+    pod_class: PodClass
+    labels_id: int
+    rows: Rows
+    mandatory: int
+
+    def request(self, resource: str) -> int:
+        """Return what one member asks of a resource."""
+        return self.pod_class.request(resource)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A gang ready to be placed. ``anchors``: int32 node rows of members already placed."""
+
+    key: GangKey
+    generation: int
+    spec: GangSpec
+    wish: Wish
+    groups: tuple[Group, ...]
+    members: Rows
+    anchors: Rows
+    placed: Rows
+    spare_count: int
+
+    @property
+    def mandatory(self) -> int:
+        """Members that must be placed together."""
+        return sum(group.mandatory for group in self.groups)
+
+
+def read(
+    snapshot: Snapshot, key: GangKey, *, spare_count: int, members: Rows | None
+) -> Request | Wait | Reject:
+    """Return what a gang asks for, or why it cannot be planned at all."""
+    view = snapshot.gang(key)
+    if view is None:
+        raise KeyError(f"gang {key!r} is not in snapshot generation {snapshot.generation}")
+    if view.spec is None:
+        return _missing(snapshot, view, "the object that describes the gang has not been seen yet")
+    message = contradiction(view.spec)
+    if message:
+        return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
+    message = unknown_level(view.spec, snapshot.topology.levels)
+    if message:
+        return Reject(key, snapshot.generation, RejectReason.UNKNOWN_LEVEL, message)
+    return _members(snapshot, view, view.spec, spare_count, members)
+
+
+def contradiction(spec: GangSpec) -> str:
+    """Return what in a spec contradicts itself, "" when nothing does."""
+    found = list(spec.problems)
+    if spec.min_count < 0:
+        found.append(f"min_count {spec.min_count} is negative; allowed: 0 or more")
+    if spec.size is not None and spec.min_count > spec.size:
+        found.append(
+            f"min_count {spec.min_count} is more than the gang's size {spec.size}; "
+            f"allowed: at most {spec.size}"
+        )
+    if spec.max_count is not None and spec.max_count < spec.min_count:
+        found.append(f"max_count {spec.max_count} is less than min_count {spec.min_count}")
+    roles = sum(role.min_count for role in spec.roles)
+    if spec.size is not None and roles > spec.size:
+        found.append(f"the roles' minima add up to {roles}, more than the size {spec.size}")
+    found += _slice_problems(spec)
+    return f"gang {spec.key}: " + "; ".join(found) if found else ""
+
+
+def _slice_problems(spec: GangSpec) -> list[str]:
+    if spec.slice_size is None:
+        return ["slice_level is set without slice_size"] if spec.slice_level else []
+    if spec.slice_level is None:
+        return [f"slice_size {spec.slice_size} is set without slice_level"]
+    if spec.slice_size < 1:
+        return [f"slice_size {spec.slice_size} is not positive; allowed: 1 or more"]
+    if spec.size is not None and spec.slice_size > spec.size:
+        return [f"slice_size {spec.slice_size} is more than the gang's size {spec.size}"]
+    return []
+
+
+def unknown_level(spec: GangSpec, levels: Sequence[str]) -> str:
+    """Return which level of a spec the cluster does not know, "" when all are known."""
+    for field in ("required_level", "preferred_level", "slice_level"):
+        level = getattr(spec, field)
+        if level is not None and level not in levels:
+            known = ", ".join(levels)
+            return f"gang {spec.key}: {field} {level!r} is no topology level; known: {known}"
+    return ""
+
+
+def _missing(snapshot: Snapshot, view: GangView, remedy: str) -> Wait:
+    count = int(np.count_nonzero(snapshot.nodes.alive))
+    explanation = Explanation(count, count, (), remedy=remedy)
+    return Wait(view.key, snapshot.generation, WaitReason.MEMBERS_MISSING, explanation)
+
+
+def _members(
+    snapshot: Snapshot,
+    view: GangView,
+    spec: GangSpec,
+    spare_count: int,
+    chosen: Rows | None,
+) -> Request | Wait:
+    members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
+    placed = np.concatenate([view.assumed, view.released, view.bound])
+    placed = placed[~np.isin(placed, members)]
+    need = max(spec.min_count - len(placed) - view.succeeded, 0)
+    if not len(members) or (need > len(members) and not len(placed)):
+        return _missing(snapshot, view, _missing_text(spec, view, len(members)))
+    must, short = _mandatory(snapshot, spec, members, placed, min(need, len(members)))
+    if short and not len(placed):
+        return _missing(snapshot, view, short)
+    nodes = snapshot.pods.node[placed]
+    return Request(
+        key=view.key,
+        generation=snapshot.generation,
+        spec=spec,
+        wish=_wish(snapshot, spec),
+        groups=tuple(_groups(snapshot, members, must)),
+        members=members,
+        anchors=nodes[nodes >= 0].astype(np.int32),
+        placed=placed,
+        spare_count=spare_count,
+    )
+
+
+def _missing_text(spec: GangSpec, view: GangView, waiting: int) -> str:
+    text = f"{waiting} of {spec.min_count} members can be planned"
+    if len(view.blocked):
+        text += f"; {len(view.blocked)} are held back by other gates or are being deleted"
+    return text + "; the others must be created first"
+
+
+def _in_rank_order(snapshot: Snapshot, rows: Rows) -> Rows:
+    order: Rows = rows[np.argsort(snapshot.pods.rank[rows], kind="stable")].astype(np.int32)
+    return order
+
+
+def _mandatory(
+    snapshot: Snapshot, spec: GangSpec, members: Rows, placed: Rows, need: int
+) -> tuple[NDArray[np.bool_], str]:
+    """Return bool[members] and, when a role lacks members, a sentence that says so."""
+    must = np.zeros(len(members), dtype=np.bool_)
+    short = ""
+    for role in spec.roles:
+        number = snapshot.pods.roles.find(role.name)
+        have = int(np.count_nonzero(snapshot.pods.role[placed] == number))
+        mine = np.flatnonzero(snapshot.pods.role[members] == number)
+        lack = max(role.min_count - have, 0)
+        if len(mine) < lack:
+            short = f"role {role.name} has {len(mine) + have} of {role.min_count} members"
+        must[mine[:lack]] = True
+    others = np.flatnonzero(~must)
+    must[others[: max(need - int(must.sum()), 0)]] = True
+    return must, short
+
+
+def _wish(snapshot: Snapshot, spec: GangSpec) -> Wish:
+    def number(level: str | None) -> int:
+        found = None if level is None else snapshot.topology.level_index(level)
+        return ROOT if found is None else found
+
+    return Wish(
+        required=number(spec.required_level),
+        preferred=number(spec.preferred_level),
+        slice_size=spec.slice_size or 0,
+        slice_level=number(spec.slice_level),
+    )
+
+
+def _groups(
+    snapshot: Snapshot, members: Rows, must: NDArray[np.bool_]
+) -> Iterator[Group]:
+    """Yield the groups in the order of their first member."""
+    classes = snapshot.pods.pod_class[members].astype(np.int64)
+    labels = snapshot.pods.labels[members].astype(np.int64)
+    alike = _alike(snapshot, np.unique(classes), np.unique(labels))
+    keys = classes * len(snapshot.label_sets) + alike[labels]
+    _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    for group in np.argsort(firsts).tolist():
+        mine = np.flatnonzero(inverse == group)
+        mine = np.concatenate([mine[must[mine]], mine[~must[mine]]])
+        yield Group(
+            pod_class=snapshot.classes[int(classes[mine[0]])],
+            labels_id=int(labels[mine[0]]),
+            rows=members[mine],
+            mandatory=int(must[mine].sum()),
+        )
+
+
+def _alike(
+    snapshot: Snapshot, classes: NDArray[np.int64], labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Map label set ids to the first id that every selector in play treats alike."""
+    table = np.arange(len(snapshot.label_sets))
+    if len(labels) == 1:
+        return table
+    terms = list(dict.fromkeys(t for c in classes.tolist() for t in _terms(snapshot.classes[c])))
+    first: dict[tuple[object, ...], int] = {}
+    for number in labels.tolist():
+        repelled = frozenset(term for term, _ in snapshot.anti_affinity_against(number))
+        signature = (repelled, *(snapshot.matches(term, number) for term in terms))
+        table[number] = first.setdefault(signature, number)
+    return table
+
+
+def _terms(pod_class: PodClass) -> Iterator[PodAffinityTerm]:
+    yield from pod_class.pod_affinity
+    yield from pod_class.pod_anti_affinity
+    yield from map(spread_term, pod_class.spread)

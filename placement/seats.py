@@ -1,0 +1,218 @@
+"""Who sits where: from amounts per node to one node per member, in rank order.
+
+Members of a group are interchangeable, so any assignment of its members to its seats is
+valid. The one chosen follows the fabric: seats in tree order, members in rank order, so
+neighbours in rank share the lowest domains. Beside members already placed, a member's
+seat is the one nearest to the member of the nearest rank.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.snapshot import Snapshot
+from placement.arena import Arena, Board, arena, standing
+from placement.mixed import (
+    Mixed,
+    add_near,
+    place_anchored,
+    place_mixed,
+    place_mixed_slices,
+)
+from placement.near import near, near_slices, near_whole
+from placement.request import Group, Request, Rows
+from placement.single import place_single
+from placement.slices import partial_last
+from placement.steps import Steps
+from placement.tree import Ints, domains_used
+from placement.world import World
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seats:
+    """``pods``: int32 pod rows, ``positions``: int64, same length, in no particular order."""
+
+    pods: Rows
+    positions: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kin:
+    """Members already placed. ``rows``: pod rows; ``positions``: where; ``amounts``: per position."""
+
+    rows: Rows
+    positions: Ints
+    amounts: Ints
+
+
+def kin_of(snapshot: Snapshot, board: Board, request: Request) -> Kin:
+    """Return the placed members of a gang that stand on living nodes."""
+    topology = snapshot.topology
+    nodes = snapshot.pods.node[request.placed]
+    known = nodes >= 0
+    positions = topology.domain(board.tree.host)[nodes[known]].astype(np.int64)
+    alive = positions >= 0
+    amounts = np.bincount(positions[alive], minlength=board.tree.size)
+    return Kin(request.placed[known][alive], positions[alive], amounts)
+
+
+def seat(snapshot: Snapshot, board: Board, request: Request) -> Steps[Seats | None]:
+    """Seat at least the mandatory members of a gang; ``None`` when they do not fit."""
+    kin = kin_of(snapshot, board, request)
+    world = World(snapshot)
+    if len(request.groups) == 1:
+        here = yield from arena(world, board, request.groups[0], request.wish)
+        return (yield from _one_group(snapshot, here, request, kin))
+    if request.wish.slice_size:
+        return (yield from _sliced_groups(snapshot, board, world, request, kin))
+    return (yield from _groups(snapshot, board, world, request, kin))
+
+
+# --- one group --------------------------------------------------------------------------
+
+
+def _one_group(
+    snapshot: Snapshot, here: Arena, request: Request, kin: Kin
+) -> Steps[Seats | None]:
+    group = here.group
+    if not len(kin.rows):
+        amounts = yield from place_single(here, group.mandatory, len(group.rows))
+        if amounts is None or not amounts.any():
+            return None
+        rows = _by_rank(snapshot, group.rows[: int(amounts.sum())])
+        return Seats(rows, partial_last(here.board.tree, request.wish, amounts))
+    if request.wish.slice_size:
+        return (yield from _beside_slices(snapshot, here, request, kin))
+    amounts = yield from near(here, kin.amounts, len(group.rows))
+    if int(amounts.sum()) < group.mandatory:
+        amounts = yield from near_whole(here, kin.amounts, group.mandatory)
+    if amounts is None or not amounts.any():
+        return None
+    return _beside(snapshot, kin, group.rows[: int(amounts.sum())], amounts)
+
+
+def _by_rank(snapshot: Snapshot, rows: Rows) -> Rows:
+    """Sort members by rank; those given first come first among equals."""
+    ranks = snapshot.pods.rank[rows]
+    if len(np.unique(ranks)) < len(ranks):
+        return np.sort(rows) if (ranks < 0).all() else rows[np.argsort(ranks, kind="stable")]
+    return rows[np.argsort(ranks, kind="stable")]
+
+
+def _beside(snapshot: Snapshot, kin: Kin, rows: Rows, amounts: Ints) -> Seats:
+    """Give each member the seat nearest to the placed member of the nearest rank."""
+    seats = np.repeat(np.arange(len(amounts)), amounts)
+    if not len(kin.rows):
+        return Seats(_by_rank(snapshot, rows), seats)
+    by_rank = np.argsort(snapshot.pods.rank[kin.rows], kind="stable")
+    ranks, positions = snapshot.pods.rank[kin.rows][by_rank], kin.positions[by_rank]
+    wanted = snapshot.pods.rank[rows]
+    after = np.minimum(np.searchsorted(ranks, wanted), len(ranks) - 1)
+    before = np.maximum(after - 1, 0)
+    closer = np.abs(ranks[before] - wanted) <= np.abs(ranks[after] - wanted)
+    target = np.where(closer, positions[before], positions[after])
+    return Seats(rows[np.lexsort((wanted, target))], seats)
+
+
+def _beside_slices(
+    snapshot: Snapshot, here: Arena, request: Request, kin: Kin
+) -> Steps[Seats | None]:
+    rows = _by_rank(snapshot, here.group.rows)
+    numbers = _slice_numbers(snapshot, request, rows)
+    peers = np.stack([_slice_numbers(snapshot, request, kin.rows), kin.positions], axis=1)
+    positions = yield from near_slices(here, kin.amounts, peers, numbers)
+    placed = positions >= 0
+    if not placed.any() or int(placed.sum()) < here.group.mandatory:
+        return None
+    return Seats(rows[placed], positions[placed])
+
+
+def _slice_numbers(snapshot: Snapshot, request: Request, rows: Rows) -> NDArray[np.int64]:
+    """Return the slice of each pod row: its rank, or its place among the members, by size."""
+    ranks = snapshot.pods.rank[rows].astype(np.int64)
+    if (ranks < 0).any():
+        ranks = np.arange(len(rows), dtype=np.int64)
+    return ranks // request.wish.slice_size
+
+
+# --- several groups ---------------------------------------------------------------------
+
+
+def _groups(
+    snapshot: Snapshot, board: Board, world: World, request: Request, kin: Kin
+) -> Steps[Seats | None]:
+    groups = request.groups
+    must = tuple(group.mandatory for group in groups)
+    task = Mixed(board, world, request.wish, groups, must, anchors=kin.amounts)
+    found = yield from place_anchored(task)
+    if found is None:
+        return None
+    found = yield from _with_the_others(task, request, found)
+    if not any(amounts.any() for amounts in found):
+        return None
+    seats = [
+        _beside(snapshot, kin, group.rows[: int(amounts.sum())], amounts)
+        for group, amounts in zip(groups, found, strict=True)
+    ]
+    return _joined(seats)
+
+
+def _with_the_others(task: Mixed, request: Request, found: list[Ints]) -> Steps[list[Ints]]:
+    """Members above the minimum: all at once where that costs no domain, else nearby."""
+    totals = tuple(len(group.rows) for group in task.groups)
+    if totals == task.needs:
+        return found
+    whole = yield from place_anchored(Mixed(
+        task.board, task.world, task.wish, task.groups, totals, anchors=task.anchors))
+    if whole is not None and _domains(task, whole)[:-1] <= _domains(task, found)[:-1]:
+        return whole
+    others = tuple(t - int(f.sum()) for t, f in zip(totals, found, strict=True))
+    rest = Mixed(task.board, task.world, request.wish, task.groups, others)
+    anchors = np.zeros(task.board.tree.size, dtype=np.int64)
+    return (yield from add_near(rest, found, anchors if task.anchors is None else task.anchors))
+
+
+def _domains(task: Mixed, found: Sequence[Ints]) -> tuple[int, ...]:
+    total = np.sum(found, axis=0) + (0 if task.anchors is None else task.anchors)
+    return domains_used(task.board.tree, total)
+
+
+def _sliced_groups(
+    snapshot: Snapshot, board: Board, world: World, request: Request, kin: Kin
+) -> Steps[Seats | None]:
+    """All members first; the mandatory ones alone when that does not fit."""
+    kin_numbers = _slice_numbers(snapshot, request, kin.rows)
+    size = board.tree.size
+    by_slice = {
+        int(n): np.bincount(kin.positions[kin_numbers == n], minlength=size)
+        for n in np.unique(kin_numbers)
+    }
+    anchors = kin.amounts if len(kin.rows) else None
+    place_of = {int(row): i for i, row in enumerate(request.members)}
+    for needs in dict.fromkeys((
+        tuple(len(g.rows) for g in request.groups), tuple(g.mandatory for g in request.groups)
+    )):
+        rows = [g.rows[:n] for g, n in zip(request.groups, needs, strict=True)]
+        numbers = [_numbers_among(snapshot, request, r, place_of) for r in rows]
+        task = Mixed(board, world, request.wish, request.groups, needs, anchors=anchors)
+        found = yield from place_mixed_slices(task, numbers, by_slice)
+        if found is not None:
+            return _joined([Seats(r, p) for r, p in zip(rows, found, strict=True)])
+    return None
+
+
+def _numbers_among(
+    snapshot: Snapshot, request: Request, rows: Rows, place_of: dict[int, int]
+) -> NDArray[np.int64]:
+    ranks = snapshot.pods.rank[rows].astype(np.int64)
+    if (ranks < 0).any():
+        ranks = np.array([place_of[int(row)] for row in rows], dtype=np.int64)
+    return ranks // request.wish.slice_size
+
+
+def _joined(seats: Sequence[Seats]) -> Seats:
+    return Seats(
+        np.concatenate([s.pods for s in seats]), np.concatenate([s.positions for s in seats])
+    )

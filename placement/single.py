@@ -1,0 +1,73 @@
+"""A gang of one group: the mandatory members at their best, the others where they fit.
+
+Members above the minimum must never make the minimum's place worse. So the minimum is
+placed first, for reference; then larger numbers are tried and taken when the first
+``mandatory`` members, in rank order, stand no worse than the reference. Last, whoever is
+left goes as near as there is room.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from placement.arena import Arena, search, standing
+from placement.near import near
+from placement.slices import partial_last
+from placement.steps import Steps
+from placement.tree import ROOT, Ints, domains_used
+
+
+def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Ints | None]:
+    """Return amounts per position for at least ``mandatory`` members, ``None``: no fit.
+
+    Room that other plans keep as spares is used only where that saves domains.
+    """
+    found = yield from _place(arena, mandatory, total)
+    if arena.quiet is None or found is None:
+        return found
+    quiet = yield from _place(replace(arena, leaf=arena.quiet, quiet=None), mandatory, total)
+    if quiet is None or _worth(arena, quiet) > _worth(arena, found):
+        return found
+    return quiet
+
+
+def _worth(arena: Arena, amounts: Ints) -> tuple[int, tuple[int, ...]]:
+    return -int(amounts.sum()), standing(arena, amounts)
+
+
+def _place(arena: Arena, mandatory: int, total: int) -> Steps[Ints | None]:
+    found = yield from search(arena, mandatory)
+    if found is None or mandatory == total:
+        return found
+    bar = standing(arena, found)
+    for larger in _larger(arena, found, mandatory, total):
+        more = yield from search(arena, larger)
+        if more is None:
+            continue
+        if not mandatory or standing(arena, _first(arena, more, mandatory)) <= bar:
+            found = more
+            break
+    missing = total - int(found.sum())
+    if missing and found.any() and not arena.wish.slice_size:
+        found = found + (yield from near(arena.after(found), found, missing))
+    return found
+
+
+def _larger(arena: Arena, found: Ints, mandatory: int, total: int) -> list[int]:
+    """Return the numbers of members worth trying, largest first."""
+    counts = arena.counts()
+    used = domains_used(arena.board.tree, found)
+    levels = [level for level, number in enumerate(used) if number == 1]
+    narrowest = max([ROOT, arena.wish.required, *levels])
+    room = {total, min(total, int(counts[arena.wish.required].max(initial=0)))}
+    room.add(min(total, int(counts[narrowest].max(initial=0))))
+    if arena.wish.slice_size:
+        size = arena.wish.slice_size
+        room |= {number // size * size for number in room}
+    return sorted((number for number in room if number > mandatory), reverse=True)
+
+
+def _first(arena: Arena, amounts: Ints, number: int) -> Ints:
+    """Return the amounts of the first ``number`` members in rank order."""
+    slots = partial_last(arena.board.tree, arena.wish, amounts)[:number]
+    return np.bincount(slots, minlength=len(amounts))

@@ -1,0 +1,130 @@
+"""Spare nodes: where a member may bind instead when its planned node becomes unfit.
+
+A spare is room for one member on a node that the plan itself does not use and that no other
+live plan keeps as a spare. Each seat of such room serves one member. They are matched
+level by level, from the narrowest domain outwards, all members at once::
+
+    rack r1   members 0 1 2 3    seats a b       0→a 1→b        2 3 go one level up
+    rack r2   members 4 5        seats c d e     4→c 5→d
+    block b   members 2 3        seats e         2→e            3 goes on, or has none
+
+A spare must not break what the plan keeps: the required level, the slice, the value that
+members share or must not share. Such rules set the widest level that is searched.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placement.arena import Arena
+from placement.families import aligned_level
+from placement.interpod import codes_of
+from placement.steps import Steps
+from placement.tree import Ints, Tree
+
+Spares = NDArray[np.int64]
+
+
+def choose_spares(
+    arenas: Sequence[Arena],
+    members: Sequence[Ints],
+    own: Ints,
+    count: int,
+) -> Steps[list[Spares]]:
+    """Return, per group, int64[members, count] positions of spares, -1 where there is none.
+
+    ``members[i]``: positions of the members of group i. ``own``: int64[positions], pods of
+    the whole plan. Groups take from the same room, one after the other.
+    """
+    taken: dict[str, Ints] = {}
+    result = []
+    for arena, positions in zip(arenas, members, strict=True):
+        spares = np.full((len(positions), count), -1, dtype=np.int64)
+        widest = widest_level(arena)
+        if widest is not None:
+            room = _room(arena, own, taken)
+            yield
+            for column in range(count):
+                spares[:, column] = yield from match(arena.board.tree, positions, room, widest)
+                used = spares[:, column][spares[:, column] >= 0]
+                np.subtract.at(room, used, 1)
+            _take(arena, spares, taken)
+        result.append(spares)
+    return result
+
+
+def _room(arena: Arena, own: Ints, taken: dict[str, Ints]) -> Ints:
+    """Return spare seats per position: not on the plan's own nodes, not in others' spares."""
+    order = arena.board.topology.order
+    leaf = arena.leaf if arena.quiet is None else arena.quiet
+    room = np.where(own > 0, 0, leaf)
+    for resource, amount in arena.group.pod_class.requests:
+        if amount and resource in taken:
+            free = arena.world.unreserved(resource)[order] - taken[resource]
+            room = np.minimum(room, free // amount)
+    return np.maximum(room, 0)
+
+
+def _take(arena: Arena, spares: Spares, taken: dict[str, Ints]) -> None:
+    size = arena.board.tree.size
+    used = np.bincount(spares[spares >= 0], minlength=size)
+    for resource, amount in arena.group.pod_class.requests:
+        taken[resource] = taken.get(resource, np.zeros(size, dtype=np.int64)) + used * amount
+
+
+def widest_level(arena: Arena) -> int | None:
+    """Return the widest level at which a spare keeps every rule; ``None``: no spares at all."""
+    tree, wish, group = arena.board.tree, arena.wish, arena.group
+    widest = wish.required
+    if wish.slice_size:
+        widest = max(widest, wish.slice_level)
+    attracted = {term.topology_key for term in group.pod_class.pod_affinity}
+    constraints = {
+        *attracted,
+        *(term.topology_key for term in group.pod_class.pod_anti_affinity),
+        *(c.topology_key for c in group.pod_class.spread),
+    }
+    for key in sorted(constraints):
+        level = arena.board.topology.level_index(key)
+        codes, _ = codes_of(arena.world.snapshot.nodes, key)
+        found = aligned_level(tree, codes[arena.board.topology.order], level)
+        if found is None:
+            return None
+        # To be kept off others on a node binds nothing: the spare's node is free of them.
+        if found < tree.host or key in attracted:
+            widest = max(widest, found)
+    loose = any(family.level is None for family in arena.families)  # a budget nearly used up
+    return None if loose else widest
+
+
+def match(tree: Tree, positions: Ints, room: Ints, widest: int) -> Steps[Ints]:
+    """Return one spare position per member, -1 for none: nearest domains first.
+
+    ``positions``: int64[members]; ``room``: int64[positions], seats to give away.
+    """
+    found = np.full(len(positions), -1, dtype=np.int64)
+    order = np.argsort(positions, kind="stable")
+    for level in range(tree.host - 1, widest - 1, -1):
+        waiting = order[found[order] < 0]
+        if not len(waiting):
+            break
+        left = room - np.bincount(found[found >= 0], minlength=tree.size)
+        found[waiting] = _match_level(tree, level, positions[waiting], left)
+        yield
+    return found
+
+
+def _match_level(tree: Tree, level: int, positions: Ints, room: Ints) -> Ints:
+    """The i-th waiting member of a domain takes the domain's i-th free seat."""
+    domains = tree.at(level, positions)
+    wanted = np.bincount(domains, minlength=tree.domains(level))
+    before = np.cumsum(room) - room  # seats before each position
+    offsets = tree.offsets(level, tree.host)
+    first_seat = before[offsets] if len(before) else before
+    seats = tree.sums(room, level, tree.host)
+    nth = np.arange(len(domains)) - (np.cumsum(wanted) - wanted)[domains]
+    seat = first_seat[domains] + nth
+    ends = before + room
+    position = np.searchsorted(ends, seat, side="right")
+    return np.where(nth < seats[domains], position, -1)

@@ -1,0 +1,218 @@
+"""Why a gang waits: the reason in a fixed word, the numbers, and what would help.
+
+The group looked at is the one that lacks most; of all domains that could do, the nearest
+fit is the one with room for most of it. What it lacks is told in the resource that runs
+out first there, and who holds that resource is read from the pods on the domain's nodes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster.ids import GangKey
+from cluster.snapshot import Snapshot
+from placement.arena import Arena, Board, arena
+from placement.capacity import by_resource
+from placement.decision import Explanation, NearestFit, RuleCount, Wait, WaitReason
+from placement.families import count_up
+from placement.feasibility import BETWEEN_PODS, BUDGET, RESOURCE
+from placement.labels import Mask
+from placement.near import region_of
+from placement.request import Group, Request
+from placement.seats import Kin
+from placement.steps import Steps
+from placement.tree import ROOT, Ints
+from placement.world import World
+
+CLUSTER = "cluster"
+"""Level name of a nearest fit where no level is required."""
+
+_HOLDERS = 5
+"""Gangs named as holders of a domain, largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    level: int
+    domain: int
+    fits: int
+
+
+def wait(snapshot: Snapshot, board: Board, request: Request, kin: Kin) -> Steps[Wait]:
+    """Return the decision to wait with its explanation."""
+    world = World(snapshot)
+    arenas = []
+    for group in request.groups:
+        made = yield from arena(world, board, group, request.wish)
+        if kin.amounts.any():
+            made = made.within(region_of(board.tree, request.wish.required, kin.amounts))
+        arenas.append(made)
+    worst = max(arenas, key=lambda a: (_lack(a, _need(request, a.group)), -arenas.index(a)))
+    need = _need(request, worst.group)
+    best = _best(worst)
+    yield
+    reason = _reason(worst, request, need)
+    nearest = yield from _nearest(snapshot, worst, best, need)
+    explanation = Explanation(
+        nodes=int(np.count_nonzero(snapshot.nodes.alive)),
+        feasible=int(np.count_nonzero(worst.feasibility.mask)),
+        rules=worst.feasibility.rules,
+        nearest=nearest,
+        remedy=remedy(reason, worst.feasibility.rules, nearest, worst, len(request.groups)),
+        unmodelled=worst.feasibility.unmodelled,
+    )
+    return Wait(request.key, request.generation, reason, explanation)
+
+
+def _need(request: Request, group: Group) -> int:
+    """Members of a group that must fit; where nothing must, one has to."""
+    return group.mandatory if request.mandatory else min(1, len(group.rows))
+
+
+def _best(arena: Arena) -> _Best:
+    counts = arena.counts()
+    level = arena.wish.required
+    sizes = counts[level]
+    if level != ROOT:
+        sizes = np.where(arena.board.tree.labelled[level], sizes, -1)
+    domain = int(np.argmax(sizes)) if len(sizes) else 0
+    return _Best(level, domain, max(int(sizes.max(initial=0)), 0))
+
+
+def _lack(arena: Arena, need: int) -> int:
+    return max(need - _best(arena).fits, 0)
+
+
+def _reason(arena: Arena, request: Request, need: int) -> WaitReason:
+    feasibility = arena.feasibility
+    if not feasibility.suitable.any():
+        between = any(r.removed for r in feasibility.rules if r.rule in BETWEEN_PODS)
+        return WaitReason.SPREAD_UNSATISFIABLE if between else WaitReason.NO_FEASIBLE_NODE
+    if not feasibility.mask.any() and _budgets_did_it(feasibility.rules):
+        return WaitReason.BUDGET_EXHAUSTED
+    total = int(arena.counts()[ROOT][0])
+    if total < need:
+        return _why_capped(arena, need)
+    if request.wish.required != ROOT or request.wish.slice_size:
+        return WaitReason.NO_DOMAIN_FITS
+    return WaitReason.NOT_ENOUGH_ROOM
+
+
+def _budgets_did_it(rules: tuple[RuleCount, ...]) -> bool:
+    """Tell whether the last nodes were removed by budgets and not by resources."""
+    return any(r.removed for r in rules if r.rule == BUDGET)
+
+
+def _why_capped(arena: Arena, need: int) -> WaitReason:
+    """Room for each node alone would do, or not; what caps sets of nodes is left out."""
+    tree, group = arena.board.tree, arena.group
+    uncapped = int(arena.leaf.sum())
+    if uncapped >= need:
+        budgets = [f for f in arena.families if len(f.caps) == 1 and f.level is None]
+        only = int(count_up(tree, arena.leaf, budgets)[ROOT][0])
+        return (
+            WaitReason.BUDGET_EXHAUSTED if only < need else WaitReason.SPREAD_UNSATISFIABLE
+        )
+    if arena.limits.node_caps and _room_per_node(arena, group) >= need:
+        return WaitReason.SPREAD_UNSATISFIABLE
+    return WaitReason.NOT_ENOUGH_ROOM
+
+
+def _room_per_node(arena: Arena, group: Group) -> int:
+    room = by_resource(arena.world.free, group.pod_class, arena.feasibility.mask)
+    return int(np.minimum.reduce([pods for _, _, pods in room]).sum())
+
+
+def _nearest(
+    snapshot: Snapshot, arena: Arena, best: _Best, need: int
+) -> Steps[NearestFit | None]:
+    """Describe the domain that came closest; ``None`` when no node suits at all."""
+    low, high = arena.board.tree.span(best.level, best.domain)
+    if not arena.feasibility.suitable.any() or low == high:
+        return None
+    inside = np.zeros(snapshot.nodes.count, dtype=np.bool_)
+    inside[arena.board.topology.order[low:high]] = True
+    inside &= arena.feasibility.suitable
+    room = by_resource(arena.world.free, arena.group.pod_class, inside)
+    yield
+    resource, amount, pods = min(room, key=lambda r: int(np.minimum(r[2], need).sum()))
+    there = max(int(np.minimum(pods, need).sum()), best.fits)
+    lack = max(need - (there if there < need else best.fits), 0) * amount
+    held = yield from holders(snapshot, inside, resource)
+    return NearestFit(
+        level=CLUSTER if best.level == ROOT else arena.board.topology.levels[best.level],
+        domain=domain_name(arena.board, best.level, best.domain),
+        fits=best.fits,
+        needed=need,
+        short_of=((resource, lack),) if lack else (),
+        held_by=held,
+    )
+
+
+def domain_name(board: Board, level: int, domain: int) -> str:
+    """Return a domain's path, widest level first, as "zone/block/rack"."""
+    if level == ROOT:
+        return CLUSTER
+    return "/".join(name for name in board.topology.path(level, domain) if name)
+
+
+def holders(
+    snapshot: Snapshot, nodes: Mask, resource: str
+) -> Steps[tuple[tuple[GangKey, int], ...]]:
+    """Return the gangs that hold most of a resource on some nodes, largest first."""
+    pods = snapshot.pods
+    where = pods.node.array()
+    yield
+    rows = np.flatnonzero(np.append(nodes, False)[where])
+    gangs = pods.gang[rows]
+    rows, gangs = rows[gangs >= 0], gangs[gangs >= 0]
+    yield
+    amounts = _amounts(snapshot, rows, resource)
+    held = np.bincount(gangs, amounts)
+    yield
+    largest = np.argsort(-held, kind="stable")[:_HOLDERS]
+    return tuple((snapshot.gang_at(int(g)), int(held[g])) for g in largest if held[g] > 0)
+
+
+def _amounts(snapshot: Snapshot, rows: Ints, resource: str) -> Ints:
+    classes = snapshot.pods.pod_class[rows]
+    used = np.unique(classes)
+    per_class = [snapshot.classes[int(c)].request(resource) for c in used]
+    found: Ints = np.array(per_class, dtype=np.int64)[np.searchsorted(used, classes)]
+    return found
+
+
+def remedy(
+    reason: WaitReason,
+    rules: tuple[RuleCount, ...],
+    nearest: NearestFit | None,
+    arena: Arena,
+    groups: int,
+) -> str:
+    """Return one sentence about what would let the gang go."""
+    if reason is WaitReason.NO_FEASIBLE_NODE:
+        return _most_removing(rules)
+    if reason is WaitReason.BUDGET_EXHAUSTED:
+        names = ", ".join(r.detail for r in rules if r.rule == BUDGET)
+        return f"raise the budget or wait for its pods to end{f': {names}' if names else ''}"
+    if reason is WaitReason.SPREAD_UNSATISFIABLE:
+        return (
+            "the spread and affinity rules of the pods leave too few nodes: relax them, "
+            "or wait until the pods they speak of have moved or ended"
+        )
+    if nearest is not None and nearest.short_of:
+        resource, amount = nearest.short_of[0]
+        place = nearest.domain if nearest.level != CLUSTER else "the cluster"
+        return f"goes when {amount} more {resource} are free in {place}"
+    if groups > 1:
+        return "each kind of member would fit alone, all of them together do not in any domain"
+    return "free room is scattered: it goes when whole nodes become free in one domain"
+
+
+def _most_removing(rules: tuple[RuleCount, ...]) -> str:
+    hard = [rule for rule in rules if rule.rule not in (RESOURCE, BUDGET) and rule.removed]
+    if not hard:
+        return "no node is there: add nodes"
+    top = max(hard, key=lambda rule: rule.removed)
+    detail = f" ({top.detail})" if top.detail else ""
+    return f"most nodes are removed by: {top.rule}{detail}; change the pods or the nodes"
