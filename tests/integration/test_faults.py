@@ -30,7 +30,7 @@ async def pinned_nodes(fleet: Cluster, gang: pods.Gang) -> dict[str, str]:
     """Map each released member to the first node that its required affinity names."""
     return {
         pod["metadata"]["name"]: _first_node(pod)
-        for pod in await fleet.pods(gang)
+        for pod in await fleet.list_pods(gang)
         if is_released(pod)
     }
 

@@ -27,7 +27,7 @@ VARIANTS = ("recommended", "with-bind")
 
 @pytest_asyncio.fixture(loop_scope="session", params=VARIANTS)
 async def fleet(real_plane: ControlPlane, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
-    """Muster and kube-scheduler, either shipped configuration; the independent checker at the end."""
+    """Muster and kube-scheduler, either shipped configuration; judged at the end."""
     async with cluster(real_plane, request.param) as it:
         yield it
         await verify(it.api)
@@ -103,7 +103,7 @@ async def test_pods_without_a_controller_are_placed_without_pinning_their_spec(
     await fleet.submit(gang, owned=False)
     await fleet.bound(gang)
     assert len(racks(await fleet.placement(gang))) == 1
-    for pod in await fleet.pods(gang):
+    for pod in await fleet.list_pods(gang):
         assert "affinity" not in pod["spec"]
 
 
@@ -111,7 +111,7 @@ async def test_a_single_pod_with_a_gpu_needs_no_gang(fleet: Cluster) -> None:
     await fleet.add_racks([0])
     await fleet.api.create(PODS, pods.pod("alone", gpus=1))
     for _ in range(600):
-        (pod,) = await fleet.pods()
+        (pod,) = await fleet.list_pods()
         if is_bound(pod):
             return
         await asyncio.sleep(0.1)
@@ -124,7 +124,7 @@ async def test_unmanaged_pods_are_untouched_and_do_not_depend_on_muster(fleet: C
     plain = [pods.pod(f"web-{index}", labels={"app": "web"}) for index in range(8)]
     await create_all(fleet.api, PODS, plain)
     for _ in range(600):
-        found = await fleet.pods()
+        found = await fleet.list_pods()
         if all(is_bound(pod) for pod in found):
             break
         await asyncio.sleep(0.1)

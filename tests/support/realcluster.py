@@ -48,7 +48,7 @@ class Cluster:
         members = list(pods.members(gang, owner))
         await create_all(self.api, PODS, members[:-1] if but_last else members)
 
-    async def pods(self, gang: pods.Gang | None = None) -> list[JSON]:
+    async def list_pods(self, gang: pods.Gang | None = None) -> list[JSON]:
         """List the gang's pods (or all), sorted by name."""
         selector = {"labelSelector": f"{names.GANG}={gang.name}"} if gang else {}
         items, _ = await self.api.list_all("/api/v1/pods", **selector)
@@ -58,7 +58,7 @@ class Cluster:
         """Map the name of each bound member to its node."""
         return {
             pod["metadata"]["name"]: pod["spec"]["nodeName"]
-            for pod in await self.pods(gang)
+            for pod in await self.list_pods(gang)
             if pod["spec"].get("nodeName")
         }
 
@@ -75,7 +75,7 @@ class Cluster:
         """Poll the gang's pods until `which` holds of at least `count`."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            found = [pod for pod in await self.pods(gang) if which(pod)]
+            found = [pod for pod in await self.list_pods(gang) if which(pod)]
             if len(found) >= count:
                 return
             if time.monotonic() > deadline:
