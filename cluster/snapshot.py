@@ -178,7 +178,8 @@ class Snapshot:
 
     def matches(self, term: PodAffinityTerm, labels_id: int) -> bool:
         """Tell whether an (anti-)affinity term speaks of pods with these labels."""
-        return term_matches(term, self.label_sets[labels_id], self.tables.namespaces)
+        labels = self.label_sets.values[labels_id]  # None: an id that is free
+        return labels is not None and term_matches(term, labels, self.tables.namespaces)
 
     # --- budgets ----------------------------------------------------------------------
 
