@@ -18,7 +18,7 @@ import msgspec
 
 from kube import names, wire
 from webhook.patch import Operation, append_gate, pointer, set_annotations
-from workloads.managed import Policy, has_gate
+from workloads.managed import DEFAULT_PROFILE, Policy, has_gate
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
@@ -45,8 +45,9 @@ def mutate(
     """
     if pod.spec.node_name or not policy.asks(pod, namespace_labels):
         return NOTHING
-    old = pod.spec.scheduler_name if pod.spec.scheduler_name in policy.rewrite else ""
-    if not old and not policy.has_extender(pod.spec.scheduler_name):
+    scheduler = pod.spec.scheduler_name or DEFAULT_PROFILE
+    old = scheduler if policy.replaces(scheduler) else ""
+    if not old and not policy.has_extender(scheduler):
         return NOTHING
     gate = not has_gate(pod)
     operations = _renamed(pod, old, policy.profile) if old else []

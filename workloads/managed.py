@@ -103,11 +103,12 @@ class Policy:
 
     def slipped_past(self, pod: wire.Pod, namespace_labels: Mapping[str, str]) -> bool:
         """Return whether the webhook would have taken this pod but did not see it."""
-        return (
-            pod.spec.scheduler_name in self.rewrite
-            and not is_ours(pod)
-            and self.asks(pod, namespace_labels)
-        )
+        replaced = self.replaces(pod.spec.scheduler_name)
+        return replaced and not is_ours(pod) and self.asks(pod, namespace_labels)
+
+    def replaces(self, scheduler: str) -> bool:
+        """Return whether the webhook writes the profile in place of this scheduler name."""
+        return (scheduler or DEFAULT_PROFILE) in self.rewrite
 
     def has_extender(self, scheduler: str) -> bool:
         """Return whether this scheduler name is a profile that asks the extender."""
