@@ -12,7 +12,7 @@ import msgspec
 from kube import names
 from webhook.errors import ConfigError
 from webhook.validate import ADMINISTRATORS, MUSTER_USERS
-from workloads.managed import ManagedConfig
+from workloads.managed import ManagedConfig, Policy
 
 MIB: Final = 1024 * 1024
 DAY_S: Final = 24 * 3600
@@ -168,6 +168,10 @@ def _lifetime_bounds(made: _SelfSigned) -> list[tuple[str, float, float, float]]
 
 def _name_problems(config: WebhookConfig) -> list[str]:
     found = []
+    try:
+        Policy.of(config.managed)
+    except ValueError as error:
+        found.append(str(error))
     made = config.certificates
     if isinstance(made, _SelfSigned) and not made.dns_names and not made.addresses:
         found.append("certificates.dnsNames: is empty, and so is addresses: name the Service")
