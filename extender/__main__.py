@@ -26,7 +26,7 @@ def main() -> int:
         logs.configure(config.log_level)
         asyncio.run(run_extender(config, auth.load(arguments.kubeconfig)))
     except (ConfigError, AuthError) as error:
-        print(f"muster extender: {error}", file=sys.stderr)
+        sys.stderr.write(f"muster extender: {error}\n")
         return 2
     return 0
 

@@ -48,7 +48,7 @@ class ReadApi:
         ]
 
     async def status(self, _request: web.Request) -> web.Response:
-        """What the extender knows, in numbers."""
+        """Return what the extender knows, in numbers."""
         await self.census.take()
         return _json(
             {
@@ -64,7 +64,7 @@ class ReadApi:
         )
 
     async def gangs(self, request: web.Request) -> web.Response:
-        """One row per gang; ``?phase=`` narrows, ``?namespace=`` too, ``?limit=`` cuts off."""
+        """Return a row per gang; ``?phase=`` and ``?namespace=`` narrow, ``?limit=`` cuts off."""
         wanted = request.query.get("phase", "").lower()
         namespace = request.query.get("namespace", "")
         limit = _limit(request.query.get("limit", str(MAX_ROWS)))
@@ -80,7 +80,7 @@ class ReadApi:
         return _json(rows)
 
     async def explain(self, request: web.Request) -> web.Response:
-        """Why a pod waits, or where it goes."""
+        """Return why a pod waits, or where it goes."""
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         uid = self.state.find_pod(namespace, name)
         if uid is not None:
@@ -123,11 +123,8 @@ class ReadApi:
         missing = view.spec.min_count - len(view.waiting) - len(view.bound) - len(view.released)
         decision = self.planner.decisions.get(view.key)
         if decision is None:
-            lines = [
-                f"gang {view.key}: {len(view.waiting)} members wait, "
-                f"{len(view.blocked)} are held back by other gates, "
-                f"{view.spec.min_count} are needed"
-            ]
+            counts = f"{len(view.waiting)} members wait, {len(view.blocked)} are held back"
+            lines = [f"gang {view.key}: {counts} by other gates, {view.spec.min_count} are needed"]
             if missing > 0:
                 lines.append(f"{missing} more members must be created or ungated by their owner")
             return {"lines": lines}

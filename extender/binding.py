@@ -52,8 +52,8 @@ class Binder:
         return error
 
     async def _planned(self, hold: Hold, args: BindingArgs) -> str:
-        if hold.state is HoldState.CONFIRMED and hold.node == args.node:
-            return ""  # asked again: the reply was lost
+        if hold.state is HoldState.CONFIRMED:  # asked again: the reply was lost
+            return "" if hold.node == args.node else _bound_elsewhere(args, hold.node)
         if args.node not in candidates(hold):
             return Reason.ELSEWHERE
         return await self._create(args, {names.PLAN: encode_plan(note_of(hold))})
@@ -77,10 +77,15 @@ class Binder:
             case Bound():
                 return ""
             case BoundElsewhere(node):
-                return f"pod {pod}: is bound to node {node} already, not to {args.node}"
+                return _bound_elsewhere(args, node)
             case PodVanished():
                 return f"pod {pod} of uid {pod.uid}: does not exist any more"
             case Refused(message) | Unclear(message):
                 return f"pod {pod}: binding to node {args.node}: {message}"
             case _ as unreachable:
                 assert_never(unreachable)
+
+
+def _bound_elsewhere(args: BindingArgs, node: str) -> str:
+    pod = f"{args.pod_namespace}/{args.pod_name}"
+    return f"pod {pod}: is bound to node {node} already, not to {args.node}"

@@ -44,6 +44,6 @@ class Census:
                 phases[view.phase.value] += 1
             await pace.breathe()
         self.gangs = {phase.value: phases[phase.value] for phase in GangPhase}
-        states = self._state.snapshot().pods.state
+        states = self._state.snapshot().pods.state.array()
         counts = np.bincount(states, minlength=max(PodState) + 1)
         self.holds = {name: int(counts[state]) for name, state in HELD.items()}

@@ -56,16 +56,17 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     """Everything that can be set; the defaults suit a cluster of any size.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
-    host key last. ``managed``: which pods are Muster's; the webhook's section of the same
-    name must say the same. ``spare_count``: further nodes each released pod may go to. ``hold_seconds``: how long
-    planned room is kept for a pod that is not released yet. ``assembly_window_seconds``:
-    how long a gang of unknown size is given for more members.
+    host key last. ``managed``: which pods are Muster's; must say what the webhook's section
+    of the same name says. ``spare_count``: further nodes each released pod may go to.
+    ``hold_seconds``: how long planned room is kept for a pod that is not released yet.
+    ``assembly_window_seconds``: how long a gang of unknown size is given for more members.
     ``release_concurrency``: PATCHes in flight. ``evict_after_seconds``: how long a pod
     pinned to a node that has filled up waits before its controller is made to replace it.
-    ``cycle_seconds``: planning time after which the waiting gangs' list is read anew.
+    ``cycle_seconds``: planning time after which the list of waiting gangs is read anew.
     ``debounce_seconds``: events that come within it share one planning cycle.
-    ``body_limit_bytes``: largest request; more is answered 413.
-    ``echo``: serves ``/v1/echo`` for the latency benchmark, nothing else uses it.
+    ``body_limit_bytes``: largest request; more is answered 413. ``drain_seconds``: time
+    for calls and releases in flight after SIGTERM. ``echo``: serves ``/v1/echo`` and
+    ``Server-Timing`` for the latency benchmark; nothing else uses them.
     """
 
     api_version: Literal["muster.dev/v1alpha1"] = msgspec.field(

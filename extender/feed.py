@@ -76,33 +76,33 @@ class Feed:
         return self._policy.is_managed(pod, self._namespaces.get(pod.metadata.namespace, {}))
 
     def namespace(self, namespace: wire.Namespace) -> None:
-        """A namespace appeared or changed. Its pods are judged anew at their own next event."""
+        """Take a namespace over. Its pods are judged anew at their own next event."""
         self._namespaces[namespace.metadata.name] = namespace.metadata.labels
         self._engine.apply(translate.namespace_event(namespace))
 
     def namespace_gone(self, meta: wire.ObjectMeta) -> None:
-        """A namespace was deleted."""
+        """Forget a namespace."""
         self._namespaces.pop(meta.name, None)
         self._engine.apply(translate.namespace_gone(meta))
 
     def node(self, node: wire.Node) -> None:
-        """A node appeared or changed."""
+        """Take a node over."""
         event, problems = translate.read_node(node)
         for problem in problems:
             self._reporter.unreadable("nodes", problem)
         self._engine.apply(event)
 
     def node_gone(self, meta: wire.ObjectMeta) -> None:
-        """A node was deleted."""
+        """Forget a node."""
         self._engine.apply(translate.node_gone(meta))
 
     def claim(self, claim: wire.PersistentVolumeClaim) -> None:
-        """A claim appeared or was bound: the pods that wait for it are read again."""
+        """Take a claim over, and read the pods again that wait for it to be bound."""
         self._volumes.claim_upserted(claim)
         self._read_again((claim.metadata.namespace, claim.metadata.name))
 
     def claim_gone(self, meta: wire.ObjectMeta) -> None:
-        """A claim was deleted."""
+        """Forget a claim."""
         self._volumes.claim_gone(meta.namespace, meta.name)
         self._read_again((meta.namespace, meta.name))
 
@@ -111,33 +111,33 @@ class Feed:
             self.pod(pod)
 
     def volume(self, volume: wire.PersistentVolume) -> None:
-        """A volume appeared or changed; the claim that is bound to it changes after it."""
+        """Take a volume over; the claim that is bound to it changes after it."""
         self._volumes.volume_upserted(volume)
 
     def volume_gone(self, meta: wire.ObjectMeta) -> None:
-        """A volume was deleted."""
+        """Forget a volume."""
         self._volumes.volume_gone(meta.name)
 
     def csi_node(self, node: wire.CsiNode) -> None:
-        """A node's attach limits changed."""
+        """Take over a node's attach limits."""
         self._volumes.csi_node_upserted(node)
 
     def csi_node_gone(self, meta: wire.ObjectMeta) -> None:
-        """A node's CSI record was deleted."""
+        """Forget a node's attach limits."""
         self._volumes.csi_node_gone(meta.name)
 
     def gang_object(self, uid: str, spec: GangSpec | None) -> None:
-        """An object that describes a gang appeared or changed."""
+        """Take over what an object says of a gang; None: it describes none (any more)."""
         for event in self._objects.upserted(uid, spec):
             self._engine.apply(event)
 
     def gang_object_gone(self, meta: wire.ObjectMeta) -> None:
-        """An object that described a gang was deleted."""
+        """Forget what a deleted object said of a gang."""
         for event in self._objects.gone(meta.uid):
             self._engine.apply(event)
 
     def pod(self, pod: wire.Pod) -> None:
-        """A pod appeared or changed."""
+        """Take a pod over."""
         uid = translate.pod_uid(pod.metadata.uid)
         if self.is_managed(pod):
             self._managed(uid, pod)
@@ -205,11 +205,11 @@ class Feed:
             self._engine.apply(event)
 
     def pod_gone(self, meta: wire.ObjectMeta) -> None:
-        """A pod was deleted."""
+        """Forget a deleted pod."""
         self.forget(translate.pod_uid(meta.uid))
 
     def forget(self, uid: PodUid) -> None:
-        """A pod does not exist any more, whoever found out."""
+        """Forget a pod that does not exist any more, whoever found out."""
         key = self._engine.state.gang_of(uid)
         self._drop(uid)
         self._engine.apply(PodGone(uid))

@@ -41,7 +41,7 @@ class Reporter:
         self._metrics = metrics
 
     def planned(self, view: GangView, plan: Plan, held: PlanHeld) -> None:
-        """A gang was planned and its room is held."""
+        """Tell that a gang was planned and its room is held."""
         nodes = len(np.unique(plan.nodes))
         log.info(
             "gang planned",
@@ -60,7 +60,7 @@ class Reporter:
         self._on_first(view, "GangPlanned", text, warning=False)
 
     def set_aside(self, view: GangView, decision: Wait | Reject, before: Decision | None) -> None:
-        """A gang does not fit, or cannot be placed as written; told when the reason is new."""
+        """Tell that a gang does not fit, or never will as written; once per reason."""
         if isinstance(before, Wait | Reject) and before.reason == decision.reason:
             return
         lines = [decision.message] if isinstance(decision, Reject) else explain.render(decision)
@@ -78,19 +78,19 @@ class Reporter:
         self._on_first(view, reason, "; ".join(lines), warning=True)
 
     def incomplete(self, view: GangView, found: Incomplete) -> None:
-        """A gang lacks members; said at debug level, since every gang begins so."""
+        """Tell that a gang lacks members; at debug level, since every gang begins so."""
         log.debug(
             "gang incomplete",
             extra={"gang": view.key, "present": found.present, "needed": found.needed},
         )
 
     def refused(self, pod: PendingPod, message: str) -> None:
-        """The API server does not accept a release."""
+        """Tell that the API server does not accept a release."""
         log.error("release refused", extra={"pod": str(pod.ref), "error": message})
         self._warn(pod.ref, "ReleaseRefused", message, action="Releasing")
 
     def broken(self, uid: PodUid, reason: str, remedy: str) -> None:
-        """A released pod cannot bind where it is pinned; ``remedy`` says what is done."""
+        """Tell that a released pod cannot bind where it is pinned, and what is done."""
         self._metrics.broken.labels(remedy).inc()
         pod = self._pods.get(uid)
         log.warning(
@@ -101,7 +101,7 @@ class Reporter:
             self._warn(pod.ref, "PlanBroken", f"{reason}; {remedy}", action="Repairing")
 
     def slipped_past(self, pod: Pod) -> None:
-        """A pod of ours names another scheduler; the field is immutable, so it stays so."""
+        """Tell that a pod of ours names another scheduler; the field is immutable."""
         self._metrics.foreign.inc()
         text = (
             f"spec.schedulerName is {pod.spec.scheduler_name!r}, which the webhook would have "
@@ -110,17 +110,17 @@ class Reporter:
         self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
 
     def unmodelled(self, pod: Pod, constraints: tuple[str, ...]) -> None:
-        """A pod has constraints that only kube-scheduler knows; it is pinned softly."""
+        """Tell that a pod has constraints only kube-scheduler knows; it is pinned softly."""
         self._metrics.unmodelled.inc()
         log.info("pod unmodelled", extra={"pod": str(_ref(pod)), "constraints": constraints})
 
     def unreadable(self, resource: str, problem: str) -> None:
-        """A part of an object could not be read and counts as absent."""
+        """Tell that a part of an object could not be read and counts as absent."""
         self._metrics.unreadable.labels(resource).inc()
         log.warning("unreadable", extra={"resource": resource, "problem": problem})
 
     def gone(self, key: GangKey) -> None:
-        """A gang has no members and no object any more."""
+        """Tell that a gang has no members and no object any more."""
         log.debug("gang gone", extra={"gang": key})
 
     def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> None:

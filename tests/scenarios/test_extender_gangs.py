@@ -70,8 +70,8 @@ async def test_a_gang_waits_whole_rather_than_straddle_two_racks(cluster: World)
 async def test_a_gang_that_waits_goes_when_space_appears(cluster: World) -> None:
     first, second = Gang("first", 3), Gang("second", 2)
     await cluster.gang(first)
-    for pod, node in (await cluster.released(named(first))).items():
-        await cluster.bind(pod, node)
+    for name, node in (await cluster.released(named(first))).items():
+        await cluster.bind(name, node)
     await cluster.gang(second)
     await waits(cluster, second)
     await cluster.api.delete(f"{PODS}/first-0")

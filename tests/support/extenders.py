@@ -170,7 +170,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def eventually(condition: Callable[[], Any]) -> None:
     """Wait for a condition that has to be asked for over HTTP."""
     async with asyncio.timeout(WITHIN_S):
-        while not await condition():
+        while not await condition():  # noqa: ASYNC110 - it is asked for over HTTP
             await asyncio.sleep(0.01)
 
 

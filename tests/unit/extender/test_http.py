@@ -1,5 +1,6 @@
 """Bad input: the wire's own error or a 4xx, no traceback, nothing changed."""
 
+import io
 import json
 from collections.abc import AsyncIterator
 
@@ -76,7 +77,8 @@ async def test_a_body_above_the_limit_is_413() -> None:
 async def test_the_largest_cluster_with_long_names_fits_the_default_limit(cluster: World) -> None:
     names = [f"node-{i:06d}.{'a' * 180}" for i in range(LARGEST_CLUSTER)]
     pod = {"metadata": {"name": "p", "namespace": "default", "uid": UID}, "spec": {}}
-    async with cluster.http.post("/v1/extender/filter", data=go_args(pod, names)) as response:
+    body = io.BytesIO(go_args(pod, names))
+    async with cluster.http.post("/v1/extender/filter", data=body) as response:
         assert response.status == 200
         assert len((await response.json())["NodeNames"]) == LARGEST_CLUSTER
 
