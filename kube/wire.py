@@ -197,19 +197,23 @@ class ClaimVolumeSource(Wire, frozen=True):
     read_only: bool = False
 
 
+class Present(Wire, frozen=True):
+    """An object of which only the presence matters."""
+
+
 class Volume(Wire, frozen=True):
     """core/v1 Volume: the sources that restrict where a pod may run.
 
-    The ``Raw`` ones are read for their presence only.
+    Those of type ``Present`` are read for their presence only.
     """
 
     name: str = ""
     persistent_volume_claim: ClaimVolumeSource | None = None
-    ephemeral: msgspec.Raw | None = None
-    gce_persistent_disk: msgspec.Raw | None = None
-    aws_elastic_block_store: msgspec.Raw | None = None
-    iscsi: msgspec.Raw | None = None
-    rbd: msgspec.Raw | None = None
+    ephemeral: Present | None = None
+    gce_persistent_disk: Present | None = None
+    aws_elastic_block_store: Present | None = None
+    iscsi: Present | None = None
+    rbd: Present | None = None
 
 
 class PodResourceClaim(Wire, frozen=True):
