@@ -28,6 +28,7 @@ from workloads.userkeys import shorten
 
 DIALECTS: Final[tuple[Dialect, ...]] = (MusterLabels(), Coscheduling(), JobSets(), BatchJob())
 SINGLE: Final = SinglePod()
+_MARKERS: Final = tuple(key for dialect in DIALECTS for key in dialect.markers)
 _OF_THE_GROUP: Final = (
     names.GANG_MIN, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.SLICE_SIZE,
     names.SLICE_TOPOLOGY, names.QUEUE,
@@ -60,6 +61,9 @@ def spec_from_pod(pod: wire.Pod) -> GangSpec | None:
 
 def names_a_group(pod: wire.Pod) -> bool:
     """Return whether the pod itself names a group, which alone makes it managed."""
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    if not any(key in labels or key in annotations for key in _MARKERS):
+        return False  # nearly every pod of a cluster ends here
     return any(d.markers and d.member(pod) is not None for d in DIALECTS)
 
 
@@ -72,7 +76,7 @@ def conflicts(pod: wire.Pod) -> list[str]:
 
 def markers() -> tuple[str, ...]:
     """Return every label or annotation key that alone makes a pod managed."""
-    return tuple(key for dialect in DIALECTS for key in dialect.markers)
+    return _MARKERS
 
 
 def errors(

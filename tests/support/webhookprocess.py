@@ -33,7 +33,8 @@ async def running(config: Path, *arguments: str) -> AsyncIterator[str]:
         finally:
             if process.returncode is None:
                 process.terminate()
-            await process.wait()
+            code = await process.wait()
+        assert code == 0, (config.parent / "webhook.log").read_text()
 
 
 async def grant(plane: ControlPlane) -> None:
