@@ -170,12 +170,14 @@ class Objects:
         if _is_pod(resource):
             grace = podactions.grace_seconds(obj, options.get("gracePeriodSeconds"))
         before = {**obj, "metadata": dict(obj["metadata"])}
-        result = podactions.begin_deletion(obj, grace, self.now(plus=grace))
-        if result.now:
-            return self._remove(resource, key, result.obj), True
-        if result.obj == before:
-            return self.entry(resource, key), False
-        return self.store.write(self.collection(resource), key, result.obj), False
+        graceful = _is_pod(resource) or bool(obj["metadata"].get("finalizers"))
+        if graceful:
+            podactions.mark_terminating(obj, grace, self.now(plus=grace))
+        if obj != before:
+            self.store.write(self.collection(resource), key, obj)
+        if grace == 0 and not obj["metadata"].get("finalizers"):
+            return self._remove(resource, key, obj), True
+        return self.entry(resource, key), False
 
     def _remove(self, resource: Resource, key: Key, obj: JsonObject) -> Entry:
         if resource.plural == "customresourcedefinitions":

@@ -1,18 +1,8 @@
 """The verbs of a pod's life: binding, graceful deletion, eviction."""
 
-from dataclasses import dataclass
-
 from loadtest.apiserver.resources import Resource
 from loadtest.apiserver.status import StatusError, conflict
 from loadtest.wirejson import JsonObject, dig, mapping_at, text_at
-
-
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """Result of asking for a deletion: ``now`` removes the object, otherwise it is terminating."""
-
-    obj: JsonObject
-    now: bool
 
 
 def set_condition(pod: JsonObject, condition: JsonObject, now: str) -> None:
@@ -104,24 +94,19 @@ def grace_seconds(pod: JsonObject, asked: int | None) -> int:
     return own if isinstance(own, int) else 30
 
 
-def begin_deletion(obj: JsonObject, grace: int, deadline: str) -> Deletion:
-    """Mark the object terminating, or say that it can go at once.
+def mark_terminating(obj: JsonObject, grace: int, deadline: str) -> None:
+    """Mark the object as going away, at ``deadline`` = now + grace; only ever sooner.
 
-    ``deadline``: the deletionTimestamp, now + grace. Finalizers keep an object whose grace
-    is over; a second request may only shorten the grace.
+    Pods are marked even when they go at once: watchers see the mark, then the deletion.
     """
     metadata = obj["metadata"]
-    if grace == 0 and not metadata.get("finalizers"):
-        if "deletionGracePeriodSeconds" in metadata:
-            metadata["deletionGracePeriodSeconds"] = 0
-        return Deletion(obj, now=True)
     running = metadata.get("deletionGracePeriodSeconds")
-    if running is None or grace < running:
-        if running is None and "generation" in metadata:
-            metadata["generation"] += 1
-        metadata["deletionTimestamp"] = deadline
-        metadata["deletionGracePeriodSeconds"] = grace
-    return Deletion(obj, now=False)
+    if running is not None and grace >= running:
+        return
+    if running is None and "generation" in metadata:
+        metadata["generation"] += 1
+    metadata["deletionTimestamp"] = deadline
+    metadata["deletionGracePeriodSeconds"] = grace
 
 
 def released_by_finalizers(obj: JsonObject) -> bool:

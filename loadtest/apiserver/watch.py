@@ -35,6 +35,8 @@ from loadtest.wirejson import JsonObject
 
 # Events waiting for one reader before it is disconnected.
 BUFFER_LIMIT: Final = 1_000
+# Seconds before the end of a watch at which the last bookmark is sent.
+_BEFORE_END: Final = 2.0
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
@@ -158,7 +160,7 @@ class Watcher:
         """Write until the reader is slow, the time is over, or the stream is closed."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._options.timeout
-        bookmark_at = loop.time() + self._options.bookmark_every
+        bookmark_at = self._next_bookmark(loop.time(), end)
         while True:
             if self._pending:
                 lines, self._pending, self._live = self._pending, [], 0
@@ -168,10 +170,15 @@ class Watcher:
             if self.closing or now >= end:
                 return
             if self._options.bookmarks and now >= bookmark_at:
-                bookmark_at = now + self._options.bookmark_every
+                bookmark_at = self._next_bookmark(now, end)
                 self._pending.append(self._bookmark())
                 continue
             await self._sleep(min(end, bookmark_at) - now)
+
+    def _next_bookmark(self, now: float, end: float) -> float:
+        """Every so often, and once shortly before the end (cache_watcher.go)."""
+        regular, last = now + self._options.bookmark_every, end - _BEFORE_END
+        return last if now < last < regular else regular
 
     async def _sleep(self, seconds: float) -> None:
         self._wake.clear()

@@ -10,25 +10,25 @@ import yaml
 DEFAULT_TIMEOUT: Final = 5.0  # seconds (pkg/scheduler/extender.go, DefaultExtenderTimeout)
 
 
-class _Camel(msgspec.Struct, rename="camel", kw_only=True):
+class _Camel(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """Base of the configuration's objects."""
 
 
-class ManagedResource(_Camel):
+class ManagedResource(_Camel, frozen=True, kw_only=True):
     """A resource whose pods an extender wants to see."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
-class TLSConfig(_Camel):
+class TLSConfig(_Camel, frozen=True, kw_only=True):
     """How to trust an extender."""
 
     insecure: bool = False
     ca_file: str = ""
 
 
-class ExtenderConfig(_Camel):
+class ExtenderConfig(_Camel, frozen=True, kw_only=True):
     """One entry of ``extenders``."""
 
     url_prefix: str
@@ -50,20 +50,20 @@ class ExtenderConfig(_Camel):
         return duration(self.http_timeout) or DEFAULT_TIMEOUT
 
 
-class Profile(_Camel):
+class Profile(_Camel, frozen=True, kw_only=True):
     """A scheduler name that pods may ask for."""
 
     scheduler_name: str = "default-scheduler"
     percentage_of_nodes_to_score: int | None = None
 
 
-class ClientConnection(_Camel):
+class ClientConnection(_Camel, frozen=True, kw_only=True):
     """Where the API server is."""
 
     kubeconfig: str = ""
 
 
-class Configuration(_Camel):
+class Configuration(_Camel, frozen=True, kw_only=True):
     """The whole file; unknown fields are left to the real scheduler."""
 
     client_connection: ClientConnection = ClientConnection()
