@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from kube import names
 from loadtest.api import JSON, Api
 from loadtest.nodes import GPU
+
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +71,15 @@ async def create_owner(api: Api, gang: Gang) -> JSON:
 def members(gang: Gang, owner: JSON | None = None) -> Iterator[JSON]:
     """Yield the gang's pods, in rank order."""
     for rank in range(gang.size):
-        labels = {**gang.labels, names.GANG: gang.name}
+        # As an Indexed Job writes it; Muster reads ranks from there.
+        index = {INDEX: str(rank)}
+        labels = {**gang.labels, names.GANG: gang.name, **index}
         yield pod(
             f"{gang.name}-{rank}",
             namespace=gang.namespace,
             gpus=gang.gpus,
             labels=labels,
-            annotations=gang.annotations,
+            annotations={**gang.annotations, **index},
             owner=owner,
             priority_class=gang.priority_class,
         )
