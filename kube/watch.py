@@ -32,19 +32,18 @@ consumer compares with ``Synced.seen``.
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Generic, NoReturn, TypeVar
+from typing import Final, Generic, NoReturn, Protocol, TypeVar
 
 from kube.changes import Change, Gone, NotServed, Sink, Synced, Upserted
-from kube.client import KubeClient
 from kube.errors import APIError, DecodeError, KubeError, NotFound, TransportError, from_status
 from kube.errors import Gone as VersionGone
-from kube.frames import Added, Batch, Bookmark, Deleted, Failed, Modified
+from kube.frames import Added, Batch, Bookmark, Codec, Deleted, Failed, Modified, Page
 from kube.known import Known
 from kube.resources import KubeObject, Resource
-from kube.transport import Stream
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -91,12 +90,51 @@ class WatchStats:
     last_error: str = ""
 
 
+class Stream(Protocol):
+    """The body of a watch."""
+
+    async def read(self) -> bytes:
+        """Return what has arrived, ``b""`` at the end; raises ``TransportError``."""
+        ...
+
+
+class Client(Protocol):
+    """What is needed of ``KubeClient``."""
+
+    def codec(self, resource: Resource[T]) -> Codec[T]:
+        """See ``KubeClient``."""
+        ...
+
+    def pages(
+        self,
+        resource: Resource[T],
+        *,
+        namespace: str | None = None,
+        selectors: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[Page[T]]:
+        """See ``KubeClient``."""
+        ...
+
+    def watch(
+        self,
+        resource: Resource[T],
+        *,
+        resource_version: str,
+        timeout_s: int,
+        idle_s: float,
+        namespace: str | None = None,
+        selectors: Mapping[str, str] | None = None,
+    ) -> AbstractAsyncContextManager[Stream]:
+        """See ``KubeClient``."""
+        ...
+
+
 class ListWatch(Generic[T]):
     """Follows one resource for ever. ``run`` is one task."""
 
     def __init__(
         self,
-        client: KubeClient,
+        client: Client,
         resource: Resource[T],
         *,
         namespace: str | None = None,
@@ -131,7 +169,6 @@ class ListWatch(Generic[T]):
             try:
                 if not self._version:
                     await self._list(sink)
-                    self._failures = 0
                 await self._watch(sink)
             except NotFound as error:
                 await self._absent(sink, error)
@@ -248,10 +285,10 @@ class ListWatch(Generic[T]):
         await self._sleep(self._timing.absent_s * (0.5 + self._jitter()))
 
     async def _failed(self, error: KubeError) -> None:
-        """Wait before the next attempt, ever longer; give the version up after some."""
+        """Wait, longer each time until something is heard; give the version up after some."""
         self._failures += 1
         self._report((f"{self.resource}: {error}; attempt {self._failures}",))
-        if self._failures >= self._timing.resumes:
+        if self._failures % self._timing.resumes == 0:
             self._version = ""
         first, longest = self._timing.back_off_s
         wait = min(longest, first * (1 << min(self._failures - 1, 16)))

@@ -1,0 +1,371 @@
+"""A watch against an API server in memory that misbehaves as it is told.
+
+The server keeps a log of changes. Whenever the watch waits for it, it takes the next step
+of its script: a change, or a fault. When the script is used up and everything has been
+delivered, ``Done`` leaves ``run``, and what the consumer holds is compared.
+"""
+
+# ruff: noqa: ARG002  the server in memory has the client's signatures
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube.changes import Change, Gone, NotServed, Synced, Upserted
+from kube.errors import APIError, Forbidden, NotFound, ServerError, Status, TransportError
+from kube.errors import Gone as VersionGone
+from kube.frames import Codec, Page
+from kube.inbox import Inbox
+from kube.resources import NODES, PODS, Resource
+from kube.watch import ListWatch, Timing, WatchState
+from kube.wire import Pod
+
+
+class Done(Exception):
+    """The script is over."""
+
+
+def refusal(kind: type[APIError], code: int, reason: str) -> APIError:
+    return kind(code, Status(status="Failure", reason=reason, code=code, message=reason))
+
+
+@dataclass
+class Server:
+    """``script``: words, see ``_step``. ``cut``: bytes per chunk of a watch."""
+
+    script: deque[str]
+    cut: int = 1 << 20
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    log: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
+    version: int = 10
+    compacted: int = 0
+    asked: list[str] = field(default_factory=list)
+
+    def change(self, kind: str, name: str) -> None:
+        """Create, modify or delete; impossible changes are no changes."""
+        exists = name in self.objects
+        if exists == (kind == "create"):
+            return
+        self.version += 1
+        verb = {"create": "ADDED", "modify": "MODIFIED", "delete": "DELETED"}[kind]
+        uid = f"{name}-{self.version}" if kind == "create" else self.uid(name)
+        meta = {"name": name, "namespace": "ns", "uid": uid, "resourceVersion": str(self.version)}
+        self.log.append((self.version, verb, {"metadata": meta}))
+        self.objects[name] = {"metadata": meta}
+        if kind == "delete":
+            del self.objects[name]
+
+    def uid(self, name: str) -> str:
+        return str(self.objects[name]["metadata"]["uid"])
+
+    def _step(self) -> str | None:
+        """Take the next word: a change is made at once, a fault is returned."""
+        word = self.script.popleft()
+        kind, _, name = word.partition(" ")
+        if kind in ("create", "modify", "delete"):
+            self.change(kind, name)
+            return None
+        if kind == "compact":
+            self.compacted = self.version
+            return None
+        return kind
+
+    # -- the client's side -----------------------------------------------------------------------
+
+    def codec(self, resource: Resource[Any]) -> Codec[Any]:
+        return Codec(resource)
+
+    async def pages(
+        self,
+        resource: Resource[Any],
+        *,
+        namespace: str | None = None,
+        selectors: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[Page[Any]]:
+        self.asked.append("list")
+        snapshot, version = list(self.objects.values()), str(self.version)
+        for start in range(0, len(snapshot) + 1, 2):
+            fault = self._step() if self.script else None
+            if fault in ("absent", "forbidden", "broken"):
+                raise _listing_fault(fault)
+            if fault == "gone":  # the whole list again, as of now
+                yield self._page(
+                    resource, list(self.objects.values()), str(self.version), anew=True
+                )
+                return
+            yield self._page(resource, snapshot[start : start + 2], version)
+
+    def _page(
+        self, resource: Resource[Any], items: list[Any], version: str, *, anew: bool = False
+    ) -> Page[Any]:
+        body = {"metadata": {"resourceVersion": version}, "items": items}
+        page = self.codec(resource).page(json.dumps(body).encode())
+        return Page(page.items, page.meta, anew=anew)
+
+    @asynccontextmanager
+    async def watch(
+        self,
+        resource: Resource[Any],
+        *,
+        resource_version: str,
+        timeout_s: int,
+        idle_s: float,
+        namespace: str | None = None,
+        selectors: Mapping[str, str] | None = None,
+    ) -> AsyncIterator["Server._Stream"]:
+        self.asked.append(f"watch {resource_version}")
+        if int(resource_version) < self.compacted:
+            raise refusal(VersionGone, 410, "Expired")
+        yield Server._Stream(self, int(resource_version))
+
+    class _Stream:
+        def __init__(self, server: "Server", version: int) -> None:
+            self._server = server
+            self._version = version
+            self._bytes = b""
+            self._ends: str | None = None
+
+        async def read(self) -> bytes:
+            server = self._server
+            while not self._bytes and self._ends is None:
+                self._collect()
+                if not self._bytes and not server.script:
+                    raise Done
+                if not self._bytes:
+                    self._ends = server._step()
+                    if self._ends == "bookmark":
+                        self._ends = None
+                        self._add(
+                            "BOOKMARK", {"metadata": {"resourceVersion": str(server.version)}}
+                        )
+                    elif self._ends == "garbage":
+                        self._ends = None
+                        self._bytes += b'{"type":"ADDED","object":{"metadata":{"name":7}}}\n'
+                    elif self._ends == "gone":
+                        self._add("ERROR", {"code": 410, "reason": "Expired"})
+            if self._bytes:
+                chunk, self._bytes = self._bytes[: server.cut], self._bytes[server.cut :]
+                return chunk
+            if self._ends == "torn":
+                raise TransportError("connection lost")
+            return b""
+
+        def _collect(self) -> None:
+            for version, verb, obj in self._server.log:
+                if version > self._version:
+                    self._add(verb, obj)
+                    self._version = version
+
+        def _add(self, verb: str, obj: dict[str, Any]) -> None:
+            self._bytes += json.dumps({"type": verb, "object": obj}).encode() + b"\n"
+
+
+def _listing_fault(fault: str) -> APIError:
+    match fault:
+        case "absent":
+            return refusal(NotFound, 404, "NotFound")
+        case "forbidden":
+            return refusal(Forbidden, 403, "Forbidden")
+        case _:
+            return refusal(ServerError, 500, "InternalError")
+
+
+class Consumer:
+    """Holds what it was told by UID, and by name as consumers of nodes do."""
+
+    def __init__(self) -> None:
+        self.by_uid: dict[str, str] = {}
+        self.by_name: dict[str, str] = {}
+        self.told: list[str] = []
+
+    def sink(self, changes: Sequence[Change[Any]]) -> None:
+        for change in changes:
+            match change:
+                case Upserted(obj):
+                    self.told.append(f"+{obj.metadata.name}")
+                    self.by_uid[obj.metadata.uid] = obj.metadata.name
+                    self.by_name[obj.metadata.name] = obj.metadata.uid
+                case Gone(meta):
+                    self.told.append(f"-{meta.name}")
+                    self.by_uid.pop(meta.uid, None)
+                    self.by_name.pop(meta.name, None)
+                case Synced(_, seen):
+                    self.told.append("synced")
+                    if seen is not None:
+                        self.by_uid = {u: n for u, n in self.by_uid.items() if u in seen}
+                case NotServed():
+                    self.told.append("not served")
+
+
+@dataclass
+class Run:
+    server: Server
+    consumer: Consumer
+    watch: ListWatch[Pod]
+    waits: list[float]
+    problems: list[str]
+
+
+def run(*script: str, cut: int = 1 << 20, tracks: bool = True, **options: Any) -> Run:
+    server = Server(deque(script), cut=cut)
+    waits: list[float] = []
+    problems: list[str] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    watch = ListWatch(
+        server,
+        PODS,
+        tracks=tracks,
+        sleep=sleep,
+        jitter=lambda: 0.5,
+        on_problem=problems.append,
+        **{"clock": lambda: 0.0, **options},
+    )
+    consumer = Consumer()
+    with pytest.raises(Done):
+        asyncio.run(watch.run(consumer.sink))
+    return Run(server, consumer, watch, waits, problems)
+
+
+STEPS = st.one_of(
+    st.builds(
+        "{} {}".format, st.sampled_from(["create", "modify", "delete"]), st.sampled_from("abcd")
+    ),
+    st.sampled_from(
+        ["compact", "bookmark", "torn", "end", "gone", "garbage", "absent", "forbidden", "broken"]
+    ),
+)
+
+
+@given(st.lists(STEPS, max_size=40), st.sampled_from([1, 7, 60, 1 << 20]), st.booleans())
+def test_whatever_happens_the_consumer_ends_with_what_is_there(
+    script: list[str],
+    cut: int,
+    tracks: bool,  # noqa: FBT001  hypothesis gives it by position
+) -> None:
+    done = run(*script, cut=cut, tracks=tracks)
+    there = {name: done.server.uid(name) for name in done.server.objects}
+    assert done.consumer.by_uid == {uid: name for name, uid in there.items()}
+    if tracks:
+        assert done.consumer.by_name == there
+    assert done.watch.stats.state is WatchState.WATCHING
+
+
+def test_changes_follow_the_list_in_their_order() -> None:
+    done = run("create a", "create b", "modify a", "delete b", "bookmark")
+    assert done.consumer.told == ["synced", "+a", "+b", "+a", "-b"]
+    assert (done.server.asked.count("list"), done.problems) == (1, [])
+
+
+def test_a_lost_connection_resumes_at_the_last_version_without_a_list() -> None:
+    done = run("bookmark", "create a", "create b", "torn", "create c")
+    assert [ask for ask in done.server.asked if ask != "list"] == ["watch 10", "watch 12"]
+    assert done.server.asked.count("list") == 1
+    assert done.waits == [0.25 * 0.75]
+
+
+def test_a_bookmark_moves_the_version_to_resume_from() -> None:
+    done = run("end", "create a", "end", "bookmark", "end")
+    assert done.server.asked[-1] == f"watch {done.server.version}"
+
+
+def test_an_object_recreated_unheard_is_gone_before_it_is_there_again() -> None:
+    server = Server(deque(["create a"]))
+    server.change("create", "a")
+    watch = ListWatch(server, PODS)
+    consumer = Consumer()
+
+    async def twice() -> None:
+        await watch._list(consumer.sink)
+        server.change("delete", "a")
+        server.change("create", "a")
+        await watch._list(consumer.sink)
+
+    asyncio.run(twice())
+    assert consumer.told == ["+a", "synced", "-a", "+a", "synced"]
+    assert consumer.by_name == {"a": server.uid("a")}
+
+
+def test_a_version_that_is_too_old_is_listed_again_and_reconciled() -> None:
+    done = run("end", "create a", "create b", "gone", "delete a", "end")
+    assert done.server.asked.count("list") == 2
+    assert set(done.consumer.by_name) == {"b"}
+    assert any("the list is read again" in problem for problem in done.problems)
+
+
+def test_a_silent_watch_is_not_trusted_after_its_time() -> None:
+    clock = iter(range(0, 100_000, 1000))
+    done = run("bookmark", "end", clock=lambda: float(next(clock)))
+    assert done.server.asked[-2:] == ["list", "watch 10"]
+    assert done.waits == []
+
+
+def test_watches_that_end_at_once_are_not_reopened_in_a_hot_loop() -> None:
+    done = run("end", "end", "end", "end")
+    assert done.waits == [0.1875, 0.375, 0.75]
+
+
+def test_waits_grow_to_their_limit_and_a_version_is_given_up_after_some() -> None:
+    done = run("bookmark", *["torn"] * 9, timing=Timing(back_off_s=(1.0, 4.0), resumes=3))
+    assert done.waits == [0.75, 1.5, 3.0, 3.0, 3.0, 3.0, 3.0]
+    # Each list takes a step of the script, too: it fails three times at one version.
+    assert done.server.asked == [*["list", *["watch 10"] * 3] * 2, "list", *["watch 10"] * 2]
+
+
+def test_a_resource_that_is_not_served_is_reported_once_and_asked_for_slowly() -> None:
+    done = run("absent", "absent", "absent", "create a", "end")
+    assert done.consumer.told[0] == "not served"
+    assert done.consumer.told.count("not served") == 1
+    assert done.waits[:3] == [60.0, 60.0, 60.0]
+    assert done.watch.stats.synced
+
+
+def test_objects_of_a_resource_that_ceased_to_be_served_are_gone() -> None:
+    done = run("end", "create a", "gone", "absent", "broken", "absent", "delete a", "create b")
+    gone, told = done.consumer.told.index("-a"), done.consumer.told.index("not served")
+    assert gone < told
+
+
+def test_an_event_that_cannot_be_read_is_reported_and_the_others_count() -> None:
+    done = run("bookmark", "garbage", "create a")
+    assert set(done.consumer.by_name) == {"a"}
+    assert len([problem for problem in done.problems if "event left out" in problem]) == 1
+
+
+def test_untracked_watches_remember_nothing_and_say_what_they_have_seen() -> None:
+    done = run("bookmark", "create a", "create b", "gone", "delete a", "end", tracks=False)
+    assert "-a" not in done.consumer.told[: done.consumer.told.index("synced") + 4]
+    assert set(done.consumer.by_uid.values()) == {"b"}
+    assert done.watch._known._told == {}
+
+
+async def test_the_inbox_gives_back_in_order_and_measures_itself() -> None:
+    inbox: Inbox[int] = Inbox()
+    inbox.put([])
+    waiting = asyncio.create_task(inbox.take(2))
+    await asyncio.sleep(0)
+    inbox.put([1, 2, 3])
+    inbox.put([4])
+    assert await waiting == [1, 2]
+    assert (inbox.depth, inbox.peak, inbox.total) == (2, 4, 4)
+    assert await inbox.take(10) == [3, 4]
+
+
+def test_a_page_with_an_unreadable_object_keeps_the_others() -> None:
+    good = {"metadata": {"name": "n1"}}
+    bad = {"metadata": {"name": "n2", "labels": 5}}
+    body = {"metadata": {"resourceVersion": "5"}, "items": [good, bad, good]}
+    page = Codec(NODES).page(json.dumps(body).encode())
+    assert [item.metadata.name for item in page.items] == ["n1", "n1"]
+    assert len(page.problems) == 1
+    assert "labels" in page.problems[0]
