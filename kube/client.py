@@ -55,8 +55,6 @@ METADATA_ONLY: Final = (
 )
 
 PAGE_ITEMS: Final = 500  # client-go's page; decodes in about 5 ms, so the event loop stays free
-_IDLE_MARGIN_S: Final = 30.0
-_PARTIAL: Final = msgspec.json.Decoder(PartialObject)
 
 
 class KubeClient:
@@ -197,7 +195,7 @@ class KubeClient:
             content_type=content_type,
             accept=METADATA_ONLY,
         )
-        return _PARTIAL.decode(await self._transport.send(request))
+        return self.codec(resource).metadata(await self._transport.send(request))
 
     async def delete(
         self,

@@ -19,6 +19,7 @@ T = TypeVar("T", bound=KubeObject)
 
 # meta/v1 InitialEventsAnnotationKey: the bookmark that ends the initial events of a watch.
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+_PARTIAL: Final = msgspec.json.Decoder(PartialObject)
 _BAD_INPUT: Final = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
@@ -112,6 +113,13 @@ class Codec(Generic[T]):
             return self._object.decode(body)
         except _BAD_INPUT as error:
             raise DecodeError(f"{self._resource} {named(body)}: {error}") from error
+
+    def metadata(self, body: bytes) -> PartialObject:
+        """Decode the metadata of one object. Raises ``DecodeError``."""
+        try:
+            return _PARTIAL.decode(body)
+        except _BAD_INPUT as error:
+            raise DecodeError(f"{self._resource} metadata: {error}") from error
 
     def page(self, body: bytes) -> Page[T]:
         """Decode a page of a list. Raises ``DecodeError`` if it is no list at all."""

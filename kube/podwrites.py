@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 from cluster.events import PlanNote
 from kube import names, release
-from kube.errors import APIError, Conflict, Invalid, NotFound, TransportError
+from kube.errors import APIError, Conflict, DecodeError, Invalid, NotFound, TransportError
 from kube.plan import plan_note
 from kube.resources import PODS, Resource
 from kube.wire import PartialObject, Pod
@@ -177,7 +177,7 @@ async def bind_pod(
         return await _after_bind_conflict(client, pod, node, error)
     except APIError as error:
         return Refused(str(error))
-    except TransportError as error:
+    except (TransportError, DecodeError) as error:
         return Unclear(str(error))
     return Bound()
 
@@ -230,7 +230,7 @@ async def _patch(
         return await _after_refusal(client, pod, str(error))
     except APIError as error:
         return Refused(str(error))
-    except TransportError as error:
+    except (TransportError, DecodeError) as error:
         return Unclear(str(error))
     return Released(meta.metadata.resource_version)
 
@@ -269,6 +269,6 @@ async def _read(client: Client, pod: PodRef) -> Pod | PodVanished | Refused | Un
         return PodVanished()
     except APIError as error:
         return Refused(str(error))
-    except TransportError as error:
+    except (TransportError, DecodeError) as error:
         return Unclear(str(error))
     return found if found.metadata.uid == pod.uid else PodVanished()

@@ -13,6 +13,10 @@ connection lost, time-out, 5xx      yes        never: it may have taken effect; 
                                                reads again and decides
 ==================================  =========  ============================================
 
+aiohttp by itself repeats GET, PUT and DELETE (never PATCH and POST) once, at once, when a
+connection that was kept open turns out to be closed. A PUT carries its resourceVersion and
+a DELETE its UID, so the second of a pair is refused and nothing is done twice.
+
 Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
 server asked for with Retry-After.
 """
@@ -95,7 +99,7 @@ class Transport:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._auth = auth
-        self._connections = connections
+        self._slots = asyncio.Semaphore(connections)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
         self._retry = retry or Retry()
         self._headers = {"User-Agent": user_agent}
@@ -111,7 +115,6 @@ class Transport:
             timeout=self._timeout,
             read_bufsize=_READ_BUFFER_BYTES,
         )
-        self._slots = asyncio.Semaphore(self._connections)
         return self
 
     async def __aexit__(
