@@ -24,7 +24,7 @@ Job = Callable[[], Coroutine[Any, Any, None]]
 KEEP_ALIVE_S: Final = 180.0
 """Go's HTTP client drops idle connections after 90 s. If we dropped them first, a call sent
 in that moment would fail: kube-scheduler's extender client never retries."""
-READ_BUFFER_BYTES: Final = 1 << 20  # 130,000 names are 3 MB: fewer pauses of the transport
+READ_BUFFER_BYTES: Final = 1 << 18  # measured with 3 MB bodies: fewer pauses, still in cache
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,10 @@ class BadRequest(ExtenderError):
     """The body is not what the wire says (HTTP 400)."""
 
 
+class TooLarge(ExtenderError):
+    """The body is longer than ``bodyLimitBytes`` (HTTP 413)."""
+
+
 class NotReady(ExtenderError):
     """The cluster has not been listed yet, so every answer would be a guess (HTTP 503)."""
 

@@ -20,12 +20,15 @@ from aiohttp import web
 
 from extender import wire
 from extender.binding import Binder
-from extender.errors import BadRequest, NotReady
+from extender.body import Body
+from extender.errors import BadRequest, NotReady, TooLarge
 from extender.metrics import ExtenderMetrics, Outcome, Verb
-from extender.verbs import Verbs
+from extender.scan import PlanSearch
+from extender.verbs import Verbs, plan_hit
 
 log = logging.getLogger(__name__)
 
+Answerer = Callable[[Body], Awaitable[bytes]]
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 _JSON = "application/json"
 
@@ -38,7 +41,7 @@ class Handlers:
     binder: Binder
     metrics: ExtenderMetrics
     timed: bool = False
-    """Whether to add Server-Timing: reading the body and answering, in milliseconds."""
+    """Whether to add Server-Timing: arrival of the body and the answer, in milliseconds."""
 
     def routes(self) -> list[web.RouteDef]:
         """Return the four routes, each with the same handling of errors."""
@@ -52,39 +55,37 @@ class Handlers:
             )
         ]
 
-    async def _filter(self, body: bytes) -> bytes:
-        reply = self.verbs.filter(body)
+    async def _filter(self, body: Body) -> bytes:
+        search = PlanSearch(self.verbs.planned)
+        async for piece in body:
+            search.feed(piece)
+        node = search.result()
+        reply = self.verbs.filter(body.whole()) if node is None else plan_hit(node)
         if reply.answer is None:
             raise _Told(reply.body)
         self.metrics.answers[reply.answer].inc()
         return reply.body
 
-    async def _prioritize(self, body: bytes) -> bytes:
-        return self.verbs.prioritize(body)
+    async def _prioritize(self, body: Body) -> bytes:
+        return self.verbs.prioritize(await body.read())
 
-    async def _preempt(self, body: bytes) -> bytes:
-        return self.verbs.preempt(body)
+    async def _preempt(self, body: Body) -> bytes:
+        return self.verbs.preempt(await body.read())
 
-    async def _bind(self, body: bytes) -> bytes:
-        error = await self.binder.bind(wire.read_binding(body))
+    async def _bind(self, body: Body) -> bytes:
+        error = await self.binder.bind(wire.read_binding(await body.read()))
         if error:
             raise _Told(wire.binding_result(error))
         return wire.binding_result()
 
-    def _guarded(self, verb: Verb, answer: Callable[[bytes], Awaitable[bytes]]) -> Handler:
+    def _guarded(self, verb: Verb, answer: Answerer) -> Handler:
         async def handle(request: web.Request) -> web.Response:
-            arrived = time.perf_counter()
-            try:
-                body = await request.read()
-            except web.HTTPRequestEntityTooLarge as error:
-                self.metrics.requests[verb, Outcome.REFUSED].observe(0.0)
-                return _reply(_error(f"body: {error.text}"), status=413)
             began = time.perf_counter()
-            outcome, response = await _respond(verb, answer, body)
-            ended = time.perf_counter()
-            self.metrics.requests[verb, outcome].observe(ended - began)
+            outcome, response = await _respond(verb, answer, Body(request))
+            took = time.perf_counter() - began
+            self.metrics.requests[verb, outcome].observe(took)
             if self.timed:
-                response.headers["Server-Timing"] = f"app;dur={(ended - arrived) * 1000:.4f}"
+                response.headers["Server-Timing"] = f"app;dur={took * 1000:.4f}"
             return response
 
         return handle
@@ -98,9 +99,7 @@ class _Told(Exception):
         self.reply = reply
 
 
-async def _respond(
-    verb: Verb, answer: Callable[[bytes], Awaitable[bytes]], body: bytes
-) -> tuple[Outcome, web.Response]:
+async def _respond(verb: Verb, answer: Answerer, body: Body) -> tuple[Outcome, web.Response]:
     try:
         reply = await answer(body)
     except _Told as told:
@@ -108,6 +107,8 @@ async def _respond(
     except BadRequest as error:
         log.warning("request refused", extra={"verb": verb.value, "error": str(error)})
         return Outcome.REFUSED, _reply(_error(str(error)), status=400)
+    except TooLarge as error:
+        return Outcome.REFUSED, _reply(_error(str(error)), status=413)
     except NotReady as error:
         return Outcome.ERROR, _reply(_error(str(error)), status=503)
     return Outcome.OK, _reply(reply)

@@ -1,22 +1,25 @@
-"""Answering a plan hit from the raw bytes, without decoding the body.
+"""Finding the planned node in a body while it arrives, without decoding or joining it.
 
 kube-scheduler marshals ``ExtenderArgs`` with Go's encoding/json, so the bytes have one
 shape: ``{"Pod":{"metadata":{…,"uid":"U",…}…},"Nodes":null,"NodeNames":["a","b"]}``.
-The scan takes that shape and nothing else:
+The search takes that shape and nothing else:
 
 1. The head is matched from byte 0. Everything before ``uid`` (name, generateName,
    namespace) is a DNS name, so no value a user chooses freely comes before it.
 2. The names begin at the first ``,"Nodes":null,"NodeNames":["``. Inside a JSON string
    every quote is escaped, so an annotation cannot contain those bytes, and core/v1 has
    no field of that name.
-3. The body ends with ``"]}``.
+3. The planned name is looked for, in quotes, from there on, piece by piece as the body
+   arrives: with 130,000 names the search hides behind the transfer, and the 3 MB are
+   never copied into one buffer, which would cost three times the search.
+4. The body ends with ``"]}``.
 
 A body of any other shape (other key order, other casing, Nodes given, white space) is
-not wrong, only unusual: ``scan`` says None and the caller decodes it in full.
+not wrong, only unusual: there is no result and the caller decodes it in full.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
 _NAME: Final = rb'"[^"\\]*"'
@@ -27,27 +30,61 @@ _HEAD: Final = re.compile(
 )
 _NAMES: Final = b',"Nodes":null,"NodeNames":["'
 _END: Final = b'"]}'
+LONGEST_POD_BYTES: Final = 2 * 1024 * 1024  # etcd takes 1.5 MiB
+
+Planned = Callable[[str], str | None]
+"""UID as sent → the node that the pod is planned on, None when it has no plan."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """The pod's UID as text, and the offset of the ``[`` that opens the names."""
+class PlanSearch:
+    """One body. ``feed`` every piece in order, then ask for the ``result``."""
 
-    uid: str
-    names: int
+    __slots__ = ("_end", "_found", "_open", "_planned", "_quoted", "_start", "node")
 
+    def __init__(self, planned: Planned) -> None:
+        self._planned = planned
+        self._open = True  # the shape is as expected so far
+        self._start = b""  # the body up to the names, until those begin
+        self._quoted = b""
+        self._found = False
+        self._end = b""
+        self.node = ""
 
-def scan(body: bytes) -> Scan | None:
-    """Find the UID and the names, or None when the body is not of the usual shape."""
-    head = _HEAD.match(body)
-    if head is None or not body.endswith(_END):
-        return None
-    names = body.find(_NAMES, head.end())
-    if names < 0:
-        return None
-    return Scan(head[1].decode("ascii"), names + len(_NAMES) - 2)
+    def feed(self, piece: bytes) -> None:
+        """Take the next piece of the body."""
+        if not self._open:
+            return
+        if self._quoted:
+            self._look(piece)
+        else:
+            self._begin(self._start + piece if self._start else piece)
 
+    def result(self) -> str | None:
+        """Return the planned node if it was offered and the body was complete."""
+        return self.node if self._found and self._end.endswith(_END) else None
 
-def offers(body: bytes, found: Scan, node: str) -> bool:
-    """Whether ``node`` is one of the names offered (quoted, so never a part of a longer one)."""
-    return body.find(b'"%b"' % node.encode(), found.names) >= 0
+    def _begin(self, start: bytes) -> None:
+        """Match the head and find where the names begin; both may still be on their way."""
+        head = _HEAD.match(start)
+        names = start.find(_NAMES, head.end()) if head is not None else -1
+        if head is None or names < 0:
+            self._start = start
+            self._open = len(start) < LONGEST_POD_BYTES
+            return
+        node = self._planned(head[1].decode("ascii"))
+        if node is None:
+            self._open = False
+            return
+        self.node, self._quoted = node, b'"%b"' % node.encode()
+        self._found = start.find(self._quoted, names + len(_NAMES) - 1) >= 0
+        self._keep_end(start[names + len(_NAMES) - 1 :] if not self._found else start)
+
+    def _look(self, piece: bytes) -> None:
+        if not self._found:
+            across = self._end + piece[: len(self._quoted) - 1]
+            self._found = self._quoted in across or self._quoted in piece
+        self._keep_end(piece if len(piece) > len(self._quoted) else self._end + piece)
+
+    def _keep_end(self, data: bytes) -> None:
+        """Keep what a name cut in two by the next piece would need, and the last bytes."""
+        self._end = data[-max(len(self._quoted) - 1, len(_END)) :]

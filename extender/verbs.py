@@ -29,7 +29,6 @@ from cluster.state import ClusterState
 from extender import wire
 from extender.errors import BadRequest, NotReady
 from extender.metrics import Answer
-from extender.scan import Scan, offers, scan
 from kube.translate import pod_uid
 from kube.wire import Pod
 from workloads.registry import SINGLE
@@ -62,25 +61,15 @@ class Verbs:
     ready: Callable[[], bool]
 
     def filter(self, body: bytes) -> FilterReply:
-        """Answer ``filter``; raises ``BadRequest``."""
+        """Answer ``filter`` by decoding the body; raises ``BadRequest``."""
         if not self.ready():
             return FilterReply(wire.filter_error(wire.Reason.NOT_READY), None)
-        found = scan(body)
-        if found is not None:
-            hit = self._plan_hit(body, found)
-            if hit is not None:
-                return hit
         return self._filter_decoded(body)
 
-    def _plan_hit(self, body: bytes, found: Scan) -> FilterReply | None:
-        hold = self.state.hold(pod_uid(found.uid))
-        if hold is None:
-            return None
-        for node in candidates(hold):
-            if offers(body, found, node):
-                answer = Answer.PLANNED if node == hold.node else Answer.SPARE
-                return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), answer)
-        return None
+    def planned(self, uid: str) -> str | None:
+        """Return the node a pod is planned on, for the search in a body that still arrives."""
+        hold = self.state.hold(pod_uid(uid)) if self.ready() else None
+        return None if hold is None else hold.node
 
     def _filter_decoded(self, body: bytes) -> FilterReply:
         args = wire.read_args(body)
@@ -157,6 +146,11 @@ def _uid(pod: Pod) -> PodUid:
     if not pod.metadata.uid:
         raise BadRequest("Pod.metadata.uid: is missing")
     return pod_uid(pod.metadata.uid)
+
+
+def plan_hit(node: str) -> FilterReply:
+    """Return the reply of ``filter`` for a pod whose planned node was offered."""
+    return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), Answer.PLANNED)
 
 
 def candidates(hold: Hold) -> tuple[str, ...]:

@@ -34,7 +34,8 @@ import numpy as np
 
 from kube import names as wire_names
 from loadtest.api import JSON, Api
-from loadtest.nodes import create_nodes, grid
+from loadtest.decode_reference import host_name
+from loadtest.nodes import create_nodes, node
 from loadtest.pods import Gang, create_owner, members
 from loadtest.programs import Program, free_port
 from loadtest.simulated import SimulatedPlane
@@ -63,7 +64,7 @@ async def _run(names: int, *, while_planning: bool) -> dict[str, object]:
     async with AsyncExitStack() as stack:
         plane = await stack.enter_async_context(SimulatedPlane())
         api = await stack.enter_async_context(plane.api("admin"))
-        await create_nodes(api, grid(fleet))
+        await create_nodes(api, (_host(index) for index in range(fleet)))
         extender = await _start(stack, plane, "extender", _extender(plane))
         reference = await _start(stack, plane, "reference", _reference(names))
         pod, node = await _released_pod(api)
@@ -133,6 +134,12 @@ def _reference(names: int) -> _Part:
     return _Part(command, f"http://127.0.0.1:{port}")
 
 
+def _host(index: int) -> JSON:
+    """Return one of the fleet: racks of 16 hosts, one block."""
+    labels = {wire_names.ZONE: "zone-a", wire_names.BLOCK: "block-0"}
+    return node(host_name(index), labels | {wire_names.RACK: f"rack-{index // 16:05d}"})
+
+
 def _gated(gang: Gang, owner: JSON) -> list[JSON]:
     """Return the gang's pods as the webhook would leave them."""
     pods = list(members(gang, owner))
@@ -157,11 +164,11 @@ async def _released_pod(api: Api) -> tuple[JSON, str]:
             await asyncio.sleep(0.05)
 
 
-def _offered(node: str, count: int) -> list[str]:
+def _offered(planned: str, count: int) -> list[str]:
     """Return ``count`` names with the planned one in the middle."""
-    others = (f"host-{index:06d}" for index in itertools.count())
-    names = list(itertools.islice((name for name in others if name != node), count - 1))
-    return [*names[: count // 2], node, *names[count // 2 :]]
+    others = (name for name in map(host_name, itertools.count()) if name != planned)
+    names = list(itertools.islice(others, count - 1))
+    return [*names[: count // 2], planned, *names[count // 2 :]]
 
 
 # metav1.ObjectMeta's fields in Go's order: what encoding/json writes first.

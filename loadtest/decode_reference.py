@@ -21,6 +21,11 @@ PLANNED_NAME: Final = "X-Planned-Node"  # the benchmark says which node the pod 
 BODY_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
+def host_name(index: int) -> str:
+    """Return a node name of 23 characters, as long as those of real fleets."""
+    return f"gpu-host-{index:06d}.block-0"
+
+
 class Reference:
     """Knows ``count`` nodes by name, with eight free devices each."""
 
@@ -82,7 +87,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--port", type=int, default=0, help="0 lets the system choose")
     arguments = parser.parse_args()
-    names = [f"host-{index:06d}" for index in range(arguments.nodes)]
+    names = [host_name(index) for index in range(arguments.nodes)]
     asyncio.run(serve(names, arguments.port))
 
 
