@@ -17,9 +17,9 @@ import aiohttp
 import yaml
 
 from loadtest.api import Api, ApiFailed
-from loadtest.controlplane import ControlPlane
 from loadtest.pods import pod
 from loadtest.programs import Program, free_port
+from loadtest.simulated import Plane
 
 RBAC: Final = Path(__file__).parent.parent / "manifests" / "rbac" / "muster.yaml"
 EXTENDER: Final = "extender"
@@ -38,7 +38,7 @@ class Muster:
 
     def __init__(
         self,
-        plane: ControlPlane,
+        plane: Plane,
         *,
         extender: Mapping[str, Any] | None = None,
         webhook: Mapping[str, Any] | None = None,

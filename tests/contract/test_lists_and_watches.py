@@ -199,7 +199,7 @@ async def test_bookmarks_move_the_version_on_before_the_watch_ends(api: Api, pod
     """Two seconds before the end, and once a minute (the simulation's period is shorter here)."""
     version = (await api.get(pods))["metadata"]["resourceVersion"]
     made = await api.create(pods, pod())
-    query = {"timeoutSeconds": "5", "allowWatchBookmarks": "true"}
+    query = {"timeoutSeconds": "10", "allowWatchBookmarks": "true"}
     async with asyncio.timeout(30):
         events = [event async for event in api.watch(pods, version, **query)]
     assert events[0][0] == "ADDED"
