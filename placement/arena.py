@@ -5,6 +5,7 @@ The search in full, from the plain to the particular::
     slices?  ─► slices.place_slices        otherwise select.place
     members that must share a label that is no level: once per value, best result wins
     spread constraints leave no room as things are: sequential, per candidate domain
+    (not with slices: those wait until the spread leaves room)
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from placement.feasibility import Feasibility, feasible_in
 from placement.interpod import spreads
 from placement.limits import Limits, limits_of
 from placement.request import Group
-from placement.select import Wish, holding, place
+from placement.select import Wish, holding, labelled_only, place
 from placement.sequential import place_one_by_one
 from placement.slices import place_slices
 from placement.steps import Steps
@@ -102,7 +103,9 @@ def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
         quiet = limits.clip(quiet)
     yield
     wish = replace(wish, required=max(wish.required, limits.together))
-    return Arena(board, world, group, wish, feasibility, limits.clip(leaf), quiet, limits)
+    made = Arena(board, world, group, wish, feasibility, limits.clip(leaf), quiet, limits)
+    labelled = labelled_only(board.tree, wish)
+    return made if labelled is None else made.within(labelled)
 
 
 def _spares_kept(world: World, group: Group) -> bool:
@@ -118,7 +121,7 @@ def search(arena: Arena, need: int) -> Steps[Ints | None]:
     if arena.limits.together_loose:
         return (yield from _by_value(arena, need))
     found = yield from _plain(arena, need)
-    if found is None and arena.limits.spreads:
+    if found is None and arena.limits.spreads and not arena.wish.slice_size:
         found = yield from _raising_spread(arena, need)
     return found
 

@@ -24,6 +24,7 @@ from typing import Final
 import numpy as np
 
 from placement.arena import Arena, Board, arena, search
+from placement.interpod import spreads
 from placement.near import near, near_whole, region_of
 from placement.request import Group
 from placement.select import Wish, holding
@@ -75,12 +76,16 @@ def _arena(world: World, task: Mixed, group: Group) -> Steps[Arena]:
 
 
 def _orders(task: Mixed, arenas: Sequence[Arena]) -> list[list[int]]:
-    """Return the orders of groups to try: placeable at once and scarcest first."""
+    """Return the orders of groups to try: placeable at once and scarcest first.
+
+    Groups with spread constraints come last: they see what the others count for.
+    """
     active = [i for i, need in enumerate(task.needs) if need]
     share = {i: _share(task, arenas[i], task.needs[i]) for i in active}
     stuck = {i: not arenas[i].leaf.any() for i in active}
-    first = sorted(active, key=lambda i: (stuck[i], -share[i], i))
-    second = sorted(active, key=lambda i: (stuck[i], share[i], i))
+    spread = {i: bool(task.groups[i].pod_class.spread) for i in active}
+    first = sorted(active, key=lambda i: (stuck[i], spread[i], -share[i], i))
+    second = sorted(active, key=lambda i: (stuck[i], spread[i], share[i], i))
     return [first] if first == second else [first, second]
 
 
@@ -164,7 +169,24 @@ def _attempt(
             return None
         found[i], anchors = amounts, anchors + amounts
         world = put(world, task.board, task.groups[i], amounts)
-    return found
+        yield
+    return found if settled(world) else None
+
+
+def settled(world: World) -> bool:
+    """Tell whether every spread constraint holds when all that is put down is bound.
+
+    A pod that was placed before others of its count may have been within the skew only
+    then; bound after them it would wait for ever. When the final counts keep the skew,
+    every order of binding ends well: the emptiest values can always go on.
+    """
+    for placed in world.placed:
+        for spread in spreads(world, placed.pod_class, placed.labels_id):
+            used = np.unique(spread.codes[placed.amounts > 0])
+            skew = spread.counts[used] - spread.minimum()
+            if (skew > spread.constraint.max_skew).any():
+                return False
+    return True
 
 
 def put(world: World, board: Board, group: Group, amounts: Ints) -> World:
@@ -189,8 +211,9 @@ def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[In
             continue
         here = yield from _arena(world, task, group)
         added = yield from near(here, around, need)
-        result[i] = result[i] + added
-        world = put(world, task.board, group, added)
+        grown = put(world, task.board, group, added)
+        if settled(grown):
+            result[i], world = result[i] + added, grown
     return result
 
 
@@ -228,7 +251,7 @@ def _fill_slices(
         for i, amounts in enumerate(found):
             seats[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
             world = put(world, task.board, task.groups[i], amounts)
-    return seats
+    return seats if settled(world) else None
 
 
 def place_anchored(task: Mixed) -> Steps[list[Ints] | None]:

@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.snapshot import Snapshot
-from placement.arena import Arena, Board, arena, standing
+from placement.arena import Arena, Board, arena
 from placement.mixed import (
     Mixed,
     add_near,
     place_anchored,
-    place_mixed,
     place_mixed_slices,
 )
 from placement.near import near, near_slices, near_whole
 from placement.request import Group, Request, Rows
-from placement.single import place_single
+from placement.single import Found, place_single, slots
 from placement.slices import partial_last
 from placement.steps import Steps
 from placement.tree import Ints, domains_used
@@ -76,21 +75,33 @@ def seat(snapshot: Snapshot, board: Board, request: Request) -> Steps[Seats | No
 def _one_group(
     snapshot: Snapshot, here: Arena, request: Request, kin: Kin
 ) -> Steps[Seats | None]:
-    group = here.group
-    if not len(kin.rows):
-        amounts = yield from place_single(here, group.mandatory, len(group.rows))
-        if amounts is None or not amounts.any():
-            return None
-        rows = _by_rank(snapshot, group.rows[: int(amounts.sum())])
-        return Seats(rows, partial_last(here.board.tree, request.wish, amounts))
-    if request.wish.slice_size:
+    if len(kin.rows) and request.wish.slice_size:
         return (yield from _beside_slices(snapshot, here, request, kin))
-    amounts = yield from near(here, kin.amounts, len(group.rows))
-    if int(amounts.sum()) < group.mandatory:
+    if len(kin.rows):
+        return (yield from _beside_kin(snapshot, here, kin))
+    group = here.group
+    found = yield from place_single(here, group.mandatory, len(group.rows))
+    if found is None or not found.amounts.any():
+        return None
+    return _in_order(snapshot, here, request, found)
+
+
+def _beside_kin(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None]:
+    group = here.group
+    amounts: Ints | None = yield from near(here, kin.amounts, len(group.rows))
+    if amounts is not None and int(amounts.sum()) < group.mandatory:
         amounts = yield from near_whole(here, kin.amounts, group.mandatory)
     if amounts is None or not amounts.any():
         return None
     return _beside(snapshot, kin, group.rows[: int(amounts.sum())], amounts)
+
+
+def _in_order(snapshot: Snapshot, here: Arena, request: Request, found: Found) -> Seats:
+    tree = here.board.tree
+    rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
+    if request.wish.slice_size:
+        return Seats(rows, partial_last(tree, request.wish, found.amounts))
+    return Seats(rows, slots(tree, found.amounts, found.core))
 
 
 def _by_rank(snapshot: Snapshot, rows: Rows) -> Rows:
@@ -104,8 +115,6 @@ def _by_rank(snapshot: Snapshot, rows: Rows) -> Rows:
 def _beside(snapshot: Snapshot, kin: Kin, rows: Rows, amounts: Ints) -> Seats:
     """Give each member the seat nearest to the placed member of the nearest rank."""
     seats = np.repeat(np.arange(len(amounts)), amounts)
-    if not len(kin.rows):
-        return Seats(_by_rank(snapshot, rows), seats)
     by_rank = np.argsort(snapshot.pods.rank[kin.rows], kind="stable")
     ranks, positions = snapshot.pods.rank[kin.rows][by_rank], kin.positions[by_rank]
     wanted = snapshot.pods.rank[rows]
@@ -146,16 +155,20 @@ def _groups(
     groups = request.groups
     must = tuple(group.mandatory for group in groups)
     task = Mixed(board, world, request.wish, groups, must, anchors=kin.amounts)
-    found = yield from place_anchored(task)
-    if found is None:
+    core = yield from place_anchored(task)
+    if core is None:
         return None
-    found = yield from _with_the_others(task, request, found)
+    found = yield from _with_the_others(task, request, core)
     if not any(amounts.any() for amounts in found):
         return None
-    seats = [
-        _beside(snapshot, kin, group.rows[: int(amounts.sum())], amounts)
-        for group, amounts in zip(groups, found, strict=True)
-    ]
+    first = kin.amounts + np.sum(core, axis=0)
+    seats = []
+    for group, amounts in zip(groups, found, strict=True):
+        rows = group.rows[: int(amounts.sum())]
+        if len(kin.rows):
+            seats.append(_beside(snapshot, kin, rows, amounts))
+        else:
+            seats.append(Seats(_by_rank(snapshot, rows), slots(board.tree, amounts, first)))
     return _joined(seats)
 
 

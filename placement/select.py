@@ -52,6 +52,19 @@ class Scope:
     first: int
 
 
+def labelled_only(tree: Tree, wish: Wish) -> Flags | None:
+    """Return bool[positions]: nodes that have the labels a wish requires; ``None``: all have.
+
+    A node without a rack label is in no rack, also when it could hold the whole gang.
+    """
+    mask: Flags | None = None
+    for level in {wish.required, wish.slice_level} - {ROOT}:
+        if not tree.labelled[level].all():
+            here = tree.labelled[level][tree.owner(level, tree.host)]
+            mask = here if mask is None else mask & here
+    return mask
+
+
 def holding(tree: Tree, counts: Sequence[Ints], level: int, need: int) -> Ints:
     """Return ids of the domains of ``level`` that can hold ``need`` members.
 

@@ -6,7 +6,7 @@ placed first, for reference; then larger numbers are tried and taken when the fi
 left goes as near as there is room.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,11 +14,19 @@ from placement.arena import Arena, search, standing
 from placement.near import near
 from placement.slices import partial_last
 from placement.steps import Steps
-from placement.tree import ROOT, Ints, domains_used
+from placement.tree import ROOT, Ints, Tree, domains_used
 
 
-def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Ints | None]:
-    """Return amounts per position for at least ``mandatory`` members, ``None``: no fit.
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """``amounts``: int64[positions], all members; ``core``: those that were placed first."""
+
+    amounts: Ints
+    core: Ints
+
+
+def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
+    """Place at least ``mandatory`` members, at most ``total``; ``None``: no fit.
 
     Room that other plans keep as spares is used only where that saves domains.
     """
@@ -26,7 +34,7 @@ def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Ints | None]
     if arena.quiet is None or found is None:
         return found
     quiet = yield from _place(replace(arena, leaf=arena.quiet, quiet=None), mandatory, total)
-    if quiet is None or _worth(arena, quiet) > _worth(arena, found):
+    if quiet is None or _worth(arena, quiet.amounts) > _worth(arena, found.amounts):
         return found
     return quiet
 
@@ -35,10 +43,12 @@ def _worth(arena: Arena, amounts: Ints) -> tuple[int, tuple[int, ...]]:
     return -int(amounts.sum()), standing(arena, amounts)
 
 
-def _place(arena: Arena, mandatory: int, total: int) -> Steps[Ints | None]:
+def _place(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
     found = yield from search(arena, mandatory)
-    if found is None or mandatory == total:
-        return found
+    if found is None:
+        return None
+    if mandatory == total:
+        return Found(found, found)
     bar = standing(arena, found)
     for larger in _larger(arena, found, mandatory, total):
         more = yield from search(arena, larger)
@@ -48,9 +58,10 @@ def _place(arena: Arena, mandatory: int, total: int) -> Steps[Ints | None]:
             found = more
             break
     missing = total - int(found.sum())
-    if missing and found.any() and not arena.wish.slice_size:
-        found = found + (yield from near(arena.after(found), found, missing))
-    return found
+    if not missing or not found.any() or arena.wish.slice_size:
+        return Found(found, found)
+    others = yield from near(arena.after(found), found, missing)
+    return Found(found + others, found)
 
 
 def _larger(arena: Arena, found: Ints, mandatory: int, total: int) -> list[int]:
@@ -71,3 +82,18 @@ def _first(arena: Arena, amounts: Ints, number: int) -> Ints:
     """Return the amounts of the first ``number`` members in rank order."""
     slots = partial_last(arena.board.tree, arena.wish, amounts)[:number]
     return np.bincount(slots, minlength=len(amounts))
+
+
+def slots(tree: Tree, amounts: Ints, core: Ints) -> Ints:
+    """Return one position per member in rank order, the domains of ``core`` before others.
+
+    Tree order, but at every level the domains that hold the mandatory members go first,
+    so that the first ranks are where the minimum was placed.
+    """
+    positions = np.repeat(np.arange(tree.size), amounts)
+    keys: list[Ints] = []
+    for level in range(len(tree.starts)):
+        domains = tree.at(level, positions)
+        outside = (tree.sums(core, level, tree.host) == 0).astype(np.int64)
+        keys += [outside[domains], domains]
+    return positions[np.lexsort(keys[::-1])]

@@ -20,9 +20,12 @@ from placement.labels import Mask
 from placement.near import region_of
 from placement.request import Group, Request
 from placement.seats import Kin
+from placement.select import labelled_only
 from placement.steps import Steps
 from placement.tree import ROOT, Ints
 from placement.world import World
+
+NO_LABEL = "no label of the required level"
 
 CLUSTER = "cluster"
 """Level name of a nearest fit where no level is required."""
@@ -53,10 +56,11 @@ def wait(snapshot: Snapshot, board: Board, request: Request, kin: Kin) -> Steps[
     yield
     reason = _reason(worst, request, need)
     nearest = yield from _nearest(snapshot, worst, best, need)
+    unlabelled = _unlabelled(worst)
     explanation = Explanation(
         nodes=int(np.count_nonzero(snapshot.nodes.alive)),
-        feasible=int(np.count_nonzero(worst.feasibility.mask)),
-        rules=worst.feasibility.rules,
+        feasible=int(np.count_nonzero(worst.feasibility.mask)) - unlabelled.removed,
+        rules=(*worst.feasibility.rules, unlabelled),
         nearest=nearest,
         remedy=remedy(reason, worst.feasibility.rules, nearest, worst, len(request.groups)),
         unmodelled=worst.feasibility.unmodelled,
@@ -67,6 +71,16 @@ def wait(snapshot: Snapshot, board: Board, request: Request, kin: Kin) -> Steps[
 def _need(request: Request, group: Group) -> int:
     """Members of a group that must fit; where nothing must, one has to."""
     return group.mandatory if request.mandatory else min(1, len(group.rows))
+
+
+def _unlabelled(arena: Arena) -> RuleCount:
+    """The one rule of the gang and not of its pods: nodes outside any domain it requires."""
+    board, wish = arena.board, arena.wish
+    keys = [board.topology.levels[i] for i in sorted({wish.required, wish.slice_level} - {ROOT})]
+    inside = labelled_only(board.tree, wish)
+    feasible = arena.feasibility.mask[board.topology.order]
+    removed = 0 if inside is None else int(np.count_nonzero(feasible & ~inside))
+    return RuleCount(NO_LABEL, removed, ", ".join(keys))
 
 
 def _best(arena: Arena) -> _Best:

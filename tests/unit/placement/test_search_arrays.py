@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from placement.choose import choose, fewest, sizes_of
 from placement.families import Family, count_up, trim
-from placement.select import Wish, place
+from placement.select import Wish, labelled_only, place
 from placement.slices import partial_last, place_slices
 from placement.steps import run
 from placement.tree import ROOT, Tree, domains_used
@@ -121,7 +121,8 @@ def test_unlabelled_nodes_are_no_rack_but_can_be_used() -> None:
     shape = tree([2, 2])
     shape = Tree(shape.starts, (np.array([True]), np.array([True, False]), np.ones(4, bool)), 4)
     capacities = leaf(1, 1, 8, 8)
-    assert run(place(shape, capacities, [], Wish(required=1), 8)) is not None  # one host
+    assert labelled_only(shape, Wish(required=1)).tolist() == [True, True, False, False]
+    assert labelled_only(shape, Wish(required=0)) is None
     assert run(place(shape, capacities, [], Wish(required=1), 9)) is None
     assert used(run(place(shape, capacities, [], Wish(), 9))).count(0) == 2
 
