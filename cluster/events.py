@@ -192,10 +192,16 @@ class PodReleased:
 
 @dataclass(frozen=True, slots=True)
 class PodForgotten:
-    """An assumed pod will not be released after all; its hold is dropped."""
+    """A pod's plan is given up and its hold dropped, so that it can be planned again.
+
+    For an assumed pod: it will not be released after all. A released one keeps its hold,
+    because its pin cannot be taken back, unless ``nominated`` says that it was pinned by
+    nothing more than its status.
+    """
 
     uid: PodUid
     reason: str
+    nominated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

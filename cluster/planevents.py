@@ -47,9 +47,10 @@ def released(model: Model, event: PodReleased, out: Outcome) -> None:
 
 
 def forgotten(model: Model, event: PodForgotten, out: Outcome) -> None:
-    """Drop an assumed hold. A released one stays: its pin cannot be taken back."""
+    """Drop an assumed hold. A released one stays, unless it was pinned by its status only."""
     row = model.directory.row(event.uid)
-    if row is not None and model.pods.state[row] == PodState.ASSUMED:
+    droppable = (PodState.ASSUMED, PodState.RELEASED) if event.nominated else (PodState.ASSUMED,)
+    if row is not None and model.pods.state[row] in droppable:
         ledger.drop(model, row, PodState.WAITING)
         out.gang(gang_key(model, row))
         out.freed()

@@ -3,7 +3,7 @@
 A spare is taken without anybody's help: the state moves the hold, and ``filter`` returns
 the spare. What is left has no node it may go to::
 
-    nominated only ──► forgotten and planned again, near its siblings
+    nominated only ──► its annotation is taken away, then it is planned again, near its siblings
     pinned in its spec (cannot be undone)
         ├─ its node is gone, and it has a controller ──► evicted now
         ├─ unfit or filled, and it has a controller ───► evicted after evictAfterSeconds
@@ -26,8 +26,10 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPod, PendingPods
 from extender.report import Reporter
-from kube.client import KubeClient
+from kube.client import MERGE, KubeClient
 from kube.errors import APIError, KubeError
+from kube.names import PLAN
+from kube.resources import PODS
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ class Repairer:
             if hold is None or pod is None or not hold.broken:
                 self._drop(uid)
             elif not pod.pinned:
-                self._plan_again(uid, hold)
+                await self._plan_again(uid, pod, hold)
             elif pod.owned and self._is_time(uid, hold):
                 await self._evict(uid, pod, hold)
             elif uid not in self._told:
@@ -86,10 +88,21 @@ class Repairer:
         waited_s = self._engine.clock() - self._since[uid]
         return hold.broken == NODE_GONE or waited_s >= self._config.evict_after_seconds
 
-    def _plan_again(self, uid: PodUid, hold: Hold) -> None:
+    async def _plan_again(self, uid: PodUid, pod: PendingPod, hold: Hold) -> None:
+        """Take the plan back where it is written, so that no event tells of it any more."""
+        metadata = {"uid": pod.ref.uid, "annotations": {PLAN: None}}
+        body = {"metadata": metadata}
+        ref = pod.ref
+        try:
+            await self._client.patch(
+                PODS, ref.name, body, namespace=ref.namespace, content_type=MERGE
+            )
+        except KubeError as error:
+            log.warning("plan stays", extra={"pod": str(ref), "error": str(error)})
+            return
         self._reporter.broken(uid, hold.broken, "replanned")
         self._drop(uid)
-        self._engine.apply(PodForgotten(uid, hold.broken))
+        self._engine.apply(PodForgotten(uid, hold.broken, nominated=True))
 
     async def _evict(self, uid: PodUid, pod: PendingPod, hold: Hold) -> None:
         """Have the controller make the pod anew; a refusal is tried again next time."""

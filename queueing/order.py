@@ -11,9 +11,8 @@
 from collections.abc import Sequence
 
 from cluster.gangview import GangView
-from cluster.snapshot import Snapshot
-
 from cluster.ids import GangKey
+from cluster.snapshot import Snapshot
 
 
 def order(gangs: Sequence[GangView], snapshot: Snapshot, now: float) -> list[GangKey]:  # noqa: ARG001 - fair share and ageing will read both
