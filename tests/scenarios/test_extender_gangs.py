@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from support.apifaults import api_server
 from support.extenders import (
     PODS,
     World,
-    api_server,
     eventually,
     plan_of,
     running_extender,

@@ -6,6 +6,7 @@ server is the stand-in that the contract suite holds to the real one.
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from support.apifaults import FaultyServer, api_server
 
 from extender.app import make_app
 from extender.config import ExtenderConfig
@@ -20,7 +22,6 @@ from extender.shell import Extender
 from kube import auth, names
 from kube.client import KubeClient
 from loadtest.api import JSON, Api
-from loadtest.apiserver.server import ApiServer
 from loadtest.nodes import node
 from loadtest.pods import Gang, create_owner, members
 
@@ -47,7 +48,7 @@ class World:
     """One cluster with a running extender."""
 
     api: Api
-    server: ApiServer
+    server: FaultyServer
     extender: Extender
     http: TestClient[web.Request, web.Application]
 
@@ -175,29 +176,13 @@ async def eventually(condition: Callable[[], Any]) -> None:
 
 
 @asynccontextmanager
-async def api_server() -> AsyncIterator[tuple[ApiServer, str]]:
-    """Serve a simulated API server on loopback; yield it and its URL."""
-    server = ApiServer()
-    runner = web.ServerRunner(web.Server(server.handle, handler_cancellation=True))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    try:
-        yield server, f"http://{host}:{port}"
-    finally:
-        await server.close()
-        await runner.cleanup()
-
-
-@asynccontextmanager
 async def running_extender(
-    server: ApiServer, url: str, config: ExtenderConfig
+    server: FaultyServer, url: str, config: ExtenderConfig, clock: Callable[[], float] = time.time
 ) -> AsyncIterator[World]:
-    """Run an extender on an API server that is there already."""
+    """Run an extender on an API server that is there already; ``clock`` tells epoch seconds."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(auth.fixed(url)))
-        extender = Extender(config, client)
+        extender = Extender(config, client, clock)
         app = make_app(extender.parts)
         http = await stack.enter_async_context(TestClient(TestServer(app)))
         api = await stack.enter_async_context(Api(url))
@@ -207,8 +192,11 @@ async def running_extender(
 
 
 @asynccontextmanager
-async def world(**settings: Any) -> AsyncIterator[World]:
+async def world(*, clock: Callable[[], float] = time.time, **settings: Any) -> AsyncIterator[World]:
     """Run an extender with ``settings`` of its configuration on a cluster of its own."""
     config = ExtenderConfig(**{"debounce_seconds": 0.0, "drain_seconds": 2.0} | settings)
-    async with api_server() as (server, url), running_extender(server, url, config) as running:
+    async with (
+        api_server() as (server, url),
+        running_extender(server, url, config, clock) as running,
+    ):
         yield running

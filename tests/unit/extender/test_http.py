@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from support.extenders import World, api_server, go_args, world
+from support.apifaults import api_server
+from support.extenders import World, go_args, world
 
 from extender.app import make_app
 from extender.config import LARGEST_CLUSTER, ExtenderConfig
