@@ -66,7 +66,7 @@ class DeviceTable:
         self._frozen: DeviceView | None = None
         self.count = 0 if like is None else like.count
         self.free_rows: list[int] = []
-        self.open: dict[tuple[int, int], tuple[str, ...]] = {}
+        self.open: dict[tuple[int, int], tuple[str, ...]] = {} if like is None else dict(like.open)
         for name, (dtype, fill) in COLUMNS.items():
             setattr(self, name, PagedColumn(dtype, fill, like=getattr(like, name, None)))
         self.names: PagedList[str] = PagedList("", like=None if like is None else like.names)
@@ -137,12 +137,14 @@ class DeviceTable:
         if refused and not spare:
             known = self.open.get((pod, node), ())
             self.open[pod, node] = tuple(dict.fromkeys((*known, *refused)))
+            self._frozen = None
         return refused
 
     def unclaim(self, pod: int, node: int) -> None:
         """Take a node's devices from a pod, and drop its open claims there."""
-        self.open.pop((pod, node), None)
         freed = False
+        if self.open.pop((pod, node), None) is not None:
+            self._frozen = None
         for row in self.on_node(node):
             if pod in (self.holder[row], self.spare_for[row]):
                 self._set_owner(row, NO_ROW, spare=False)
@@ -168,6 +170,7 @@ class DeviceTable:
         """Meet the open claims on a node as far as they can be met now."""
         for pod, at in sorted(key for key in self.open if key[1] == node):
             names = self.open.pop((pod, at))
+            self._frozen = None
             self.claim(pod, at, names, spare=False)
 
     def freeze(self) -> DeviceView:
@@ -181,6 +184,7 @@ class DeviceTable:
                 resources=self.resources.freeze(),
                 listed_columns=tuple(c.freeze(nodes) for c in self.listed),
                 free_columns=tuple(c.freeze(nodes) for c in self.free),
+                open=dict(self.open),
                 **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
             )
         return self._frozen

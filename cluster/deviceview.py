@@ -63,7 +63,8 @@ class DeviceView:
     planned to have the device, ``spare_for``: pod row that would have it on this spare
     node; -1 for none. Either makes the device unavailable to everybody else.
     ``free_columns``: per resource, int32[n] of node rows: devices listed (``listed``), and
-    those healthy and unclaimed (``free``).
+    those healthy and unclaimed (``free``). ``open``: device names by (pod row, node row)
+    that a pod is said to have and that are not there, or another's.
     """
 
     names: PagedListView[str]
@@ -77,6 +78,7 @@ class DeviceView:
     resources: NameView[str]
     listed_columns: tuple[NDArray[np.int32], ...]
     free_columns: tuple[NDArray[np.int32], ...]
+    open: Mapping[tuple[int, int], tuple[str, ...]]
 
     @property
     def count(self) -> int:
