@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import yaml
 
@@ -81,12 +81,22 @@ class LoaderSource:
     """Credentials read by a loader of the ``kubernetes`` package."""
 
     def __init__(
-        self, read: Callable[[], _Configuration], where: str, *, token_file: bool = False
+        self,
+        read: Callable[[], _Configuration],
+        where: str,
+        *,
+        token_file: bool = False,
+        plugin: str = "",
     ) -> None:
-        """``token_file``: the loader does not watch the file, so it has to be read again."""
+        """Use ``read``, which loads from ``where``.
+
+        ``token_file``: the loader does not watch the file, so it has to be read again.
+        ``plugin``: the command that gives the credential; the loader logs its failure only.
+        """
         self._read = read
         self._where = where
         self._token_file = token_file
+        self._plugin = plugin
         self._configuration: _Configuration | None = None
 
     def load(self) -> Credentials:
@@ -96,11 +106,16 @@ class LoaderSource:
         # The loaders index into what the file says: a wrong shape shows as any of these.
         except (OSError, ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError) as e:
             raise AuthError(f"{self._where}: {e}; check that it exists and is complete") from e
+        authorization = _authorization(found)
+        if self._plugin and not authorization and not found.cert_file:
+            raise AuthError(
+                f"{self._where}: exec plugin {self._plugin!r} gave no credential; run it by hand"
+            )
         self._configuration = found
         return Credentials(
             server=found.host.rstrip("/"),
             tls=_tls(found) if found.host.startswith("https://") else None,
-            authorization=_authorization(found),
+            authorization=authorization,
             server_hostname=found.tls_server_name or None,
             proxy=found.proxy or None,
         )
@@ -127,7 +142,13 @@ def kubeconfig_source(path: Path, context: str | None = None) -> LoaderSource:
             raise ValueError(str(error)) from error
         return cast("_Configuration", found)
 
-    return LoaderSource(read, f"kubeconfig {path}", token_file=_has_token_file(path, context))
+    user = _user(path, context)
+    return LoaderSource(
+        read,
+        f"kubeconfig {path}",
+        token_file="tokenFile" in user,
+        plugin=str(user["exec"].get("command")) if isinstance(user.get("exec"), dict) else "",
+    )
 
 
 def in_cluster_source() -> LoaderSource:
@@ -179,13 +200,13 @@ def _authorization(found: _Configuration) -> str:
     return (found.get_api_key_with_prefix(_KEY, _OLD_KEY) or "").strip()
 
 
-def _has_token_file(path: Path, context: str | None) -> bool:
-    """Return whether the user of ``context`` has a ``tokenFile``; False if that is unreadable."""
+def _user(path: Path, context: str | None) -> dict[str, Any]:
+    """Return the user entry of ``context``, empty if it cannot be read."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         name = context or document["current-context"]
         user = next(c["context"]["user"] for c in document["contexts"] if c["name"] == name)
         entry = next(u["user"] for u in document["users"] if u["name"] == user)
     except (OSError, ValueError, LookupError, TypeError, StopIteration, yaml.YAMLError):
-        return False  # the loader will say what is wrong
-    return isinstance(entry, dict) and "tokenFile" in entry
+        return {}  # the loader will say what is wrong
+    return entry if isinstance(entry, dict) else {}
