@@ -28,6 +28,7 @@ def register(commands: Subparsers) -> None:
         default="simulated",
         help="real: etcd, kube-apiserver and kube-scheduler from `make assets`",
     )
+    command.add_argument("--svg", type=Path, metavar="FILE", help="also save the picture as SVG")
     add_json_flag(command)
     command.set_defaults(run=_run)
 
@@ -43,4 +44,5 @@ def _run(arguments: argparse.Namespace) -> int:
         trace=arguments.trace,
         real=arguments.control_plane == "real",
         as_json=arguments.json,
+        svg=arguments.svg,
     )
