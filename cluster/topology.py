@@ -21,7 +21,7 @@ domain is ``np.add.reduceat(count[order], starts)``.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,8 @@ class Level:
 
     ``domain``: int32[n], -1 for dead rows. ``parent``: int32[d], domain one level up (-1 at
     the widest). ``starts``: int32[d], offsets into ``order``. ``labelled``: bool[d].
-    ``codes``: int32[d], index into ``values`` or -1 for a pseudo domain.
+    ``codes``: int32[d], index into ``values`` or -1 for a pseudo domain. ``along``:
+    int32[alive nodes], the domain of each entry of the topology's ``order``, ascending.
     """
 
     key: str
@@ -49,6 +50,7 @@ class Level:
     labelled: NDArray[np.bool_]
     codes: NDArray[np.int32]
     values: NameView[str] | None
+    along: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +68,10 @@ class Topology:
     def domain(self, level: int) -> NDArray[np.int32]:
         """Return the domain id of every node row, int32[n], -1 for dead rows."""
         return self._levels[level].domain
+
+    def along(self, level: int) -> NDArray[np.int32]:
+        """Return the domain id of every entry of ``order``, int32[alive], ascending."""
+        return self._levels[level].along
 
     def parent(self, level: int) -> NDArray[np.int32]:
         """Return the domain id one level up of every domain, int32[d], -1 at level 0."""
@@ -176,7 +182,8 @@ def _level(
     begins[1:] = (above[1:] != above[:-1]) | (codes[1:] != codes[:-1])
     starts = np.flatnonzero(begins).astype(np.int32)
     domain = np.full(count, NO_ROW, dtype=np.int32)
-    domain[order] = np.cumsum(begins, dtype=np.int32) - 1
+    along = np.cumsum(begins, dtype=np.int32) - 1
+    domain[order] = along
     return Level(
         key=key,
         domain=read_only(domain),
@@ -185,14 +192,13 @@ def _level(
         labelled=read_only(codes[starts] != ABSENT),
         codes=read_only(codes[starts]),
         values=values,
+        along=read_only(along),
     )
 
 
 def _without_parents(level: Level) -> Level:
     none = read_only(np.full(len(level.starts), NO_ROW, dtype=np.int32))
-    return Level(
-        level.key, level.domain, none, level.starts, level.labelled, level.codes, level.values
-    )
+    return replace(level, parent=none)
 
 
 def _codes(column: LabelColumn | None, rows: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -110,8 +110,10 @@ def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
 
 def _spares_kept(world: World, group: Group) -> bool:
     nodes = world.snapshot.nodes
-    return any(amount and nodes.spare_reserved(resource).any()
-               for resource, amount in group.pod_class.requests)
+    return any(
+        amount and nodes.spare_reserved(resource).any()
+        for resource, amount in group.pod_class.requests
+    )
 
 
 def search(arena: Arena, need: int) -> Steps[Ints | None]:

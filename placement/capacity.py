@@ -9,18 +9,18 @@ from placement.labels import Mask
 from placement.world import Ints
 
 
-def capacity(
-    free: Callable[[str], Ints], pod_class: PodClass, mask: Mask, limit: int
-) -> Ints:
+def capacity(free: Callable[[str], Ints], pod_class: PodClass, mask: Mask, limit: int) -> Ints:
     """Return int64[n]: how many pods fit on each node of ``mask``, at most ``limit``.
 
     ``free`` returns what is free of a resource per node; a request of zero asks nothing.
     Limiting at the number of pods to place keeps sums small and loses nothing.
     """
-    room = np.where(mask, limit, 0).astype(np.int64)
+    room: Ints = np.multiply(mask, limit, dtype=np.int64)
+    each = np.empty_like(room)  # one buffer: fresh pages cost more than the division
     for resource, amount in pod_class.requests:
         if amount:
-            np.minimum(room, free(resource) // amount, out=room)
+            np.floor_divide(free(resource), amount, out=each)
+            np.minimum(room, each, out=room)
     return np.maximum(room, 0, out=room)
 
 

@@ -70,9 +70,7 @@ def _best_fit_last(sizes: Sizes, taken: list[int], need: int) -> list[int]:
     taken[last] -= 1
     rest = need - sum(v * t for v, t in zip(sizes.values, taken, strict=True))
     fit = max(
-        i
-        for i, value in enumerate(sizes.values)
-        if value >= rest and taken[i] < sizes.copies[i]
+        i for i, value in enumerate(sizes.values) if value >= rest and taken[i] < sizes.copies[i]
     )
     taken[fit] += 1
     return taken
@@ -85,9 +83,7 @@ def _exact(sizes: Sizes, count: int, need: int, limit: int) -> list[int]:
     table is kept, so that walking back tells which items made the best sum.
     """
     window = (1 << (limit + 1)) - 1
-    items = [
-        i for i, c in enumerate(sizes.copies) for _ in range(min(c, count))
-    ]
+    items = [i for i, c in enumerate(sizes.copies) for _ in range(min(c, count))]
     reach = [1] + [0] * count
     tables = [reach]
     for item in items:

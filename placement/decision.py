@@ -49,7 +49,13 @@ class RuleCount:
 
 @dataclass(frozen=True, slots=True)
 class NearestFit:
-    """The domain that came closest: it can take ``fits`` of ``needed`` members."""
+    """The domain that came closest: it can take ``fits`` of ``needed`` members.
+
+    ``asks``: what one member asks for, (resource, amount). ``domains``: how many domains of
+    the level there are, ``fitting`` of them with room for all of these members. ``largest``:
+    members the largest of them could take if it were empty. ``priorities``: along
+    ``held_by``.
+    """
 
     level: str
     domain: str
@@ -57,6 +63,11 @@ class NearestFit:
     needed: int
     short_of: tuple[tuple[str, int], ...] = ()
     held_by: tuple[tuple[GangKey, int], ...] = ()
+    asks: tuple[tuple[str, int], ...] = ()
+    domains: int = 1
+    fitting: int = 0
+    largest: int = 0
+    priorities: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,16 @@
 """Decisions as sentences for people and as plain values for the read-only API."""
 
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import numpy as np
 
 from placement.decision import Decision, Explanation, NearestFit, Plan, Reject, RuleCount, Wait
 
-Plain: TypeAlias = "str | int | None | list[Plain] | dict[str, Plain]"
+Plain: TypeAlias = "str | int | list[Plain] | dict[str, Plain] | None"
 """What JSON can say."""
+
+CLUSTER: Final = "cluster"
+"""``NearestFit.level`` where no level is required."""
 
 
 def render(decision: Decision) -> list[str]:
@@ -18,14 +21,18 @@ def render(decision: Decision) -> list[str]:
         case Wait():
             return _wait_lines(decision)
         case Reject():
-            return [f"{decision.gang} can never be placed as written: {decision.reason}",
-                    decision.message]
+            return [
+                f"{decision.gang} can never be placed as written: {decision.reason}",
+                decision.message,
+            ]
         case _:
             assert_never(decision)
 
 
 def _plan_lines(plan: Plan) -> list[str]:
-    used = ", ".join(f"{count} x {level}" for level, count in plan.domains)
+    used = ", ".join(
+        f"{count} {short(level)}{'' if count == 1 else 's'}" for level, count in plan.domains
+    )
     lines = [f"{plan.gang} goes: {len(plan.pods)} members on {used or 'no node'}"]
     if len(plan.left_over):
         lines.append(f"{len(plan.left_over)} members above the minimum wait for room")
@@ -50,13 +57,38 @@ def _wait_lines(wait: Wait) -> list[str]:
 
 
 def _nearest_line(fit: NearestFit) -> str:
-    place = "the cluster" if fit.level == "cluster" else f"{fit.level} {fit.domain}"
-    text = f"nearest fit: {place} has room for {fit.fits} of {fit.needed} members"
+    """Return for instance "0 of 12 racks have room for 64 members of 8 nvidia.com/gpu …"."""
+    each = ", ".join(f"{amount} {name}" for name, amount in fit.asks if "/" in name)
+    members = f"{fit.needed} members" + (f" of {each} each" if each else "")
+    text = f"{_how_many(fit)} room for {members}; {_place(fit)} has room for {fit.fits}"
     if fit.short_of:
         text += ", lacks " + ", ".join(f"{amount} {name}" for name, amount in fit.short_of)
     if fit.held_by:
-        text += "; held by " + ", ".join(f"{gang} ({amount})" for gang, amount in fit.held_by)
+        text += "; held by " + ", ".join(_holders(fit))
     return text
+
+
+def _how_many(fit: NearestFit) -> str:
+    if fit.level == CLUSTER:
+        return "the cluster has" if fit.fitting else "the cluster has no"
+    return f"{fit.fitting} of {fit.domains} {short(fit.level)}s have"
+
+
+def _place(fit: NearestFit) -> str:
+    return "it" if fit.level == CLUSTER else f"the nearest, {short(fit.level)} {fit.domain},"
+
+
+def short(level: str) -> str:
+    """Return what people call a level: the last part of its label key, ``host`` for the host."""
+    return level.rsplit("/", 1)[-1].replace("hostname", "host")
+
+
+def _holders(fit: NearestFit) -> list[str]:
+    priorities = fit.priorities or (0,) * len(fit.held_by)
+    return [
+        f"{gang} ({amount}, priority {priority})"
+        for (gang, amount), priority in zip(fit.held_by, priorities, strict=True)
+    ]
 
 
 def _rule_line(rule: RuleCount) -> str:
@@ -77,8 +109,10 @@ def to_dict(decision: Decision) -> dict[str, Plain]:
                 "domains": domains,
             }
         case Wait():
-            return head | {"decision": "wait", "reason": str(decision.reason)} | _why(
-                decision.explanation
+            return (
+                head
+                | {"decision": "wait", "reason": str(decision.reason)}
+                | _why(decision.explanation)
             )
         case Reject():
             return head | {
@@ -112,4 +146,8 @@ def _nearest(fit: NearestFit) -> dict[str, Plain]:
         "needed": fit.needed,
         "short_of": dict(fit.short_of),
         "held_by": dict(fit.held_by),
+        "asks": dict(fit.asks),
+        "domains": fit.domains,
+        "fitting": fit.fitting,
+        "largest": fit.largest,
     }

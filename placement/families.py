@@ -88,7 +88,7 @@ def count_up(tree: Tree, leaf: Ints, families: Sequence[Family]) -> list[Ints]:
 
 
 def _nested(tree: Tree, leaf: Ints, aligned: Sequence[Family]) -> list[Ints]:
-    """Sums, clipped at the family's level, and below it: no part holds more than the whole."""
+    """Sum up, clipped at a family's level and below: no part holds more than the whole."""
     counts: list[Ints] = []
     for level in range(tree.host, -1, -1):
         sums = tree.sums(counts[-1], level, level + 1) if counts else leaf

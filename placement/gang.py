@@ -1,4 +1,4 @@
-"""The planner's one question: where does this gang go, and if nowhere, why?
+"""Where does this gang go, and if nowhere, why? The planner's one question.
 
 ::
 
@@ -13,17 +13,17 @@
 A pure function of the snapshot: the same snapshot gives the same decision.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
-from placement.arena import Board, arena
+from placement.arena import Arena, Board, arena
 from placement.decision import Decision, Plan, Reject, RejectReason
 from placement.request import Group, Request, Rows, read
-from placement.seats import Seats, kin_of, seat
+from placement.seats import Seats, seat
 from placement.spares import choose_spares
 from placement.steps import Steps, run
 from placement.tree import Ints, domains_used, tree_of
@@ -54,10 +54,14 @@ def plan(
         return too_large
     board = Board(snapshot.topology, tree_of(snapshot.topology))
     yield
-    seats = yield from seat(snapshot, board, request)
+    arenas = []
+    for group in request.groups:
+        made = yield from arena(World(snapshot), board, group, request.wish)
+        arenas.append(made)
+    seats = yield from seat(snapshot, request, arenas)
     if seats is None:
-        return (yield from wait(snapshot, board, request, kin_of(snapshot, board, request)))
-    return (yield from _plan(snapshot, board, request, seats))
+        return (yield from wait(snapshot, request, arenas))
+    return (yield from _plan(snapshot, request, arenas, seats))
 
 
 def plan_now(
@@ -88,66 +92,67 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
 
 
 def _larger_than_nodes(snapshot: Snapshot, group: Group) -> str:
+    """Dead rows offer nothing, so they need not be left out."""
     nodes = snapshot.nodes
-    fits = nodes.alive.copy()
-    for resource, amount in group.pod_class.requests:
-        if not amount:
-            continue
-        offered = nodes.allocatable(resource)
-        most = int(offered[nodes.alive].max())
-        if amount > most:
-            return f"{amount} {resource}; the largest node has {most}"
-        fits &= offered >= amount
+    asked = [(resource, amount) for resource, amount in group.pod_class.requests if amount]
+    fits = nodes.alive
+    for resource, amount in asked:
+        fits = fits & (nodes.allocatable(resource) >= amount)
     if fits.any():
         return ""
-    asked = ", ".join(f"{amount} {resource}" for resource, amount in group.pod_class.requests)
-    return f"{asked}; no single node has all of these together"
+    for resource, amount in asked:
+        most = int(nodes.allocatable(resource).max())
+        if amount > most:
+            return f"{amount} {resource}; the largest node has {most}"
+    together = ", ".join(f"{amount} {resource}" for resource, amount in asked)
+    return f"{together}; no single node has all of these together"
 
 
 def _plan(
-    snapshot: Snapshot, board: Board, request: Request, seats: Seats
+    snapshot: Snapshot, request: Request, arenas: Sequence[Arena], seats: Seats
 ) -> Steps[Plan]:
+    board = arenas[0].board
     amounts = np.bincount(seats.positions, minlength=board.tree.size)
-    spares = yield from _spares(snapshot, board, request, seats, amounts)
-    order = _rank_order(snapshot, request, seats.pods)
+    yield
+    spares = yield from _spares(request, arenas, seats, amounts)
+    order, left_over = _rank_order(request, seats.pods)
     nodes = board.topology.order
     by_node = np.append(nodes, -1).astype(np.int32)  # position -1 finds the entry at the end
-    left_over = request.members[~np.isin(request.members, seats.pods)]
+    yield
     levels = board.topology.levels
     return Plan(
         gang=request.key,
-        generation=request.generation,
+        generation=snapshot.generation,
         pods=seats.pods[order].astype(np.int32),
         nodes=nodes[seats.positions[order]].astype(np.int32),
         spares=by_node[spares[order]],
-        left_over=left_over.astype(np.int32),
+        left_over=left_over,
         domains=tuple(zip(levels, domains_used(board.tree, amounts), strict=True)),
     )
 
 
-def _rank_order(snapshot: Snapshot, request: Request, pods: Rows) -> NDArray[np.int64]:
-    """Return the order of ``pods`` among the members, which are sorted by rank and name."""
-    del snapshot
+def _rank_order(request: Request, pods: Rows) -> tuple[NDArray[np.int64], Rows]:
+    """Return the order of ``pods`` among the members, and the members that are left over.
+
+    ``request.members`` are sorted by rank and name.
+    """
     by_row = np.argsort(request.members, kind="stable")
     place = by_row[np.searchsorted(request.members[by_row], pods)]
-    return np.argsort(place, kind="stable")
+    left = np.ones(len(request.members), dtype=np.bool_)
+    left[place] = False
+    return np.argsort(place, kind="stable"), request.members[left].astype(np.int32)
 
 
 def _spares(
-    snapshot: Snapshot, board: Board, request: Request, seats: Seats, amounts: Ints
+    request: Request, arenas: Sequence[Arena], seats: Seats, amounts: Ints
 ) -> Steps[NDArray[np.int64]]:
     """Return int64[members, spare_count] positions, along ``seats``."""
     result = np.full((len(seats.pods), request.spare_count), -1, dtype=np.int64)
     if not request.spare_count:
         return result
-    arenas, members, rows = [], [], []
-    for group in request.groups:
-        mine = np.flatnonzero(np.isin(seats.pods, group.rows))
-        made = yield from arena(World(snapshot), board, group, request.wish)
-        arenas.append(made)
-        members.append(seats.positions[mine])
-        rows.append(mine)
+    groups = [np.flatnonzero(np.isin(seats.pods, a.group.rows)) for a in arenas]
+    members = [seats.positions[mine] for mine in groups]
     found = yield from choose_spares(arenas, members, amounts, request.spare_count)
-    for mine, spares in zip(rows, found, strict=True):
+    for mine, spares in zip(groups, found, strict=True):
         result[mine] = spares
     return result

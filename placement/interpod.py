@@ -82,9 +82,7 @@ def first_of_its_kind(world: World, pod_class: PodClass, labels_id: int) -> bool
         return False
     counts = attracting(world, terms)
     nodes = world.snapshot.nodes
-    return not any(
-        (counts[codes_of(nodes, term.topology_key)[0] >= 0]).any() for term in terms
-    )
+    return not any((counts[codes_of(nodes, term.topology_key)[0] >= 0]).any() for term in terms)
 
 
 def affinity_mask(world: World, pod_class: PodClass, labels_id: int) -> Mask:

@@ -135,7 +135,8 @@ def _members(
 ) -> Request | Wait:
     members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
     placed = np.concatenate([view.assumed, view.released, view.bound])
-    placed = placed[~np.isin(placed, members)]
+    if chosen is not None:
+        placed = placed[~np.isin(placed, members)]
     need = max(spec.min_count - len(placed) - view.succeeded, 0)
     if not len(members) or (need > len(members) and not len(placed)):
         return _missing(snapshot, view, _missing_text(spec, view, len(members)))
@@ -200,9 +201,7 @@ def _wish(snapshot: Snapshot, spec: GangSpec) -> Wish:
     )
 
 
-def _groups(
-    snapshot: Snapshot, members: Rows, must: NDArray[np.bool_]
-) -> Iterator[Group]:
+def _groups(snapshot: Snapshot, members: Rows, must: NDArray[np.bool_]) -> Iterator[Group]:
     """Yield the groups in the order of their first member."""
     classes = snapshot.pods.pod_class[members].astype(np.int64)
     labels = snapshot.pods.labels[members].astype(np.int64)

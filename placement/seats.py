@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.snapshot import Snapshot
-from placement.arena import Arena, Board, arena
+from placement.arena import Arena, Board
 from placement.mixed import (
     Mixed,
     add_near,
@@ -21,7 +21,7 @@ from placement.mixed import (
     place_mixed_slices,
 )
 from placement.near import near, near_slices, near_whole
-from placement.request import Group, Request, Rows
+from placement.request import Request, Rows
 from placement.single import Found, place_single, slots
 from placement.slices import partial_last
 from placement.steps import Steps
@@ -39,7 +39,7 @@ class Seats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kin:
-    """Members already placed. ``rows``: pod rows; ``positions``: where; ``amounts``: per position."""
+    """Members already placed: pod ``rows``, ``positions``, ``amounts`` per position."""
 
     rows: Rows
     positions: Ints
@@ -57,13 +57,12 @@ def kin_of(snapshot: Snapshot, board: Board, request: Request) -> Kin:
     return Kin(request.placed[known][alive], positions[alive], amounts)
 
 
-def seat(snapshot: Snapshot, board: Board, request: Request) -> Steps[Seats | None]:
+def seat(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps[Seats | None]:
     """Seat at least the mandatory members of a gang; ``None`` when they do not fit."""
+    board, world = arenas[0].board, arenas[0].world
     kin = kin_of(snapshot, board, request)
-    world = World(snapshot)
     if len(request.groups) == 1:
-        here = yield from arena(world, board, request.groups[0], request.wish)
-        return (yield from _one_group(snapshot, here, request, kin))
+        return (yield from _one_group(snapshot, arenas[0], request, kin))
     if request.wish.slice_size:
         return (yield from _sliced_groups(snapshot, board, world, request, kin))
     return (yield from _groups(snapshot, board, world, request, kin))
@@ -72,9 +71,7 @@ def seat(snapshot: Snapshot, board: Board, request: Request) -> Steps[Seats | No
 # --- one group --------------------------------------------------------------------------
 
 
-def _one_group(
-    snapshot: Snapshot, here: Arena, request: Request, kin: Kin
-) -> Steps[Seats | None]:
+def _one_group(snapshot: Snapshot, here: Arena, request: Request, kin: Kin) -> Steps[Seats | None]:
     if len(kin.rows) and request.wish.slice_size:
         return (yield from _beside_slices(snapshot, here, request, kin))
     if len(kin.rows):
@@ -97,11 +94,10 @@ def _beside_kin(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None
 
 
 def _in_order(snapshot: Snapshot, here: Arena, request: Request, found: Found) -> Seats:
-    tree = here.board.tree
     rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
     if request.wish.slice_size:
-        return Seats(rows, partial_last(tree, request.wish, found.amounts))
-    return Seats(rows, slots(tree, found.amounts, found.core))
+        return Seats(rows, partial_last(here.board.tree, request.wish, found.amounts))
+    return Seats(rows, slots(found.amounts, found.core))
 
 
 def _by_rank(snapshot: Snapshot, rows: Rows) -> Rows:
@@ -168,7 +164,7 @@ def _groups(
         if len(kin.rows):
             seats.append(_beside(snapshot, kin, rows, amounts))
         else:
-            seats.append(Seats(_by_rank(snapshot, rows), slots(board.tree, amounts, first)))
+            seats.append(Seats(_by_rank(snapshot, rows), slots(amounts, first)))
     return _joined(seats)
 
 
@@ -177,8 +173,9 @@ def _with_the_others(task: Mixed, request: Request, found: list[Ints]) -> Steps[
     totals = tuple(len(group.rows) for group in task.groups)
     if totals == task.needs:
         return found
-    whole = yield from place_anchored(Mixed(
-        task.board, task.world, task.wish, task.groups, totals, anchors=task.anchors))
+    whole = yield from place_anchored(
+        Mixed(task.board, task.world, task.wish, task.groups, totals, anchors=task.anchors)
+    )
     if whole is not None and _domains(task, whole)[:-1] <= _domains(task, found)[:-1]:
         return whole
     others = tuple(t - int(f.sum()) for t, f in zip(totals, found, strict=True))
@@ -204,9 +201,9 @@ def _sliced_groups(
     }
     anchors = kin.amounts if len(kin.rows) else None
     place_of = {int(row): i for i, row in enumerate(request.members)}
-    for needs in dict.fromkeys((
-        tuple(len(g.rows) for g in request.groups), tuple(g.mandatory for g in request.groups)
-    )):
+    for needs in dict.fromkeys(
+        (tuple(len(g.rows) for g in request.groups), tuple(g.mandatory for g in request.groups))
+    ):
         rows = [g.rows[:n] for g, n in zip(request.groups, needs, strict=True)]
         numbers = [_numbers_among(snapshot, request, r, place_of) for r in rows]
         task = Mixed(board, world, request.wish, request.groups, needs, anchors=anchors)

@@ -88,7 +88,7 @@ def fewest_inside(
     owner = tree.owner(level, narrow)
     inside = np.flatnonzero(flags[owner] & (counts[narrow] > 0))
     yield
-    sizes, owner = counts[narrow][inside], owner[inside]
+    sizes, owner = counts[narrow][inside], owner[inside].astype(np.int64)
     bits = int(sizes.max(initial=0)).bit_length()
     mask = (1 << bits) - 1
     keys = np.sort((owner << bits) | (mask - sizes))
@@ -108,9 +108,7 @@ def before_in_run(owner: Ints, sizes: Ints) -> Ints:
     return before
 
 
-def find_scope(
-    tree: Tree, counts: Sequence[Ints], wish: Wish, need: int
-) -> Steps[Scope | None]:
+def find_scope(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> Steps[Scope | None]:
     """Return the scope of a gang of ``need`` equal pods, ``None`` when nothing holds it."""
     for level in range(tree.host, max(wish.required, wish.preferred, 0) - 1, -1):
         domains = holding(tree, counts, level, need)
@@ -125,9 +123,7 @@ def find_scope(
     return None
 
 
-def _scope_above(
-    tree: Tree, counts: Sequence[Ints], wish: Wish, need: int
-) -> Steps[Scope | None]:
+def _scope_above(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> Steps[Scope | None]:
     """Step 2 of the module's account: fewest preferred domains within a wider one."""
     goal = yield from _fewest_at(tree, counts, wish, wish.required, need)
     if goal is None:
@@ -136,9 +132,7 @@ def _scope_above(
         found = yield from _fewest_at(tree, counts, wish, level, need)
         if found is None or found[0] > goal[0]:
             continue
-        domain = yield from best(
-            tree, counts, level, found[1], first=wish.preferred, need=need
-        )
+        domain = yield from best(tree, counts, level, found[1], first=wish.preferred, need=need)
         return Scope(level, domain, wish.preferred)
     return None
 
@@ -150,9 +144,7 @@ def _fewest_at(
     domains = holding(tree, counts, level, need)
     if not len(domains):
         return None
-    found = yield from fewest_inside(
-        tree, counts, level, domains, narrow=wish.preferred, need=need
-    )
+    found = yield from fewest_inside(tree, counts, level, domains, narrow=wish.preferred, need=need)
     lowest = int(found.min())
     return lowest, domains[found == lowest]
 
@@ -163,9 +155,7 @@ def best(
     """Return the domain of best standing; every pass keeps only the ties of the one before."""
     for narrow in dict.fromkeys((first, tree.host)):
         if len(domains) > 1 and narrow > level:
-            found = yield from fewest_inside(
-                tree, counts, level, domains, narrow=narrow, need=need
-            )
+            found = yield from fewest_inside(tree, counts, level, domains, narrow=narrow, need=need)
             domains = domains[found == found.min()]
     for wide in range(level, ROOT, -1):
         if len(domains) == 1:
@@ -180,42 +170,56 @@ def _above(tree: Tree, wide: int, level: int, domains: Ints) -> Ints:
     return domains if wide == level else tree.at(wide, tree.starts[level][domains])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pool:
+    """Hosts still in play. ``positions``: int64[k], ascending; ``sizes``: their capacities."""
+
+    positions: Ints
+    sizes: Ints
+
+
 def descend(tree: Tree, leaf: Ints, first: int, need: int) -> Steps[Ints]:
     """Return amounts per position that add up to ``need``.
 
     ``tree`` is the scope itself. The pool at each level is what lies under the domains
     chosen so far. What is left over stays in one host: the last one of the tree.
     """
+    positions = np.flatnonzero(leaf)
+    pool = _Pool(positions, leaf[positions])
+    yield
     for level in range(max(first, 0), tree.host):
-        sizes = tree.sums(leaf, level, tree.host)
-        chosen = _choose_at(tree, leaf, level, sizes, need)
-        yield
-        leaf = np.where(_under(tree, level, chosen), leaf, 0)
-    hosts = choose(leaf, need)
+        pool = yield from _choose_at(tree, pool, level, need)
+    hosts = choose(pool.sizes, need)
     amounts = np.zeros(tree.size, dtype=np.int64)
-    amounts[hosts] = leaf[hosts]
-    amounts[hosts[-1]] -= int(amounts.sum()) - need
+    amounts[pool.positions[hosts]] = pool.sizes[hosts]
+    amounts[pool.positions[hosts[-1]]] -= int(amounts.sum()) - need
+    yield
     return amounts
 
 
-def _choose_at(tree: Tree, leaf: Ints, level: int, sizes: Ints, need: int) -> Ints:
-    if np.count_nonzero(sizes) == 1:
-        return np.flatnonzero(sizes)
+def _choose_at(tree: Tree, pool: _Pool, level: int, need: int) -> Steps[_Pool]:
+    """Narrow the pool to what lies under the fewest domains of a level that hold the gang."""
+    owner = tree.at(level, pool.positions)
+    count = tree.domains(level)
+    sizes = np.bincount(owner, pool.sizes, minlength=count).astype(np.int64)
+    hosts = np.bincount(owner, minlength=count)
+    yield
+    if np.count_nonzero(hosts) == 1:
+        return pool
+
+    def under(domains: Ints) -> Flags:
+        flags = np.zeros(count, dtype=np.bool_)
+        flags[domains] = True
+        inside: Flags = flags[owner]
+        return inside
 
     def hosts_needed(domains: Ints) -> int:
-        inside = np.sort(leaf[_under(tree, level, domains)])[::-1]
+        inside = np.sort(pool.sizes[under(domains)])[::-1]
         return int(np.count_nonzero(np.cumsum(inside) - inside < need))
 
-    hosts = tree.sums((leaf > 0).astype(np.int64), level, tree.host)
-    return choose(sizes, need, rank=hosts, cost=hosts_needed)
-
-
-def _under(tree: Tree, level: int, domains: Ints) -> Flags:
-    """Return bool[positions]: what lies under the given domains of a level."""
-    flags = np.zeros(tree.domains(level), dtype=np.bool_)
-    flags[domains] = True
-    under: Flags = flags[tree.owner(level, tree.host)]
-    return under
+    inside = under(choose(sizes, need, rank=hosts, cost=hosts_needed))
+    yield
+    return _Pool(pool.positions[inside], pool.sizes[inside])
 
 
 def fill(

@@ -41,9 +41,9 @@ class _Counted:
         minimum = 0
         if present and present >= spread.constraint.min_domains:
             minimum = int(self.counts[spread.eligible].min())
-        allowed: Flags = np.append(
-            self.counts + 1 - minimum <= spread.constraint.max_skew, False
-        )[self.codes]
+        allowed: Flags = np.append(self.counts + 1 - minimum <= spread.constraint.max_skew, False)[
+            self.codes
+        ]
         return allowed
 
     def load(self) -> Ints:

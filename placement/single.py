@@ -14,7 +14,7 @@ from placement.arena import Arena, search, standing
 from placement.near import near
 from placement.slices import partial_last
 from placement.steps import Steps
-from placement.tree import ROOT, Ints, Tree, domains_used
+from placement.tree import ROOT, Ints, domains_used
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,16 +84,12 @@ def _first(arena: Arena, amounts: Ints, number: int) -> Ints:
     return np.bincount(slots, minlength=len(amounts))
 
 
-def slots(tree: Tree, amounts: Ints, core: Ints) -> Ints:
-    """Return one position per member in rank order, the domains of ``core`` before others.
+def slots(amounts: Ints, core: Ints) -> Ints:
+    """Return one position per member in rank order: the hosts of ``core``, then the others.
 
-    Tree order, but at every level the domains that hold the mandatory members go first,
-    so that the first ranks are where the minimum was placed.
+    The first ranks are those that were placed first and at their best; whoever came to
+    other hosts afterwards must not push them apart.
     """
-    positions = np.repeat(np.arange(tree.size), amounts)
-    keys: list[Ints] = []
-    for level in range(len(tree.starts)):
-        domains = tree.at(level, positions)
-        outside = (tree.sums(core, level, tree.host) == 0).astype(np.int64)
-        keys += [outside[domains], domains]
-    return positions[np.lexsort(keys[::-1])]
+    positions = np.repeat(np.arange(len(amounts)), amounts)
+    outside = core[positions] == 0
+    return np.concatenate([positions[~outside], positions[outside]])

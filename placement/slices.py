@@ -49,6 +49,10 @@ def _coarse(tree: Tree, level: int) -> Tree:
             np.arange(tree.domains(level)),
         ),
         labelled=tree.labelled[: level + 1],
+        along=(
+            *(tree.owner(wide, level) for wide in range(level)),
+            np.arange(tree.domains(level)),
+        ),
         size=tree.domains(level),
     )
 

@@ -49,7 +49,8 @@ def choose_spares(
                 spares[:, column] = yield from match(arena.board.tree, positions, room, widest)
                 used = spares[:, column][spares[:, column] >= 0]
                 np.subtract.at(room, used, 1)
-            _take(arena, spares, taken)
+            if arena is not arenas[-1]:
+                _take(arena, spares, taken)
         result.append(spares)
     return result
 
@@ -105,26 +106,31 @@ def match(tree: Tree, positions: Ints, room: Ints, widest: int) -> Steps[Ints]:
     """
     found = np.full(len(positions), -1, dtype=np.int64)
     order = np.argsort(positions, kind="stable")
+    seats = np.flatnonzero(room)
+    left = room[seats]
+    yield
     for level in range(tree.host - 1, widest - 1, -1):
         waiting = order[found[order] < 0]
         if not len(waiting):
             break
-        left = room - np.bincount(found[found >= 0], minlength=tree.size)
-        found[waiting] = _match_level(tree, level, positions[waiting], left)
+        index = _match_level(tree.at(level, positions[waiting]), tree.at(level, seats), left)
+        given = index >= 0
+        found[waiting[given]] = seats[index[given]]
+        left = left - np.bincount(index[given], minlength=len(left))
         yield
     return found
 
 
-def _match_level(tree: Tree, level: int, positions: Ints, room: Ints) -> Ints:
-    """The i-th waiting member of a domain takes the domain's i-th free seat."""
-    domains = tree.at(level, positions)
-    wanted = np.bincount(domains, minlength=tree.domains(level))
-    before = np.cumsum(room) - room  # seats before each position
-    offsets = tree.offsets(level, tree.host)
-    first_seat = before[offsets] if len(before) else before
-    seats = tree.sums(room, level, tree.host)
-    nth = np.arange(len(domains)) - (np.cumsum(wanted) - wanted)[domains]
-    seat = first_seat[domains] + nth
-    ends = before + room
-    position = np.searchsorted(ends, seat, side="right")
-    return np.where(nth < seats[domains], position, -1)
+def _match_level(wanted: Ints, offered: Ints, left: Ints) -> Ints:
+    """Give the i-th waiting member of a domain the domain's i-th free seat.
+
+    ``wanted``: domain of each waiting member; ``offered``: domain of each entry of
+    ``left``; both ascending. Returns an index into ``left`` per member, -1 for none.
+    """
+    ends = np.cumsum(left)  # seats are numbered through, domain after domain
+    before = np.append(0, ends)
+    low = before[np.searchsorted(offered, wanted, side="left")]
+    high = before[np.searchsorted(offered, wanted, side="right")]
+    nth = np.arange(len(wanted)) - np.searchsorted(wanted, wanted, side="left")
+    seat = low + nth
+    return np.where(seat < high, np.searchsorted(ends, seat, side="right"), -1)

@@ -9,6 +9,7 @@ from cluster.matching import untolerated
 from cluster.nodeview import NodeView
 from placement.labels import Mask
 
+
 def taint_mask(nodes: NodeView, tolerations: Sequence[Toleration]) -> Mask:
     """Return bool[n]: the nodes whose every taint is tolerated."""
     sets = [() if taints is None else taints for taints in nodes.taint_sets]

@@ -32,11 +32,13 @@ class Tree:
 
     ``starts[level]``: int64[domains], first position of each domain, ascending.
     ``labelled[level]``: bool[domains], False for the pseudo domain of nodes that lack the
-    level's label. ``size``: number of positions.
+    level's label. ``along[level]``: int32[positions], the domain of each position.
+    ``size``: number of positions.
     """
 
     starts: tuple[Ints, ...]
     labelled: tuple[Flags, ...]
+    along: tuple[NDArray[np.integer], ...]
     size: int
 
     @property
@@ -64,11 +66,11 @@ class Tree:
             return self.starts[wide]
         return np.searchsorted(self.starts[narrow], self.starts[wide]).astype(np.int64)
 
-    def owner(self, wide: int, narrow: int) -> Ints:
+    def owner(self, wide: int, narrow: int) -> NDArray[np.integer]:
         """Return, for each domain of ``narrow``, the id of the domain of ``wide`` above it."""
-        offsets = self.offsets(wide, narrow)
-        sizes = np.diff(offsets, append=self.domains(narrow))
-        return np.repeat(np.arange(len(offsets)), sizes)
+        if wide == ROOT:
+            return np.zeros(self.domains(narrow), dtype=np.int64)
+        return self.along[wide] if narrow == self.host else self.along[wide][self.starts[narrow]]
 
     def at(self, level: int, positions: Ints) -> Ints:
         """Return the domain of ``level`` that each position lies in."""
@@ -76,7 +78,7 @@ class Tree:
             return np.zeros(len(positions), dtype=np.int64)
         if level == self.host:
             return positions
-        return np.searchsorted(self.starts[level], positions, side="right") - 1
+        return self.along[level][positions].astype(np.int64)
 
     def sums(self, values: Ints, wide: int, narrow: int) -> Ints:
         """Return sums over the domains of ``wide`` of ``values`` given per ``narrow`` domain."""
@@ -89,15 +91,13 @@ class Tree:
         low, high = self.span(level, domain)
         if (low, high) == (0, self.size):
             return self
-        bounds = [(np.searchsorted(s, low, side="right") - 1, np.searchsorted(s, high))
-                  for s in self.starts]
+        ends = [(int(at[low]), int(at[high - 1]) + 1) for at in self.along]
         return Tree(
             starts=tuple(
-                np.maximum(s[a:b] - low, 0) for s, (a, b) in zip(self.starts, bounds, strict=True)
+                np.maximum(s[a:b] - low, 0) for s, (a, b) in zip(self.starts, ends, strict=True)
             ),
-            labelled=tuple(
-                flags[a:b] for flags, (a, b) in zip(self.labelled, bounds, strict=True)
-            ),
+            labelled=tuple(f[a:b] for f, (a, b) in zip(self.labelled, ends, strict=True)),
+            along=tuple(at[low:high] - a for at, (a, _) in zip(self.along, ends, strict=True)),
             size=high - low,
         )
 
@@ -108,6 +108,7 @@ def tree_of(topology: Topology) -> Tree:
     return Tree(
         starts=tuple(topology.starts(level).astype(np.int64) for level in levels),
         labelled=tuple(topology.labelled(level) for level in levels),
+        along=tuple(topology.along(level) for level in levels),
         size=len(topology.order),
     )
 

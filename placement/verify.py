@@ -150,9 +150,7 @@ def _required(bench: Bench, snapshot: Snapshot, plan: Plan, key: str) -> Iterato
         yield f"the members already placed are in another domain of {key}"
 
 
-def _slices(
-    bench: Bench, snapshot: Snapshot, plan: Plan, size: int, key: str
-) -> Iterator[str]:
+def _slices(bench: Bench, snapshot: Snapshot, plan: Plan, size: int, key: str) -> Iterator[str]:
     levels = snapshot.topology.levels
     ranks = snapshot.pods.rank[plan.pods].tolist()
     by_index = _NO_RANK in ranks or not _already_placed(snapshot, plan)

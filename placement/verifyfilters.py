@@ -107,9 +107,7 @@ class Bench:
             return "the node is not ready"
         taints = list(node.taints)
         if node.unschedulable:
-            taints.append(
-                Taint("node.kubernetes.io/unschedulable", "", TaintEffect.NO_SCHEDULE)
-            )
+            taints.append(Taint("node.kubernetes.io/unschedulable", "", TaintEffect.NO_SCHEDULE))
         for taint in taints:
             if not _tolerated(pod.pod_class, taint):
                 return f"taint {taint.key} is not tolerated"
@@ -207,9 +205,7 @@ class Bench:
                 return f"spread over {constraint.topology_key}: skew {skew}"
         return None
 
-    def _skew(
-        self, pod: Pod, node: Node, constraint: SpreadConstraint, keyed: list[Node]
-    ) -> int:
+    def _skew(self, pod: Pod, node: Node, constraint: SpreadConstraint, keyed: list[Node]) -> int:
         term = PodAffinityTerm(
             constraint.topology_key, constraint.selector, frozenset({constraint.namespace})
         )
@@ -239,14 +235,17 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[int, Node]]:
             for key, column in columns.items()
             if column is not None and column.codes[row] >= 0
         }
-        yield row, Node(
-            row=row,
-            name=nodes.name(row),
-            labels=labels,
-            room={r: int(nodes.free(r)[row]) for r in nodes.resources},
-            taints=nodes.taint_sets[int(nodes.taint_set[row])],
-            ready=bool(nodes.ready[row]),
-            unschedulable=bool(nodes.unschedulable[row]),
+        yield (
+            row,
+            Node(
+                row=row,
+                name=nodes.name(row),
+                labels=labels,
+                room={r: int(nodes.free(r)[row]) for r in nodes.resources},
+                taints=nodes.taint_sets[int(nodes.taint_set[row])],
+                ready=bool(nodes.ready[row]),
+                unschedulable=bool(nodes.unschedulable[row]),
+            ),
         )
 
 

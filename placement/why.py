@@ -5,32 +5,31 @@ fit is the one with room for most of it. What it lacks is told in the resource t
 out first there, and who holds that resource is read from the pods on the domain's nodes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
-from placement.arena import Arena, Board, arena
-from placement.capacity import by_resource
+from placement.arena import Arena, Board
+from placement.capacity import by_resource, capacity
 from placement.decision import Explanation, NearestFit, RuleCount, Wait, WaitReason
+from placement.explain import CLUSTER
 from placement.families import count_up
 from placement.feasibility import BETWEEN_PODS, BUDGET, RESOURCE
 from placement.labels import Mask
 from placement.near import region_of
 from placement.request import Group, Request
-from placement.seats import Kin
-from placement.select import labelled_only
+from placement.seats import kin_of
+from placement.select import holding, labelled_only
 from placement.steps import Steps
 from placement.tree import ROOT, Ints
-from placement.world import World
 
-NO_LABEL = "no label of the required level"
+NO_LABEL: Final = "no label of the required level"
 
-CLUSTER = "cluster"
-"""Level name of a nearest fit where no level is required."""
-
-_HOLDERS = 5
+_HOLDERS: Final = 5
 """Gangs named as holders of a domain, largest first."""
 
 
@@ -41,16 +40,14 @@ class _Best:
     fits: int
 
 
-def wait(snapshot: Snapshot, board: Board, request: Request, kin: Kin) -> Steps[Wait]:
-    """Return the decision to wait with its explanation."""
-    world = World(snapshot)
-    arenas = []
-    for group in request.groups:
-        made = yield from arena(world, board, group, request.wish)
-        if kin.amounts.any():
-            made = made.within(region_of(board.tree, request.wish.required, kin.amounts))
-        arenas.append(made)
-    worst = max(arenas, key=lambda a: (_lack(a, _need(request, a.group)), -arenas.index(a)))
+def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps[Wait]:
+    """Return the decision to wait with its explanation; one arena per group."""
+    kin = kin_of(snapshot, arenas[0].board, request)
+    if kin.amounts.any():
+        region = region_of(arenas[0].board.tree, request.wish.required, kin.amounts)
+        arenas = [each.within(region) for each in arenas]
+    yield
+    worst = max(arenas, key=lambda a: _lack(a, _need(request, a.group)))
     need = _need(request, worst.group)
     best = _best(worst)
     yield
@@ -62,7 +59,7 @@ def wait(snapshot: Snapshot, board: Board, request: Request, kin: Kin) -> Steps[
         feasible=int(np.count_nonzero(worst.feasibility.mask)) - unlabelled.removed,
         rules=(*worst.feasibility.rules, unlabelled),
         nearest=nearest,
-        remedy=remedy(reason, worst.feasibility.rules, nearest, worst, len(request.groups)),
+        remedy=remedy(reason, worst.feasibility.rules, nearest, len(request.groups)),
         unmodelled=worst.feasibility.unmodelled,
     )
     return Wait(request.key, request.generation, reason, explanation)
@@ -74,7 +71,7 @@ def _need(request: Request, group: Group) -> int:
 
 
 def _unlabelled(arena: Arena) -> RuleCount:
-    """The one rule of the gang and not of its pods: nodes outside any domain it requires."""
+    """Return the one rule of the gang and not of its pods: nodes outside what it requires."""
     board, wish = arena.board, arena.wish
     keys = [board.topology.levels[i] for i in sorted({wish.required, wish.slice_level} - {ROOT})]
     inside = labelled_only(board.tree, wish)
@@ -124,9 +121,7 @@ def _why_capped(arena: Arena, need: int) -> WaitReason:
     if uncapped >= need:
         budgets = [f for f in arena.families if len(f.caps) == 1 and f.level is None]
         only = int(count_up(tree, arena.leaf, budgets)[ROOT][0])
-        return (
-            WaitReason.BUDGET_EXHAUSTED if only < need else WaitReason.SPREAD_UNSATISFIABLE
-        )
+        return WaitReason.BUDGET_EXHAUSTED if only < need else WaitReason.SPREAD_UNSATISFIABLE
     if arena.limits.node_caps and _room_per_node(arena, group) >= need:
         return WaitReason.SPREAD_UNSATISFIABLE
     return WaitReason.NOT_ENOUGH_ROOM
@@ -137,9 +132,7 @@ def _room_per_node(arena: Arena, group: Group) -> int:
     return int(np.minimum.reduce([pods for _, _, pods in room]).sum())
 
 
-def _nearest(
-    snapshot: Snapshot, arena: Arena, best: _Best, need: int
-) -> Steps[NearestFit | None]:
+def _nearest(snapshot: Snapshot, arena: Arena, best: _Best, need: int) -> Steps[NearestFit | None]:
     """Describe the domain that came closest; ``None`` when no node suits at all."""
     low, high = arena.board.tree.span(best.level, best.domain)
     if not arena.feasibility.suitable.any() or low == high:
@@ -153,6 +146,8 @@ def _nearest(
     there = max(int(np.minimum(pods, need).sum()), best.fits)
     lack = max(need - (there if there < need else best.fits), 0) * amount
     held = yield from holders(snapshot, inside, resource)
+    largest = yield from _largest_empty(arena, best.level)
+    views = [snapshot.gang(key) for key, _ in held]
     return NearestFit(
         level=CLUSTER if best.level == ROOT else arena.board.topology.levels[best.level],
         domain=domain_name(arena.board, best.level, best.domain),
@@ -160,7 +155,30 @@ def _nearest(
         needed=need,
         short_of=((resource, lack),) if lack else (),
         held_by=held,
+        asks=arena.group.pod_class.requests,
+        domains=_labelled_domains(arena, best.level),
+        fitting=len(holding(arena.board.tree, arena.counts(), best.level, need)),
+        largest=largest,
+        priorities=tuple(0 if view is None else view.priority for view in views),
     )
+
+
+def _labelled_domains(arena: Arena, level: int) -> int:
+    return 1 if level == ROOT else int(np.count_nonzero(arena.board.tree.labelled[level]))
+
+
+def _largest_empty(arena: Arena, level: int) -> Steps[int]:
+    """Return how many members the largest domain could take if no pod were anywhere."""
+    pod_class, board = arena.group.pod_class, arena.board
+    limit = len(arena.group.rows)
+    nodes = arena.world.snapshot.nodes
+    empty = capacity(nodes.allocatable, pod_class, arena.feasibility.suitable, limit)
+    leaf = arena.limits.clip(empty[board.topology.order])
+    yield
+    sizes = count_up(board.tree, leaf, arena.families)[level]
+    if level != ROOT:
+        sizes = np.where(board.tree.labelled[level], sizes, 0)
+    return int(sizes.max(initial=0))
 
 
 def domain_name(board: Board, level: int, domain: int) -> str:
@@ -200,7 +218,6 @@ def remedy(
     reason: WaitReason,
     rules: tuple[RuleCount, ...],
     nearest: NearestFit | None,
-    arena: Arena,
     groups: int,
 ) -> str:
     """Return one sentence about what would let the gang go."""
@@ -213,6 +230,11 @@ def remedy(
         return (
             "the spread and affinity rules of the pods leave too few nodes: relax them, "
             "or wait until the pods they speak of have moved or ended"
+        )
+    if nearest is not None and nearest.largest < nearest.needed:
+        return (
+            f"even empty, the largest holds {nearest.largest} of {nearest.needed} members: "
+            "require a wider level, make the gang smaller, or add nodes"
         )
     if nearest is not None and nearest.short_of:
         resource, amount = nearest.short_of[0]

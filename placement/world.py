@@ -115,8 +115,8 @@ def _attracting_by_scan(world: World, terms: tuple[PodAffinityTerm, ...]) -> Int
     """Terms over different namespaces: rare, so the pod columns are scanned once."""
     snapshot = world.snapshot
     hits = np.array(
-        [all(snapshot.matches(term, i) for term in terms)
-         for i in range(len(snapshot.label_sets))] + [False]
+        [all(snapshot.matches(term, i) for term in terms) for i in range(len(snapshot.label_sets))]
+        + [False]
     )
     node = snapshot.pods.node.array()
     on = (node >= 0) & hits[snapshot.pods.labels.array()]

@@ -3,6 +3,10 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from support.scene import BLOCK, GPU, HOST, NAMESPACE, RACK, Scene, pod_class
+
 from cluster.constraints import (
     HostPort,
     LabelSelector,
@@ -17,12 +21,9 @@ from cluster.constraints import (
     Toleration,
 )
 from cluster.events import BudgetUpserted
-from hypothesis import given
-from hypothesis import strategies as st
 from placement.decision import Plan, Reject
 from placement.explain import render, to_dict
 from placement.gang import plan_now
-from support.scene import BLOCK, GPU, HOST, NAMESPACE, RACK, Scene, pod_class
 
 POWER = "example.com/power"  # a label that cuts across racks and blocks
 KEYS = (HOST, RACK, BLOCK, POWER)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
+
 from cluster.constraints import LabelSet, PodClass
 from cluster.events import (
     Assignment,

@@ -1,6 +1,7 @@
 """The two phases of the search on hand-made arrays, without a cluster."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +25,10 @@ def tree(*racks_per_zone: list[int]) -> Tree:
             racks.append(position)
             position += hosts
     starts = tuple(np.array(s, dtype=np.int64) for s in (zones, racks, range(position)))
-    return Tree(starts, tuple(np.ones(len(s), dtype=np.bool_) for s in starts), position)
+    along = tuple(
+        np.searchsorted(s, np.arange(position), side="right").astype(np.int32) - 1 for s in starts
+    )
+    return Tree(starts, tuple(np.ones(len(s), dtype=np.bool_) for s in starts), along, position)
 
 
 def leaf(*amounts: int) -> np.ndarray:
@@ -119,7 +123,8 @@ def test_required_and_preferred_together_give_one_zone_with_the_fewest_racks() -
 
 def test_unlabelled_nodes_are_no_rack_but_can_be_used() -> None:
     shape = tree([2, 2])
-    shape = Tree(shape.starts, (np.array([True]), np.array([True, False]), np.ones(4, bool)), 4)
+    labelled = (np.array([True]), np.array([True, False]), np.ones(4, bool))
+    shape = replace(shape, labelled=labelled)
     capacities = leaf(1, 1, 8, 8)
     assert labelled_only(shape, Wish(required=1)).tolist() == [True, True, False, False]
     assert labelled_only(shape, Wish(required=0)) is None
@@ -164,9 +169,7 @@ def test_a_fit_is_found_whenever_there_is_one_with_the_fewest_domains(
     racks: list[list[int]], data: st.DataObject
 ) -> None:
     shape = tree(*racks)
-    capacities = data.draw(
-        st.lists(st.integers(0, 4), min_size=shape.size, max_size=shape.size)
-    )
+    capacities = data.draw(st.lists(st.integers(0, 4), min_size=shape.size, max_size=shape.size))
     need = data.draw(st.integers(1, 20))
     required = data.draw(st.integers(ROOT, 1))
     preferred = data.draw(st.integers(ROOT, 2))
@@ -221,9 +224,11 @@ def test_caps_that_cut_across_the_tree_leave_the_search_complete(
     shape = tree([2, 1], [3])
     family = Family(np.array(codes, dtype=np.int32), np.array(caps))
     found = run(place(shape, np.array(capacities), [family], Wish(required=required), need))
-    spans = [(0, 6)] if required == ROOT else [
-        shape.span(required, d) for d in range(shape.domains(required))
-    ]
+    spans = (
+        [(0, 6)]
+        if required == ROOT
+        else [shape.span(required, d) for d in range(shape.domains(required))]
+    )
     room = [
         sum(
             min(sum(capacities[i] for i in range(*span) if codes[i] == code), caps[code])

@@ -1,0 +1,146 @@
+"""`muster bench plan`: how long the decision about one gang takes, and how long its slices.
+
+A fleet of zones, blocks of 32 racks, racks of 16 hosts with 8 GPUs each; two fifths of the
+hosts are partly taken, seeded. One gang of whole-host pods waits, with the shipped number
+of spares. Before every round one running pod moves, so each round sees a new snapshot; the
+topology is built once, as in the extender, where it changes with the nodes only.
+"""
+
+import random
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.constraints import LabelSet, PodClass
+from cluster.events import GangUpserted, NodeUpserted, PodGone, PodUpserted
+from cluster.gangs import GangSpec
+from cluster.ids import GangKey, PodUid
+from cluster.snapshot import Snapshot
+from cluster.state import ClusterState
+from kube.names import BLOCK, DEFAULT_LEVELS, HOST, PLAN_GATE, RACK, ZONE
+from placement.decision import Decision, Plan
+from placement.gang import plan
+
+HOSTS_PER_RACK: Final = 16
+RACKS_PER_BLOCK: Final = 32
+BLOCKS_PER_ZONE: Final = 64
+GPUS: Final = 8
+TAKEN_SHARE: Final = 0.4
+SPARES: Final = 1  # the shipped spare count
+SEED: Final = 7
+
+_GPU: Final = "nvidia.com/gpu"
+_KEY: Final = GangKey("bench/bench/gang")
+_BUSY: Final = PodClass((("cpu", 4000), ("memory", 1 << 34), (_GPU, 1), ("pods", 1)))
+_MEMBER: Final = PodClass((("cpu", 32_000), ("memory", 1 << 38), (_GPU, GPUS), ("pods", 1)))
+
+
+def run(nodes: int, gang: int, rounds: int) -> dict[str, float]:
+    """Plan one gang of ``gang`` pods on ``nodes`` nodes ``rounds`` times; milliseconds."""
+    fleet = _Fleet(nodes, gang)
+    measured = [_measure(fleet.changed()) for _ in range(rounds + 1)][1:]  # the first warms up
+    totals = [total for total, _ in measured]
+    return {
+        "nodes": nodes,
+        "gang": gang,
+        "rounds": rounds,
+        "median_ms": round(statistics.median(totals), 3),
+        "p99_ms": round(sorted(totals)[min(len(totals) - 1, int(len(totals) * 0.99))], 3),
+        "max_slice_ms": round(statistics.median(longest for _, longest in measured), 3),
+    }
+
+
+def _measure(snapshot: Snapshot) -> tuple[float, float]:
+    """Return (total, longest slice) of one plan in milliseconds."""
+    steps = plan(snapshot, _KEY, spare_count=SPARES)
+    slices: list[float] = []
+    decision: Decision | None = None
+    while decision is None:
+        started = time.perf_counter()
+        try:
+            next(steps)
+        except StopIteration as end:
+            decision = end.value
+        slices.append(time.perf_counter() - started)
+    if not isinstance(decision, Plan):
+        raise TypeError(f"the gang must fit the benchmark's fleet, but: {decision}")
+    return sum(slices) * 1000, max(slices) * 1000
+
+
+@dataclass(slots=True)
+class _Running:
+    uid: PodUid
+    node: int
+
+
+class _Fleet:
+    """The cluster under test; ``changed`` returns a snapshot that was never planned on."""
+
+    def __init__(self, nodes: int, gang: int) -> None:
+        self._random = random.Random(SEED)
+        self._state = ClusterState("bench", levels=DEFAULT_LEVELS)
+        self._nodes = nodes
+        self._next = 0
+        for number in range(nodes):
+            self._state.apply(_node(number), now=0.0)
+        self._running = [self._start(node) for node in self._taken()]
+        spec = GangSpec(_KEY, "bench", "gang", "bench", min_count=gang, size=gang)
+        self._state.apply(GangUpserted(spec), now=0.0)
+        for rank in range(gang):
+            self._state.apply(self._pod(_MEMBER, rank=rank), now=0.0)
+        _ = self._state.snapshot().topology  # built when nodes change, not when gangs come
+
+    def changed(self) -> Snapshot:
+        """Move one running pod and return the state of then."""
+        index = self._random.randrange(len(self._running))
+        moved = self._running[index]
+        self._state.apply(PodGone(moved.uid), now=0.0)
+        self._running[index] = self._start(moved.node)
+        return self._state.snapshot()
+
+    def _taken(self) -> Iterator[int]:
+        for node in range(self._nodes):
+            if self._random.random() < TAKEN_SHARE:
+                yield from [node] * self._random.randint(1, GPUS)
+
+    def _start(self, node: int) -> _Running:
+        pod = self._pod(_BUSY, node=node)
+        self._state.apply(pod, now=0.0)
+        return _Running(pod.uid, node)
+
+    def _pod(self, kind: PodClass, *, rank: int = -1, node: int = -1) -> PodUpserted:
+        self._next += 1
+        member = node < 0
+        return PodUpserted(
+            uid=PodUid(self._next.to_bytes(16, "big")),
+            namespace="bench",
+            name=f"pod-{self._next}",
+            pod_class=kind,
+            labels=LabelSet("bench"),
+            node=None if member else _name(node),
+            gates=frozenset({PLAN_GATE}) if member else frozenset(),
+            gang=_KEY if member else None,
+            rank=rank,
+            managed=member,
+        )
+
+
+def _name(number: int) -> str:
+    return f"host-{number:06d}"
+
+
+def _node(number: int) -> NodeUpserted:
+    rack = number // HOSTS_PER_RACK
+    block = rack // RACKS_PER_BLOCK
+    return NodeUpserted(
+        name=_name(number),
+        labels={
+            ZONE: f"zone-{block // BLOCKS_PER_ZONE}",
+            BLOCK: f"block-{block:04d}",
+            RACK: f"rack-{rack:05d}",
+            HOST: _name(number),
+        },
+        allocatable={"cpu": 128_000, "memory": 1 << 40, _GPU: GPUS, "pods": 110},
+    )
