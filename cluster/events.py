@@ -173,7 +173,9 @@ class PlanHeld:
     """The planner decided: assume every assignment until ``deadline`` (epoch seconds).
 
     Taken whole or not at all: ``apply`` raises ``PlanStale`` and changes nothing when one
-    of the assignments no longer fits or a pod is no longer pending.
+    of the assignments no longer fits or a pod is no longer pending. A large plan may come
+    in parts; those after the first are ``continued`` and do not count as another attempt.
+    Whoever sends parts forgets the earlier ones if a later one is stale.
     """
 
     gang: GangKey
@@ -181,6 +183,7 @@ class PlanHeld:
     assignments: tuple[Assignment, ...]
     deadline: float
     generation: int
+    continued: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def hold(model: Model, event: PlanHeld, out: Outcome, *, now: float) -> None:
     for row, assignment in zip(rows, event.assignments, strict=True):
         ledger.enter(model, row, _hold_of(event, assignment))
     gang = model.gangs.keys.find(event.gang)
-    if gang is not None:
+    if gang is not None and not event.continued:
         model.gangs.planned(gang)
     out.gang(event.gang)
 

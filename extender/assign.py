@@ -22,7 +22,7 @@ from cluster.snapshot import Snapshot
 from placement.decision import Plan
 from queueing.order import holding
 
-PODS_PER_STEP: Final = 64  # about 0.2 ms; the caller decides at each yield whether to pause
+PODS_PER_STEP: Final = 16  # about 0.2 ms; the caller decides at each yield whether to pause
 
 
 @dataclass(slots=True)

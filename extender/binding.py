@@ -15,6 +15,7 @@ from typing import assert_never
 from cluster.holds import Hold, HoldState
 from cluster.ids import PodUid
 from cluster.state import ClusterState
+from extender.holding import Holding
 from extender.note import note_of
 from extender.verbs import IsManaged, candidates
 from extender.wire import BindingArgs, Reason
@@ -33,6 +34,7 @@ class Binder:
     """Creates Bindings; commits nothing in the state, the watch will tell."""
 
     state: ClusterState
+    holding: Holding
     client: KubeClient
     is_managed: IsManaged
     ready: Callable[[], bool]
@@ -43,6 +45,8 @@ class Binder:
             return Reason.NOT_READY
         uid = pod_uid(args.pod_uid)
         hold = self.state.hold(uid)
+        if hold is not None and not self.holding.counts(hold):
+            return Reason.WAITING
         error = await (self._unplanned(uid, args) if hold is None else self._planned(hold, args))
         extra = {"pod": f"{args.pod_namespace}/{args.pod_name}", "node": args.node}
         if error:

@@ -27,7 +27,6 @@ from cluster.effects import (
     PlanBroken,
     PodConfirmed,
 )
-from cluster.errors import PlanStale
 from cluster.events import GangSkipped, PlanHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
@@ -35,6 +34,7 @@ from cluster.snapshot import Snapshot
 from extender.assign import assignments
 from extender.config import ExtenderConfig
 from extender.engine import Engine
+from extender.holding import Holding
 from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
 from extender.report import Reporter
@@ -67,6 +67,7 @@ class Planner:
         self,
         engine: Engine,
         config: ExtenderConfig,
+        holding: Holding,
         release: Release,
         reporter: Reporter,
         metrics: ExtenderMetrics,
@@ -74,6 +75,7 @@ class Planner:
     ) -> None:
         self._engine = engine
         self._config = config
+        self._holding = holding
         self._release = release
         self._reporter = reporter
         self._metrics = metrics
@@ -250,9 +252,7 @@ class Planner:
             deadline=now + self._config.hold_seconds,
             generation=plan.generation,
         )
-        try:
-            self._engine.apply(held)
-        except PlanStale:
+        if not await self._holding.hold(held, pace):
             return False
         self.decisions.pop(view.key, None)
         self._reporter.planned(view, plan, held)

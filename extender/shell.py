@@ -35,6 +35,7 @@ from extender.engine import Clock, Engine
 from extender.errors import ConfigError
 from extender.feed import Feed
 from extender.handlers import Handlers
+from extender.holding import Holding
 from extender.metrics import ExtenderMetrics, StateCollector
 from extender.pending import PendingPods
 from extender.planner import Planner
@@ -80,6 +81,7 @@ class Extender:
         metrics = ExtenderMetrics(new_registry())
         state = ClusterState(config.cluster, levels=config.levels)
         engine = self.engine = Engine(state, self.clock)
+        holding = Holding(engine)
         pods = PendingPods()
         recorder = EventRecorder(client, controller=CONTROLLER, instance=socket.gethostname())
         reporter = Reporter(state, pods, recorder, metrics)
@@ -87,7 +89,7 @@ class Extender:
         sync = self.sync = Sync(client, feed, self._known_pods, reporter.unreadable, metrics)
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
         self.planner = Planner(
-            engine, config, self.releaser.submit, reporter, metrics, time.perf_counter
+            engine, config, holding, self.releaser.submit, reporter, metrics, time.perf_counter
         )
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
@@ -102,8 +104,8 @@ class Extender:
         )
         ready = sync.synced.is_set
         handlers = Handlers(
-            Verbs(state, feed.is_managed, ready),
-            Binder(state, client, feed.is_managed, ready),
+            Verbs(state, holding, feed.is_managed, ready),
+            Binder(state, holding, client, feed.is_managed, ready),
             metrics,
             timed=config.echo,
         )

@@ -28,6 +28,7 @@ from cluster.ids import PodUid
 from cluster.state import ClusterState
 from extender import wire
 from extender.errors import BadRequest, NotReady
+from extender.holding import Holding
 from extender.metrics import Answer
 from kube.translate import pod_uid
 from kube.wire import Pod
@@ -57,6 +58,7 @@ class Verbs:
     """Reads ``state``; ``is_managed`` judges pods that the watch has not shown yet."""
 
     state: ClusterState
+    holding: Holding
     is_managed: IsManaged
     ready: Callable[[], bool]
 
@@ -68,19 +70,24 @@ class Verbs:
 
     def planned(self, uid: str) -> str | None:
         """Return the node a pod is planned on, for the search in a body that still arrives."""
-        hold = self.state.hold(pod_uid(uid)) if self.ready() else None
+        hold = self._hold(pod_uid(uid)) if self.ready() else None
         return None if hold is None else hold.node
 
     def _filter_decoded(self, body: bytes) -> FilterReply:
         args = wire.read_args(body)
         pod = wire.decode(POD, args.pod, "Pod")
         uid = _uid(pod)
-        hold = self.state.hold(uid)
+        hold = self._hold(uid)
         if hold is not None:
             return _held(args, hold)
         if self._waits(uid, pod):
             return _reject(args, wire.Reason.WAITING, Answer.WAITING)
         return _everything(args)
+
+    def _hold(self, uid: PodUid) -> Hold | None:
+        """Return a pod's hold once its whole gang is held."""
+        hold = self.state.hold(uid)
+        return hold if hold is not None and self.holding.counts(hold) else None
 
     def _waits(self, uid: PodUid, pod: Pod) -> bool:
         """Whether the pod is ours; it has no hold. The watch may be behind kube-scheduler's."""
@@ -93,7 +100,7 @@ class Verbs:
         self._need_ready()
         args = wire.read_args(body)
         names = wire.node_names(args)
-        hold = self.state.hold(_uid(wire.decode(POD, args.pod, "Pod")))
+        hold = self._hold(_uid(wire.decode(POD, args.pod, "Pod")))
         planned = None if hold is None else _choice(hold, names)[0]
         if len(names) > LISTED_SCORES:
             names = [] if planned is None else [planned]
@@ -128,7 +135,7 @@ class Verbs:
     def _allowed(self, pod: Pod) -> tuple[str, ...] | None:
         """Return the nodes where the preemptor may evict; None means any."""
         uid = _uid(pod)
-        hold = self.state.hold(uid)
+        hold = self._hold(uid)
         if hold is not None:
             return candidates(hold)
         return () if self._waits(uid, pod) else None

@@ -34,8 +34,11 @@ class WorkList:
         self.todo.add(key)
 
     def freed(self) -> None:
-        """Note that room appeared: parked gangs get another look in the next round."""
-        self._freed = bool(self.parked) or self._freed
+        """Note that room appeared: gangs that are or will be parked get another look.
+
+        Will be: one may be in the planner's hands, on a snapshot from before the room.
+        """
+        self._freed = True
 
     def park(self, key: GangKey) -> None:
         """Set a gang aside that does not fit now, unless it has changed meanwhile."""
@@ -53,5 +56,7 @@ class WorkList:
     def open_round(self) -> bool:
         """Begin a new round if the last one is over; return whether there is work."""
         if not self.todo and self._freed:
-            self.todo, self.parked, self._freed = self.parked, set(), False
+            self.todo, self.parked = self.parked, set()
+        if not self.parked:
+            self._freed = False  # whoever waits is on the list and will see the room there is
         return bool(self.todo)

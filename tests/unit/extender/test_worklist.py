@@ -57,8 +57,22 @@ def test_a_change_takes_a_gang_out_of_the_parked_ones() -> None:
     assert not work.parked
 
 
-def test_freed_room_with_nobody_waiting_is_not_remembered() -> None:
+def test_room_freed_before_a_gang_was_looked_at_is_no_reason_to_look_twice() -> None:
     work = WorkList()
     work.freed()
+    work.changed(C)
+    assert work.open_round()
+    work.take(C)
     work.park(C)
     assert not work.open_round()
+
+
+def test_room_freed_while_the_only_gang_is_being_planned_is_not_lost() -> None:
+    work = WorkList()
+    work.changed(C)
+    work.open_round()
+    work.take(C)
+    work.freed()
+    work.park(C)
+    assert work.open_round()
+    assert work.todo == {C}
