@@ -2,7 +2,7 @@
 
 With colour a gang is a colour; without (NO_COLOR, a pipe, a dumb terminal) a letter::
 
-    agg-1   ■■■■■■■■ ■■■■■■■· ■■■▪▪▪▪·        agg-1   aaaaaaaa bbbbbbb. ccc+++++
+    agg-1   ■■■■■■■■ ■■■■■■■· ■■■▪▪▪▪·        agg-1   AAAAAAAA BBBBBBB. CCC++++.
 
 ``·`` is a free host, ``▪`` one with single small jobs on it.
 """
@@ -19,87 +19,102 @@ from loadtest.demo.plan import Story
 from loadtest.fleet import Host
 
 _GOLDEN: Final = 0.618_033_988_75  # neighbouring indices get hues far apart
-_LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_LABEL: Final = 11  # columns in front of a block
 _FREE: Final = "#4a5568"
 _SMALL: Final = "#94a3b8"
 
 
-def colour(index: int) -> str:
-    """Return the colour of a gang, as #rrggbb."""
-    hue = (index * _GOLDEN + 0.07) % 1.0
-    bright = 0.95 if index % 2 else 0.78
-    red, green, blue = colorsys.hsv_to_rgb(hue, 0.62, bright)
+class Marks:
+    """Colour or letter of each gang of several pods, given out by size.
+
+    The largest come first, so that those which fill the map look least alike.
+    """
+
+    def __init__(self, story: Story, *, colours: bool) -> None:
+        gangs = [s for s in story.submissions if s.job.pods > 1]
+        by_size = sorted(gangs, key=lambda s: (-s.job.gpus, s.index))
+        self._rank = {s.index: rank for rank, s in enumerate(by_size)}
+        self.colours = colours
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._rank
+
+    def gang(self, index: int) -> tuple[str, str]:
+        """Return glyph and style of a gang."""
+        rank = self._rank[index]
+        if self.colours:
+            return "■", _colour(rank)
+        return _LETTERS[rank % len(_LETTERS)], "bold"
+
+    @property
+    def free(self) -> tuple[str, str]:
+        """Return glyph and style of a host with nothing on it."""
+        return ("·", _FREE) if self.colours else (".", "")
+
+    @property
+    def small(self) -> tuple[str, str]:
+        """Return glyph and style of a host with single pods only."""
+        return ("▪", _SMALL) if self.colours else ("+", "")
+
+    def host(self, on_host: Counter[int]) -> tuple[str, str]:
+        """Return glyph and style of a host: the gang that holds most of it decides."""
+        if not on_host:
+            return self.free
+        index = max(on_host, key=lambda i: (i in self, on_host[i], -i))
+        return self.gang(index) if index in self else self.small
+
+
+def _colour(rank: int) -> str:
+    """Return #rrggbb; neighbours in rank get hues far apart, later rounds another brightness."""
+    hue = (rank * _GOLDEN + 0.55) % 1.0
+    saturation, value = ((0.55, 0.95), (0.70, 0.80), (0.40, 0.85))[rank // 8 % 3]
+    red, green, blue = colorsys.hsv_to_rgb(hue, saturation, value)
     return f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
 
 
-def letter(index: int) -> str:
-    """Return the letter of a gang."""
-    return _LETTERS[index % len(_LETTERS)]
-
-
 def topology_map(
-    story: Story,
-    hosts: Mapping[str, Counter[int]],
-    *,
-    width: int,
-    colours: bool,
+    story: Story, hosts: Mapping[str, Counter[int]], *, width: int, marks: Marks
 ) -> Text:
     """Draw the fleet in lines of at most ``width`` characters."""
-    gangs = {s.index for s in story.submissions if s.job.pods > 1}
     text = Text(no_wrap=True)
-    label = max(len(host.block) for host in story.fleet.hosts) + 2
+    label = max(_LABEL, *(len(host.block) + 2 for host in story.fleet.hosts))
     for block, members in groupby(story.fleet.hosts, key=lambda host: (host.zone, host.block)):
-        _draw_block(text, block[1], list(members), hosts, gangs, label, width, colours=colours)
+        cells = list(members)
+        lines = _leaves(cells, hosts, width - label, marks)
+        notes = [(block[1], "bold"), (f"{len(cells)} hosts", "dim")]
+        for at, line in enumerate(lines):
+            words, style = notes[at] if at < len(notes) else ("", "")
+            text.append(words.ljust(label), style=style)
+            text.append_text(line)
+            text.append("\n")
+        text.append("\n")
     text.rstrip()
     return text
 
 
-def _draw_block(
-    text: Text,
-    name: str,
-    members: Sequence[Host],
-    hosts: Mapping[str, Counter[int]],
-    gangs: set[int],
-    label: int,
-    width: int,
-    *,
-    colours: bool,
-) -> None:
-    text.append(name.ljust(label), style="bold")
-    column = label
+def _leaves(
+    members: Sequence[Host], hosts: Mapping[str, Counter[int]], width: int, marks: Marks
+) -> list[Text]:
+    """Set the leaves of one block into lines of at most ``width`` characters."""
+    lines = [Text()]
     for _, leaf in groupby(members, key=lambda host: host.rack):
         cells = list(leaf)
-        if column + len(cells) > width:
-            text.append("\n" + " " * label)
-            column = label
+        if len(lines[-1]) + len(cells) > width:
+            lines.append(Text())
         for host in cells:
-            glyph, style = _cell(hosts.get(host.name, Counter()), gangs, colours=colours)
-            text.append(glyph, style=style)
-        text.append(" ")
-        column += len(cells) + 1
-    text.append("\n")
+            glyph, style = marks.host(hosts.get(host.name, Counter()))
+            lines[-1].append(glyph, style=style)
+        lines[-1].append(" ")
+    return lines
 
 
-def _cell(on_host: Counter[int], gangs: set[int], *, colours: bool) -> tuple[str, str]:
-    """Return glyph and style of one host: the gang that holds most of it decides."""
-    if not on_host:
-        return ("·", _FREE) if colours else (".", "")
-    index = max(on_host, key=lambda i: (i in gangs, on_host[i], -i))
-    if index not in gangs:
-        return ("▪", _SMALL) if colours else ("+", "")
-    return ("■", colour(index)) if colours else (letter(index), "")
-
-
-def legend(indices: Sequence[tuple[int, str]], *, colours: bool) -> Text:
+def legend(gangs: Sequence[tuple[int, str]], marks: Marks) -> Text:
     """Return the line that says which colour or letter is which gang."""
     text = Text()
-    for index, words in indices:
-        mark, style = ("■", colour(index)) if colours else (letter(index), "bold")
-        text.append(mark, style=style)
+    named = [(marks.gang(index), words) for index, words in gangs]
+    for (glyph, style), words in [*named, (marks.small, "small jobs"), (marks.free, "free")]:
+        text.append(glyph, style=style)
         text.append(f" {words}   ", style="dim")
-    free, small = ("·", "▪") if colours else (".", "+")
-    text.append(free, style=_FREE if colours else "")
-    text.append(" free   ", style="dim")
-    text.append(small, style=_SMALL if colours else "")
-    text.append(" small jobs", style="dim")
+    text.rstrip()
     return text

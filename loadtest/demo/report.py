@@ -9,11 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from loadtest.demo.outcome import Outcome, domains, fewest_racks
-from loadtest.demo.picture import colour, legend, letter, topology_map
+from loadtest.demo.picture import Marks, legend, topology_map
+from loadtest.demo.show import has_colours
 from loadtest.demo.tracker import GangRecord
 
-_ROWS: Final = 12
-_IN_LEGEND: Final = 6
+_ROWS: Final = 8
+_STRICT_ROWS: Final = 4
+_IN_LEGEND: Final = 5
 _WIDEST: Final = 110
 _SENTENCES: Final = {
     "gangs": "{gangs_submitted} submitted, {gangs_placed} placed, {gangs_finished} finished, "
@@ -28,27 +30,24 @@ _LEVELS: Final = {"muster.dev/rack": "rack", "muster.dev/block": "block", "": ""
 def show(console: Console, outcome: Outcome) -> None:
     """Print everything."""
     console.print()
-    _map(console, outcome)
-    _gangs(console, outcome)
+    marks = Marks(outcome.story, colours=has_colours(console))
+    _map(console, outcome, marks)
+    _gangs(console, outcome, marks)
     _waiting(console, outcome)
     _totals(console, outcome)
 
 
-def _colours(console: Console) -> bool:
-    return console.color_system is not None and not console.no_color
-
-
-def _map(console: Console, outcome: Outcome) -> None:
-    picture, colours = outcome.picture, _colours(console)
+def _map(console: Console, outcome: Outcome, marks: Marks) -> None:
+    picture = outcome.picture
     width = min(console.width - 4, _WIDEST)
     share = 100 * picture.gpus / outcome.story.fleet.gpus
     title = f"the fullest moment, {picture.at:.0f} s: {picture.gpus} GPUs in use ({share:.0f} %)"
-    drawn = topology_map(outcome.story, picture.hosts, width=width, colours=colours)
+    drawn = topology_map(outcome.story, picture.hosts, width=width, marks=marks)
     console.print(Panel(drawn, title=title, border_style="dim", expand=False))
     there = {index for on_host in picture.hosts.values() for index in on_host}
     largest = [r for r in _by_size(outcome) if r.what.index in there][:_IN_LEGEND]
     words = [(r.what.index, f"{r.what.job.name} {r.what.job.gpus}") for r in largest]
-    console.print(Padding(legend(words, colours=colours), (0, 2)))
+    console.print(Padding(legend(words, marks), (0, 2)))
     console.print()
 
 
@@ -57,22 +56,28 @@ def _by_size(outcome: Outcome) -> list[GangRecord]:
     return sorted(placed, key=lambda r: (-r.what.job.gpus, r.what.index))
 
 
-def _gangs(console: Console, outcome: Outcome) -> None:
-    table = Table(title="largest gangs", title_justify="left", box=None, header_style="dim")
+def _gangs(console: Console, outcome: Outcome, marks: Marks) -> None:
+    table = Table(title="gangs", title_justify="left", box=None, header_style="dim")
     for name in ("", "gang", "GPUs", "pods", "wait", "blocks", "racks", "at best", "asked for", ""):
         right = name in ("GPUs", "pods", "wait", "blocks", "racks", "at best")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
-    colours = _colours(console)
-    for record in _by_size(outcome)[:_ROWS]:
-        table.add_row(*_row(outcome, record, colours=colours))
+    for record in _worth_a_row(outcome):
+        table.add_row(*_row(outcome, record, marks))
     console.print(Padding(table, (0, 2)))
     console.print()
 
 
-def _row(outcome: Outcome, record: GangRecord, *, colours: bool) -> list[Text | str]:
+def _worth_a_row(outcome: Outcome) -> list[GangRecord]:
+    """Return the largest gangs, and the largest of those that insisted on one domain."""
+    largest = _by_size(outcome)[:_ROWS]
+    strict = [r for r in _by_size(outcome) if r.what.gang.required and r not in largest]
+    return largest + strict[:_STRICT_ROWS]
+
+
+def _row(outcome: Outcome, record: GangRecord, marks: Marks) -> list[Text | str]:
     job, index = record.what.job, record.what.index
     blocks, racks = domains(outcome, record)
-    mark = Text("■", colour(index)) if colours else Text(letter(index))
+    mark = Text(*marks.gang(index))
     state = Text("done", "dim") if record.finished else Text("running", "green")
     return [
         mark, job.name, str(job.gpus), str(job.pods), f"{record.wait or 0:.1f} s",

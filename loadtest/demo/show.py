@@ -10,11 +10,17 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from loadtest.demo.picture import topology_map
+from loadtest.demo.picture import Marks, topology_map
 from loadtest.demo.plan import Story
 from loadtest.demo.tracker import Tracker
 
+_WIDEST: Final = 110  # columns of the map at most
 _LINE_EVERY: Final = 2.0  # seconds between lines where there is no terminal
+
+
+def has_colours(console: Console) -> bool:
+    """Whether colours reach the reader: a terminal, and NO_COLOR is not set."""
+    return console.color_system is not None and not console.no_color
 
 
 class Show(Protocol):
@@ -64,6 +70,7 @@ class LiveShow:
         self._console, self._story = console, story
         self._live: Live | None = None
         self._next_line = 0.0
+        self._marks = Marks(story, colours=has_colours(console))
         self._intro()
 
     def _intro(self) -> None:
@@ -113,9 +120,8 @@ class LiveShow:
         )
 
     def _picture(self, tracker: Tracker, now: float) -> Panel:
-        colours = self._console.color_system is not None and not self._console.no_color
-        width = min(self._console.width - 4, 110)
-        drawn = topology_map(self._story, tracker.hosts, width=width, colours=colours)
+        width = min(self._console.width - 4, _WIDEST)
+        drawn = topology_map(self._story, tracker.hosts, width=width, marks=self._marks)
         return Panel(
             Group(self._bars(tracker, width), Text(), drawn),
             title=f"[bold]muster[/] · {now:.0f} s",

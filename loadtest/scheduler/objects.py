@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 from typing import Final
 
@@ -19,7 +20,8 @@ _SUFFIX: Final = {
 Resources = dict[str, int]  # cpu in milli, everything else in base units
 
 
-def amount(resource: str, text: object) -> int:
+@lru_cache(maxsize=4_096)  # a cluster writes the same few quantities over and over
+def amount(resource: str, text: str | int) -> int:
     """Return a quantity in this scheduler's unit, rounded up. Raises ``ValueError``."""
     found = _QUANTITY.match(str(text).replace("Ki", "ki"))
     if found is None:
