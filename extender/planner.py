@@ -81,6 +81,8 @@ class Planner:
         self._metrics = metrics
         self._monotonic = monotonic
         self._list = WorkList()
+        self._views: dict[GangKey, GangView] = {}  # of listed and parked gangs, until they change
+        self._searched: set[GangKey] = set()  # did not fit as they are now
         self._not_before: dict[GangKey, float] = {}
         self._deferred: dict[GangKey, float] = {}
         self._wake = asyncio.Event()
@@ -104,6 +106,8 @@ class Planner:
         match effect:
             case GangChanged(key) | HoldExpired(key) | PlanBroken(key):
                 self._list.changed(key)
+                self._views.pop(key, None)
+                self._searched.discard(key)
             case CapacityFreed():
                 self._list.freed()
             case PodConfirmed() | Overcommitted():
@@ -163,14 +167,24 @@ class Planner:
         """Return the listed gangs that are complete; the others leave the list."""
         ready: list[GangView] = []
         for key in list(self._list.todo):
-            view = self._engine.state.gang(key)
+            view = self._view(key)
             if view is not None and self._is_ready(view):
                 ready.append(view)
             else:
                 self._list.drop([key])
+                self._views.pop(key, None)
                 self._forget_if_gone(key, view)
             await pace.breathe()
         return ready
+
+    def _view(self, key: GangKey) -> GangView | None:
+        """Return a gang, sorted out once per change and not once per look."""
+        view = self._views.get(key)
+        if view is None:
+            view = self._engine.state.gang(key)
+            if view is not None:
+                self._views[key] = view
+        return view
 
     def defer(self, key: GangKey, seconds: float) -> None:
         """Leave a gang alone for a while: the API server refuses its releases."""
@@ -201,15 +215,16 @@ class Planner:
             self.decisions.pop(key, None)
             self._not_before.pop(key, None)
             self._deferred.pop(key, None)
+            self._searched.discard(key)
             self._reporter.gone(key)
 
     async def _look_at(self, key: GangKey, cycle: _Cycle, pace: Pace) -> None:
         """Plan one gang and hold the plan, or park it with the reason."""
         for _ in range(PLAN_ATTEMPTS):
-            view = self._engine.state.gang(key)
+            view = self._view(key)
             if view is None or not self._is_ready(view):
                 return
-            if isinstance(self.decisions.get(key), Wait) and not cycle.totals.may_fit(view):
+            if key in self._searched and not cycle.totals.may_fit(view):
                 self._list.park(key)
                 return
             snapshot = self._engine.state.snapshot()
@@ -218,6 +233,7 @@ class Planner:
                 self._set_aside(view, decision)
                 return
             if await self._hold(view, decision, snapshot, pace):
+                self._views.pop(key, None)
                 cycle.totals = FreeTotals(self._engine.state.snapshot())
                 return
             self._metrics.stale_plans.inc()
@@ -240,6 +256,8 @@ class Planner:
         self._list.park(view.key)
         self._reporter.set_aside(view, decision, self.decisions.get(view.key))
         self.decisions[view.key] = decision
+        if not changed:
+            self._searched.add(view.key)
 
     async def _hold(self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace) -> bool:
         """Hold the plan and hand it to the release; False when it no longer fits."""
