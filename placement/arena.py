@@ -92,14 +92,14 @@ def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
     """Evaluate a group's rules and capacities in a world."""
     feasibility = feasible_in(world, group.pod_class, group.labels_id)
     yield
-    order, count = board.topology.order, len(group.rows)
-    leaf = capacity(world.free, group.pod_class, feasibility.mask, count)[order]
+    order = board.topology.order
+    leaf = capacity(world.free, group.pod_class, feasibility.mask)[order]
     yield
     limits = limits_of(world, board.topology, board.tree, group)
     quiet = None
     if _spares_kept(world, group):
         yield
-        quiet = capacity(world.unreserved, group.pod_class, feasibility.mask, count)[order]
+        quiet = capacity(world.unreserved, group.pod_class, feasibility.mask)[order]
         quiet = limits.clip(quiet)
     yield
     wish = replace(wish, required=max(wish.required, limits.together))
@@ -182,7 +182,7 @@ def _spread_free_leaf(arena: Arena, limits: Limits) -> Ints:
     mask = feasible_in(world, unspread, group.labels_id).mask
     for spread in spreads(world, group.pod_class, group.labels_id):
         mask = mask & (spread.keyed if spread.own else spread.mask())
-    by_row = capacity(world.free, group.pod_class, mask, len(group.rows))
+    by_row = capacity(world.free, group.pod_class, mask)
     leaf = limits.clip(by_row[arena.board.topology.order])
     return leaf if arena.region is None else np.where(arena.region, leaf, 0)
 

@@ -1,6 +1,7 @@
 """How many pods of a class a node can take: the smallest quotient over its requests."""
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -8,14 +9,17 @@ from cluster.constraints import PodClass
 from placement.labels import Mask
 from placement.world import Ints
 
+UNLIMITED: Final = 1 << 20
+"""Pods on a node whose resources set no limit; more than any kubelet runs, and small enough
+for sums over a million nodes."""
 
-def capacity(free: Callable[[str], Ints], pod_class: PodClass, mask: Mask, limit: int) -> Ints:
-    """Return int64[n]: how many pods fit on each node of ``mask``, at most ``limit``.
+
+def capacity(free: Callable[[str], Ints], pod_class: PodClass, mask: Mask) -> Ints:
+    """Return int64[n]: how many pods fit on each node of ``mask``.
 
     ``free`` returns what is free of a resource per node; a request of zero asks nothing.
-    Limiting at the number of pods to place keeps sums small and loses nothing.
     """
-    room: Ints = np.multiply(mask, limit, dtype=np.int64)
+    room: Ints = np.multiply(mask, UNLIMITED, dtype=np.int64)
     each = np.empty_like(room)  # one buffer: fresh pages cost more than the division
     for resource, amount in pod_class.requests:
         if amount:

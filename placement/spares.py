@@ -48,7 +48,7 @@ def choose_spares(
             for column in range(count):
                 spares[:, column] = yield from match(arena.board.tree, positions, room, widest)
                 used = spares[:, column][spares[:, column] >= 0]
-                np.subtract.at(room, used, 1)
+                room[used] = 0  # a node serves one column, so no member gets it twice
             if arena is not arenas[-1]:
                 _take(arena, spares, taken)
         result.append(spares)

@@ -84,8 +84,12 @@ def _best(arena: Arena) -> _Best:
     counts = arena.counts()
     level = arena.wish.required
     sizes = counts[level]
+    tree = arena.board.tree
     if level != ROOT:
-        sizes = np.where(arena.board.tree.labelled[level], sizes, -1)
+        sizes = np.where(tree.labelled[level], sizes, -1)
+    if arena.region is not None:  # the domain that members already placed have fixed
+        inside = tree.sums(arena.region.astype(np.int64), level, tree.host)
+        sizes = np.where(inside > 0, sizes, -1)
     domain = int(np.argmax(sizes)) if len(sizes) else 0
     return _Best(level, domain, max(int(sizes.max(initial=0)), 0))
 
@@ -170,9 +174,8 @@ def _labelled_domains(arena: Arena, level: int) -> int:
 def _largest_empty(arena: Arena, level: int) -> Steps[int]:
     """Return how many members the largest domain could take if no pod were anywhere."""
     pod_class, board = arena.group.pod_class, arena.board
-    limit = len(arena.group.rows)
     nodes = arena.world.snapshot.nodes
-    empty = capacity(nodes.allocatable, pod_class, arena.feasibility.suitable, limit)
+    empty = capacity(nodes.allocatable, pod_class, arena.feasibility.suitable)
     leaf = arena.limits.clip(empty[board.topology.order])
     yield
     sizes = count_up(board.tree, leaf, arena.families)[level]

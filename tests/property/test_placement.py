@@ -23,7 +23,9 @@ from cluster.constraints import (
 from cluster.events import BudgetUpserted
 from placement.decision import Plan, Reject
 from placement.explain import render, to_dict
+from placement.feasibility import feasible
 from placement.gang import plan_now
+from placement.verifyfilters import Bench
 
 POWER = "example.com/power"  # a label that cuts across racks and blocks
 KEYS = (HOST, RACK, BLOCK, POWER)
@@ -139,6 +141,22 @@ def worlds(draw: st.DrawFn) -> Scene:
             BudgetUpserted("pool", caps, (Requirement(POWER, Operator.IN, ("p0", "p1")),)), now=0
         )
     return scene
+
+
+@given(worlds(), classes())
+def test_the_arrays_and_the_plain_filters_agree_about_every_node(
+    scene: Scene, kind: PodClass
+) -> None:
+    key = scene.gang("g", 1, like=kind, labels={"app": "train"})
+    snapshot = scene.snapshot
+    view = snapshot.gang(key)
+    assert view is not None
+    bench = Bench(snapshot)
+    pod = bench.pod(int(view.waiting[0]))
+    found = feasible(snapshot, kind, pod.labels_id)
+    expected = {row for row, node in bench.nodes.items() if bench.refusal(pod, node) is None}
+    assert set(np.flatnonzero(found.mask).tolist()) == expected
+    assert len(expected) + sum(rule.removed for rule in found.rules) == len(bench.nodes)
 
 
 levels = st.sampled_from([None, None, RACK, BLOCK, HOST])

@@ -127,7 +127,8 @@ class Scene:
     def gang(
         self,
         name: str,
-        size: int,
+        count: int,
+        /,
         gpu: int = 8,
         *,
         like: PodClass | None = None,
@@ -135,9 +136,9 @@ class Scene:
         labels: Mapping[str, str] | None = None,
         **spec: object,
     ) -> GangKey:
-        """Create a gang with ``members`` (default: ``size``) gated pods of one kind."""
+        """Create a gang of ``count``, with ``members`` (default: all) gated pods of one kind."""
         key = GangKey(f"muster/{NAMESPACE}/{name}")
-        fields = {"min_count": size, "size": size} | spec
+        fields = {"min_count": count, "size": count} | spec
         self.state.apply(
             GangUpserted(
                 GangSpec(key=key, namespace=NAMESPACE, name=name, dialect="muster", **fields)  # type: ignore[arg-type]
@@ -145,7 +146,7 @@ class Scene:
             now=0.0,
         )
         kind = like or pod_class(gpu)
-        self.members(key, range(size if members is None else members), kind, labels=labels)
+        self.members(key, range(count if members is None else members), kind, labels=labels)
         return key
 
     def members(
