@@ -80,7 +80,6 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     managed: ManagedConfig = ManagedConfig()
     pin: Pin = Pin.AUTO
-    node_cache_capable: bool = True
     spare_count: int = 1
     hold_seconds: float = 60.0
     assembly_window_seconds: float = 0.2

@@ -161,6 +161,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    await auth.current()  # a kubeconfig that cannot be read ends the process, not a retry
     transport = Transport(
         auth,
         connections=config.release_concurrency,

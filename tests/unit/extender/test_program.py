@@ -1,0 +1,98 @@
+"""``python -m extender`` as a program: announces itself, drains on SIGTERM, explains mistakes."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+from support.apifaults import api_server
+
+WITHIN_S = 60
+
+
+def kubeconfig(folder: Path, server: str) -> Path:
+    path = folder / "kubeconfig"
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "c",
+                "clusters": [{"name": "c", "cluster": {"server": server}}],
+                "users": [{"name": "c", "user": {}}],
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+            }
+        )
+    )
+    return path
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "extender", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "extender.yaml"
+    path.write_text("apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n")
+    return path
+
+
+async def test_it_announces_its_address_answers_and_ends_on_sigterm(
+    tmp_path: Path, config: Path
+) -> None:
+    async with api_server() as (_, url):
+        flags = ["--config", str(config), "--kubeconfig", str(kubeconfig(tmp_path, url))]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "extender", *flags,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                listening = json.loads(await process.stdout.readline())["listening"]
+                async with aiohttp.ClientSession() as session:
+                    while True:
+                        async with session.get(f"{listening}/readyz") as response:
+                            if response.status == 200:
+                                break
+                        await asyncio.sleep(0.05)
+                process.send_signal(signal.SIGTERM)
+                logs = (await process.stderr.read()).decode()
+                assert await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        lines = [json.loads(line) for line in logs.splitlines()]
+        assert {"cluster listed", "stopping"} <= {line["msg"] for line in lines}
+
+
+def test_a_mistake_in_the_configuration_is_one_line_and_exit_code_2(config: Path) -> None:
+    config.write_text("spareCuont: 2\n")
+    done = run("--config", str(config), "--kubeconfig", "/nowhere")
+    assert done.returncode == 2
+    assert "spareCuont" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_kubeconfig_that_is_not_there_is_one_line_and_exit_code_2(config: Path) -> None:
+    done = run("--config", str(config), "--kubeconfig", "/nowhere/kubeconfig")
+    assert done.returncode == 2
+    assert "/nowhere/kubeconfig" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_certificates_that_are_not_there_are_named(config: Path, tmp_path: Path) -> None:
+    config.write_text("tls: {certFile: /nowhere/tls.crt, keyFile: /nowhere/tls.key}\n")
+    path = kubeconfig(tmp_path, "http://127.0.0.1:9")
+    done = run("--config", str(config), "--kubeconfig", str(path))
+    assert done.returncode == 2
+    assert "/nowhere/tls.crt" in done.stderr
+    assert "Traceback" not in done.stderr
