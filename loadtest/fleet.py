@@ -22,6 +22,7 @@ CLOS_GROUPS: Final = (179, 306, 362)
 # The same topology's leaf switches: hosts below one → how many such leaves there are.
 CLOS_LEAVES: Final[Mapping[int, int]] = {8: 68, 7: 23, 6: 15, 5: 7, 4: 2, 3: 1, 2: 3}
 GPUS_PER_HOST: Final = 8
+FEWEST_HOSTS: Final = 10  # the smallest group still gets one leaf of two
 
 
 class FleetError(Exception):
@@ -59,8 +60,10 @@ def clos(hosts: int | None = None, *, seed: int = 0) -> Fleet:
     """
     total = sum(CLOS_GROUPS)
     wanted = total if hosts is None else hosts
-    if not len(CLOS_GROUPS) * 2 <= wanted:
-        raise FleetError(f"hosts: {wanted} is too few for three groups: give at least 6")
+    if wanted < FEWEST_HOSTS:
+        raise FleetError(
+            f"hosts: {wanted} is too few for three groups of leaves: give at least {FEWEST_HOSTS}"
+        )
     chance = random.Random(seed)
     made: list[Host] = []
     for index, group in enumerate(_scaled(CLOS_GROUPS, wanted), start=1):
