@@ -32,12 +32,13 @@ def gone(model: Model, event: NodeGone, out: Outcome) -> None:
     if row is None or not model.nodes.alive[row]:
         return
     out.changed = True
+    model.nodes.refer(row, 1)  # the row must outlive what is done to its last pod
     if model.devices.by_node[row]:
         model.devices.publish(row, ())
     model.nodes.clear(row)
     model.topology_changed()
     ledger.review(model, row, out)
-    model.nodes.drop_if_unused(row)
+    model.nodes.refer(row, -1)
 
 
 def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:

@@ -79,11 +79,6 @@ class NodeTable:
         if self.refs.add(row, delta) == 0 and not self.alive[row]:
             self.names.remove(row)
 
-    def drop_if_unused(self, row: int) -> None:
-        """Free the row of a dead node that nobody refers to."""
-        if self.refs[row] == 0 and not self.alive[row]:
-            self.names.remove(row)
-
     def resource(self, name: str) -> int:
         """Return the id of a resource; its columns appear when it is first seen."""
         number = self.resources.find(name)

@@ -57,6 +57,9 @@ def _check_rows(model: Model) -> None:
     for row in used:
         found = model.directory.row(model.pods.uids[row])
         _require(found == row, f"{_who(model, row)} is found at row {found}")
+    for table in (model.nodes.names, model.gangs.keys, model.nodes.taint_sets, model.classes):
+        spent = table.free_ids()
+        _require(len(set(spent)) == len(spent), "an id is free twice")
     for number, name in model.nodes.names.live():
         wanted = model.nodes.alive[number] or model.nodes.refs[number] > 0
         _require(wanted, f"node {name} is dead, nobody refers to it, and it has a row")

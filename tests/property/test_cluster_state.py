@@ -334,6 +334,16 @@ class Cluster(RuleBasedStateMachine):
         for row in [] if view is None else view.assumed.tolist():
             self.apply(PodReleased(self.state.pod_uid(row)))
 
+    @rule(name=st.sampled_from(GANGS), devices=st.booleans())
+    def gang_is_bound_as_planned(self, *, name: str, devices: bool) -> None:
+        view = self.state.gang(gang_key(name))
+        held = [] if view is None else [*view.released.tolist(), *view.assumed.tolist()]
+        for u in [self.state.pod_uid(row) for row in held]:
+            known, hold = self.pods[u], self.state.hold(u)
+            if hold is not None:
+                told = note(hold.pins[0], *hold.pins[1:], devices=hold.devices if devices else {})
+                self.pod(replace(known, node=hold.node, plan=told, gates=frozenset()))
+
     @rule(name=names)
     def release_succeeds(self, name: str) -> None:
         self.apply(PodReleased(self.uid(name)))
@@ -342,7 +352,7 @@ class Cluster(RuleBasedStateMachine):
     def release_is_given_up(self, name: str) -> None:
         self.apply(PodForgotten(self.uid(name), "refused"))
 
-    @rule(seconds=st.sampled_from((0, 3, 30)))
+    @rule(seconds=st.sampled_from((0, 6, 60)))
     def time_passes(self, seconds: int) -> None:
         self.now += seconds
         self.apply(Tick())
@@ -485,6 +495,9 @@ class Cluster(RuleBasedStateMachine):
 
     def pod(self, event: PodUpserted) -> None:
         known = self.pods.get(event.uid)
+        if known is not None:
+            # Nobody can add a gate to a pod that exists; ours may show again in old news.
+            event = replace(event, gates=event.gates & (known.gates | {PLAN_GATE}))
         late = known is not None and (
             (known.finished and not event.finished)
             or (known.node is not None and event.node is None and not event.finished)
