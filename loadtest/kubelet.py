@@ -13,7 +13,7 @@ _WORKERS: Final = 16  # writes in flight
 
 
 class Kubelet:
-    """Writes pod phases in the background; an asynchronous context for its workers."""
+    """Writes pod phases in the background: ``run`` works off what the others ask for."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -33,17 +33,10 @@ class Kubelet:
             for _ in range(_WORKERS):
                 group.create_task(self._worker())
 
-    async def drained(self) -> None:
-        """Wait until everything asked for so far is written."""
-        await self._work.join()
-
     async def _worker(self) -> None:
         while True:
             namespace, name, phase = await self._work.get()
-            try:
-                await self._write(namespace, name, phase)
-            finally:
-                self._work.task_done()
+            await self._write(namespace, name, phase)
 
     async def _write(self, namespace: str, name: str, phase: str) -> None:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"

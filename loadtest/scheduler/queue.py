@@ -26,7 +26,6 @@ it does not apply to pods that failed by an error.
 
 import heapq
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -198,14 +197,6 @@ class SchedulingQueue:
         for uid in tuple(self._at[Place.UNSCHEDULABLE]):
             if now - self._pods[uid].since >= UNSCHEDULABLE_AT_MOST:
                 self._move(self._pods[uid], Place.ACTIVE, now)
-
-    def next_flush(self) -> float | None:
-        """Return when back-off ends for the next pod, ``None`` when none is backing off."""
-        return min((self._pods[uid].backoff_until for uid in self._at[Place.BACKOFF]), default=None)
-
-    def waiting(self) -> Iterable[QueuedPod]:
-        """Return every pod that is here."""
-        return self._pods.values()
 
     def _gone(self, queued: QueuedPod) -> bool:
         return self._pods.get(queued.pod.uid) is not queued
