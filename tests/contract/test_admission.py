@@ -159,3 +159,39 @@ async def test_other_namespaces_are_left_alone(api: Api, pods: str) -> None:
     )
     assert "schedulingGates" not in made["spec"]
     await api.delete(f"/api/v1/namespaces/default/pods/{made['metadata']['name']}")
+
+
+async def test_a_webhook_that_is_away_refuses_or_lets_pass_as_its_policy_says(
+    plane: Plane, api: Api, pods: str, namespace: str
+) -> None:
+    path = f"{GROUP}/validatingwebhookconfigurations"
+    away = configuration(
+        namespace, "https://127.0.0.1:1/", plane.credentials.ca.read_bytes(), failurePolicy="Fail"
+    )
+    await api.create(path, away)
+    failure = await first_refusal(api, pods)
+    assert (failure.code, failure.status["reason"]) == (500, "InternalError")
+    assert 'failed calling webhook "test.example.com"' in failure.message
+    away["webhooks"][0]["failurePolicy"] = "Ignore"
+    await api.patch(f"{path}/{namespace}", {"webhooks": away["webhooks"]})
+    await first_success(api, pods)
+    await api.delete(f"{path}/{namespace}")
+
+
+async def first_refusal(api: Api, pods: str) -> ApiFailed:
+    for attempt in range(100):
+        try:
+            await api.create(pods, pod(f"let-through-{attempt}"))
+        except ApiFailed as failure:
+            return failure
+    raise AssertionError("the webhook was never called")
+
+
+async def first_success(api: Api, pods: str) -> None:
+    for attempt in range(100):
+        try:
+            await api.create(pods, pod(f"passed-{attempt}"))
+        except ApiFailed:
+            continue
+        return
+    raise AssertionError("the webhook was never ignored")
