@@ -8,7 +8,12 @@ The release is ONE strategic-merge PATCH, so a pod is never ungated without its 
 * with spares, a preference of weight 100 for the planned node (with one feasible node
   kube-scheduler does not score);
 * the ``muster.dev/plan`` annotation, and ``metadata.uid``, which the server refuses to
-  change: a pod recreated under this name is thus never touched.
+  change: a pod recreated under this name is thus never touched;
+* ``managedFields: [{}]``, the server's documented way to stop tracking who set which
+  field. Tracking is half of what the PATCH costs the API server (measured on 1.35.4: 2.5
+  and 1.3 ms of its CPU per pod) and a third of the pod's size in etcd and in every watch.
+  It serves server-side apply only, and nobody applies the pods of a controller; pods
+  without one are not released by this body and keep theirs.
 
 Lists in node affinity are replaced whole. A pod that has **required terms of its own**
 therefore gets the field added to *each* of them (a gated pod's terms may be tightened but
@@ -39,6 +44,7 @@ _ENCODE: Final = msgspec.json.Encoder().encode
 _GATE_OFF: Final = b'"schedulingGates":[{"$patch":"delete","name":' + _ENCODE(PLAN_GATE) + b"}]"
 _PLAN_KEY: Final = _ENCODE(PLAN)
 _METADATA: Final = b'{"metadata":{"uid":%b,"annotations":{' + _PLAN_KEY + b":%b}%b},"
+_UNTRACKED: Final = b',"managedFields":[{}]'
 _SPEC: Final = (
     b'"spec":{' + _GATE_OFF + b',"affinity":{"nodeAffinity":{'
     b'"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":%b}%b}}}}'
@@ -73,7 +79,7 @@ def affinity_body(uid: str, note: PlanNote, pod: Pod | None = None) -> bytes:
         required = _ENCODE([_tightened(term, note.node) for term in own])
     theirs = _own_preferences(pod, note.node) if note.spares and pod is not None else ()
     version = pod.metadata.resource_version if pod is not None and (own or theirs) else ""
-    return _metadata(uid, note, version) + _SPEC % (required, _preferred(note, theirs))
+    return _metadata(uid, note, version, _UNTRACKED) + _SPEC % (required, _preferred(note, theirs))
 
 
 def ungate_body(uid: str, note: PlanNote) -> bytes:
@@ -100,9 +106,9 @@ def own_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
     return without_pin(required_terms(pod.spec.affinity), plan_note(text) if text else None)
 
 
-def _metadata(uid: str, note: PlanNote, version: str) -> bytes:
+def _metadata(uid: str, note: PlanNote, version: str, more: bytes = b"") -> bytes:
     locked = _VERSION % _ENCODE(version) if version else b""
-    return _METADATA % (_ENCODE(uid), _ENCODE(encode_plan(note)), locked)
+    return _METADATA % (_ENCODE(uid), _ENCODE(encode_plan(note)), locked + more)
 
 
 def _pin(node: str) -> bytes:

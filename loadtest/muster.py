@@ -34,6 +34,7 @@ class Muster:
 
     `extender`, `webhook`: settings on top of the shipped defaults, as in their YAML.
     `server`: where they find the API server, if not at the plane itself (a proxy).
+    `with_webhook`: False leaves it out, and pods arrive ungated.
     """
 
     def __init__(
@@ -43,12 +44,19 @@ class Muster:
         extender: Mapping[str, Any] | None = None,
         webhook: Mapping[str, Any] | None = None,
         server: str | None = None,
+        with_webhook: bool = True,
     ) -> None:
         self._plane = plane
+        self._with_webhook = with_webhook
         self._server = server
         port = free_port()
         self.extender_url = f"http://127.0.0.1:{port}"
-        settings = {"kind": "ExtenderConfiguration", "listen": {"port": port}, **(extender or {})}
+        settings = {
+            "kind": "ExtenderConfiguration",
+            "listen": {"port": port},
+            "drainSeconds": 0,  # nobody is routed elsewhere meanwhile
+            **(extender or {}),
+        }
         self.extender = self._program(EXTENDER, settings, ready=self._extender_ready)
         self.webhook = self._program(
             WEBHOOK, {**self._webhook_settings(), **(webhook or {})}, ready=self._webhook_ready
@@ -56,7 +64,8 @@ class Muster:
 
     async def __aenter__(self) -> Self:
         try:
-            await self.start(self.webhook)
+            if self._with_webhook:
+                await self.start(self.webhook)
             await self.start(self.extender)
         except BaseException:
             await self._close()
@@ -121,6 +130,7 @@ class Muster:
             "kind": "WebhookConfiguration",
             "listen": {"port": self._webhook_port},
             "certificates": {"source": "directory", "path": str(authority)},
+            "drainSeconds": 0,
             "registration": {"name": _REGISTRATION, "create": True, "url": "auto"},
         }
 

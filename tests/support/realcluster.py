@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from support.verdict import judged
+
 from kube import names
 from loadtest import pods, schedulerconfig
 from loadtest.api import Api
@@ -118,13 +120,14 @@ async def cluster(
     variant: schedulerconfig.Variant = "recommended",
     *,
     proxy_port: int | None = None,
+    gated: bool = True,
     **extender: object,
 ) -> AsyncIterator[Cluster]:
-    """Start kube-scheduler and Muster on the plane; afterwards clear everything away."""
+    """Start kube-scheduler and Muster on the plane; judge the block, then clear everything away."""
     server = f"https://127.0.0.1:{proxy_port}" if proxy_port else None
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(plane.api())
-        muster = Muster(plane, extender=extender, server=server)
+        muster = Muster(plane, extender=extender, server=server, with_webhook=gated)
         it = Cluster(plane, muster, api)
         stack.push_async_callback(it.clear)
         await stack.enter_async_context(muster)
@@ -136,4 +139,6 @@ async def cluster(
         )
         await plane.start_scheduler(config)
         stack.push_async_callback(plane.stop, SCHEDULER)
-        yield it
+        eyes = await stack.enter_async_context(plane.api())
+        async with judged(eyes):
+            yield it
