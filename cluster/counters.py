@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cluster.columns import Column
 from cluster.constraints import HostPort, LabelSelector, LabelSet
 from cluster.matching import NamespaceLabels, in_namespaces, selects
-from cluster.names import NameView
+from cluster.names import NameTable, NameView
 from cluster.pods import PodFlag, PodView
 
 K = TypeVar("K", bound=Hashable)
@@ -255,11 +255,12 @@ class MatchCounters:
         self._by_labels.pop(labels_id, None)
 
     def queries_of(
-        self, labels_id: int, labels: LabelSet, known: NamespaceLabels
+        self, labels_id: int, label_sets: NameTable[LabelSet], known: NamespaceLabels
     ) -> tuple[PodQuery, ...]:
         """Return the counted queries that pods with these labels are part of; remembered."""
         found = self._by_labels.get(labels_id)
         if found is None:
+            labels = label_sets[labels_id]
             found = tuple(q for q in self.table.keys() if q.matches(labels, known))  # noqa: SIM118
             self._by_labels[labels_id] = found
         return found

@@ -16,7 +16,7 @@ claim the same device or the device is not published (yet): such a claim stays *
 is met as soon as the device is there and free.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -124,8 +124,10 @@ class DeviceTable:
         rows = {self.names[row]: row for row in self.on_node(node)}
         return all(name in rows and self._is_free(rows[name]) for name in names)
 
-    def claim(self, pod: int, node: int, names: Iterable[str], *, spare: bool) -> list[str]:
+    def claim(self, pod: int, node: int, names: Sequence[str], *, spare: bool) -> list[str]:
         """Give devices to a pod; return the names that are not to be had and stay open."""
+        if not names:
+            return []
         rows = {self.names[row]: row for row in self.on_node(node)}
         refused = []
         for name in names:
@@ -142,6 +144,8 @@ class DeviceTable:
 
     def unclaim(self, pod: int, node: int) -> None:
         """Take a node's devices from a pod, and drop its open claims there."""
+        if not self.open and not self.by_node[node]:
+            return
         freed = False
         if self.open.pop((pod, node), None) is not None:
             self._frozen = None

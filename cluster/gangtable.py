@@ -7,6 +7,7 @@ of running pods small.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from struct import Struct
 from typing import Final
 
 import numpy as np
@@ -28,7 +29,7 @@ COLUMNS: Final[Mapping[str, tuple[type[np.generic], float]]] = {
 }
 """Numeric gang columns: dtype and the value of an unused row. Times of 0 are "not yet"."""
 
-_ROW_BYTES: Final = 4
+_ROW: Final = Struct("i")
 _KEY_PARTS: Final = 3
 
 IntColumn = PagedColumn[np.int32, int]
@@ -96,7 +97,8 @@ class GangTable:
         row = self.keys.find(key)
         if row is None:
             row = self.keys.add(key)
-            self.grow(len(self.keys))
+            if row >= self.members.capacity:
+                self.grow(len(self.keys))
             self._frozen = None
         return row
 
@@ -127,7 +129,7 @@ class GangTable:
 
     def join(self, row: int, pod: int, now: float) -> None:
         """Add a member."""
-        self.members[row] += np.int32(pod).tobytes()
+        self.members[row] += _ROW.pack(pod)
         self.last_member_at[row] = now
         self._frozen = None
 
@@ -139,7 +141,7 @@ class GangTable:
 
     def size(self, row: int) -> int:
         """Return the number of members."""
-        return len(self.members[row]) // _ROW_BYTES
+        return len(self.members[row]) // _ROW.size
 
     def planned(self, row: int) -> None:
         """Count a plan that was held."""
@@ -178,9 +180,9 @@ class GangTable:
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` gangs."""
-        for name in COLUMNS:
-            getattr(self, name).grow(count)
         self.members.grow(count)
+        for name in COLUMNS:
+            getattr(self, name).grow(self.members.capacity)
 
     def _set_reason(self, row: int, reason: str) -> None:
         old = self.reason[row]

@@ -17,6 +17,9 @@ from cluster.names import NameTable, NameView
 ABSENT: Final = -1
 """The code of a node that lacks the label."""
 
+_INT8_MAX: Final = (1 << 7) - 1
+_INT16_MAX: Final = (1 << 15) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class LabelColumn:
@@ -47,10 +50,11 @@ class LabelTable:
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` node rows."""
-        self._counts.grow(count)
-        for column in self._codes.values():
-            column.grow(count)
         self._frozen = None
+        if count > self._counts.capacity:
+            self._counts.grow(count)
+            for column in self._codes.values():
+                column.grow(self._counts.capacity)
 
     def differs(self, row: int, labels: Mapping[str, str]) -> bool:
         """Tell whether a node's labels are other than ``labels``."""
@@ -113,8 +117,8 @@ class LabelTable:
         if old != ABSENT and values[old] == value:
             return
         code = values.acquire(value)
-        if code > np.iinfo(codes.dtype).max:
-            codes.widen(np.int16 if code < 2**15 else np.int32)
+        if code > _INT8_MAX and code > np.iinfo(codes.dtype).max:
+            codes.widen(np.int16 if code <= _INT16_MAX else np.int32)
         codes[row] = code
         if old != ABSENT:
             values.release(old)

@@ -111,7 +111,8 @@ class Model:
     def new_pod(self, uid: PodUid) -> int:
         """Return the row of a pod seen for the first time."""
         row = self.pods.new(uid)
-        self.holds.grow(self.pods.count)
+        if row >= self.holds.capacity:
+            self.holds.grow(self.pods.count)
         self.directory.add(uid, row)
         return row
 
@@ -170,8 +171,10 @@ class Model:
 
     def drop_gang_if_over(self, row: int) -> None:
         """Forget a gang that has no member and that no object describes any more."""
+        if self.gangs.size(row):
+            return
         spec = self.gangs.spec(row)
-        if self.gangs.size(row) == 0 and (spec is None or spec.lives_with_pods):
+        if spec is None or spec.lives_with_pods:
             self.gangs.remove(row)
 
     # --- room -------------------------------------------------------------------------
@@ -225,6 +228,11 @@ class Model:
         """Return resource id → (negative) free amount where a node holds more than it has."""
         pairs = ((number, column[node]) for number, column in enumerate(self.nodes.free))
         return {number: free for number, free in pairs if free < 0}
+
+    def is_short(self, node: int, traits: Traits) -> bool:
+        """Tell whether a node holds more than it has of something that a class asks for."""
+        free = self.nodes.free
+        return any(free[resource][node] < 0 for resource, _ in traits.requests)
 
     def unfit(self, row: int, node: int) -> str:
         """Return why kube-scheduler would refuse this node to a pod, "" when it would not.
@@ -298,11 +306,8 @@ class Model:
         for resource, amount in traits.requests:
             free[resource].add(node, -sign * amount)
         labels_id = pods.labels[row]
-        terminating = pods.flags[row] & PodFlag.TERMINATING
-        for query in self.matches.queries_of(
-            labels_id, self.label_sets[labels_id], self.namespaces
-        ):
-            if query.include_terminating or not terminating:
+        for query in self.matches.queries_of(labels_id, self.label_sets, self.namespaces):
+            if query.include_terminating or not pods.flags[row] & PodFlag.TERMINATING:
                 self.matches.table.add(query, node, sign)
         for term in traits.anti_affinity:
             self.anti_affinity.add(term, node, sign)
@@ -315,9 +320,12 @@ class Model:
         packed = self.nodes.pods[node]
         rows = _rows(packed)
         priority = self.pods.priority
-        key = (priority[row], row)
+        mine = priority[row]
         place = len(rows)
-        while place and (priority[rows[place - 1]], rows[place - 1]) > key:
+        while place:
+            theirs = priority[rows[place - 1]]
+            if theirs < mine or (theirs == mine and rows[place - 1] < row):
+                break
             place -= 1
         cut = place * _ROW.size
         self.nodes.pods[node] = packed[:cut] + _ROW.pack(row) + packed[cut:]

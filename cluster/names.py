@@ -67,7 +67,9 @@ class NameTable(Generic[T]):
 
     def acquire(self, value: T) -> int:
         """``add``, and count one more user."""
-        number = self.add(value)
+        number = self._ids.get(value)
+        if number is None:
+            number = self.add(value)
         self._refs[number] += 1
         return number
 

@@ -159,14 +159,16 @@ class NodeTable:
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` rows."""
+        self.labels.grow(count)
+        self.pods.grow(count)
+        if count <= self.alive.capacity:
+            return
         for flags in (self.alive, self.ready, self.unschedulable):
             flags.grow(count)
         for rows in (self.taint_set, self.refs):
             rows.grow(count)
         for amounts in (*self.allocatable, *self.free, *self.spare):
             amounts.grow(count)
-        self.pods.grow(count)
-        self.labels.grow(count)
 
 
 def _amounts(columns: Iterable[NDArray[np.int64]]) -> list[Column[np.int64, int]]:

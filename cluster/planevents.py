@@ -14,7 +14,7 @@ from cluster.holds import Hold, HoldState
 from cluster.model import Model
 from cluster.outcome import Outcome
 from cluster.podevents import gang_key
-from cluster.pods import PodState
+from cluster.pods import STATES, PodState
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def _check_pod(model: Model, event: PlanHeld, assignment: Assignment, plan: str)
     row = model.directory.row(assignment.uid)
     if row is None:
         raise PlanStale(f"{plan}: pod {assignment.uid.hex()} is gone")
-    state = PodState(model.pods.state[row])
+    state = STATES[model.pods.state[row]]
     if state is not PodState.WAITING:
         raise PlanStale(f"{plan}: pod {assignment.uid.hex()} is {state.name}, not WAITING")
     if gang_key(model, row) != event.gang:

@@ -9,8 +9,8 @@ it with the present one, and if they differ take the pod off the books, rewrite 
 accounting depends on, and put it back on them.
 """
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from cluster import ledger
 from cluster.effects import PodConfirmed
@@ -19,15 +19,25 @@ from cluster.holds import Hold, HoldState
 from cluster.ids import NO_ROW, GangKey, check_gang_key
 from cluster.model import Model
 from cluster.outcome import Outcome
-from cluster.pods import PodFlag, PodState
+from cluster.pods import STATES, PodFlag, PodState
 
 _UID_BYTES: Final = 16
 _INT32: Final = 1 << 31
 
+# As plain integers: arithmetic on enum members costs a microsecond each.
+_MANAGED: Final = PodFlag.MANAGED.value
+_OWNED: Final = PodFlag.OWNED.value
+_PREEMPTIBLE: Final = PodFlag.PREEMPTIBLE.value
+_TERMINATING: Final = PodFlag.TERMINATING.value
+_SUCCEEDED: Final = PodFlag.SUCCEEDED.value
+_SETTLED: Final = frozenset({PodState.BOUND.value, PodState.FINISHED.value})
 
-@dataclass(frozen=True, slots=True)
-class _Placement:
-    """A pod's state, the node it occupies (if any) and its hold (if any)."""
+
+class _Placement(NamedTuple):
+    """A pod's state, the node it occupies (if any) and its hold (if any).
+
+    A tuple, because two are made and compared for every pod event.
+    """
 
     state: PodState
     node: str | None = None
@@ -36,24 +46,24 @@ class _Placement:
 
 def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: float) -> None:
     """Take over what a pod says of itself. A repeated event changes nothing."""
-    _check(event)
     row = model.directory.row(event.uid)
+    if row is not None and _is_late(model, row, event):
+        return
+    same_kind = row is not None and _same_kind(model, row, event)
+    _check(model, event, same_kind=same_kind)
     if row is None:
         row = model.new_pod(event.uid)
         model.pods.state[row] = PodState.PENDING
-        out.changed = True
-    elif _is_late(model, row, event):
-        return
     present = _present(model, row)
     wanted = _wanted(present, event, gate)
     gang = gang_key(model, row)
-    differs = _kind_differs(model, row, event)
-    if differs or wanted != present:
+    changed = not same_kind or wanted != present
+    if changed:
         _replace(model, row, event, present, wanted, out)
-        differs = True
-    if _write_rest(model, row, event, now) or differs:
+    if _write_rest(model, row, event, now) or changed:
         out.gang(gang)
-        out.gang(gang_key(model, row))
+        if gang != event.gang:
+            out.gang(gang_key(model, row))
     if wanted.state is PodState.BOUND:
         _note_bound(model, row, event, now)
 
@@ -89,7 +99,7 @@ def gang_key(model: Model, row: int) -> GangKey | None:
 def _present(model: Model, row: int) -> _Placement:
     node = model.pods.node[row]
     name = None if node == NO_ROW else model.nodes.names[node]
-    return _Placement(PodState(model.pods.state[row]), name, model.holds[row])
+    return _Placement(STATES[model.pods.state[row]], name, model.holds[row])
 
 
 def _wanted(present: _Placement, event: PodUpserted, gate: str) -> _Placement:
@@ -173,7 +183,7 @@ def _review_joined(model: Model, row: int, wanted: _Placement, out: Outcome) -> 
         # Lists may tell of a pod before its node; the next tick judges.
         model.unsettled.add(node)
         return
-    full = any(model.nodes.free[resource][node] < 0 for resource, _ in traits.requests)
+    full = model.is_short(node, traits)
     if full or wanted.hold is not None or traits.host_ports:
         ledger.review(model, node, out)
     if full:
@@ -189,21 +199,20 @@ def _is_late(model: Model, row: int, event: PodUpserted) -> bool:
         return True
     if state == PodState.BOUND and event.node is None and not event.finished:
         return True
-    return model.pods.has(row, PodFlag.TERMINATING) and not event.terminating
+    return not event.terminating and bool(model.pods.flags[row] & _TERMINATING)
 
 
-def _kind_differs(model: Model, row: int, event: PodUpserted) -> bool:
+def _same_kind(model: Model, row: int, event: PodUpserted) -> bool:
     # What accounting depends on: it may only be written while the pod is off the books.
     pods = model.pods
-    if pods.pod_class[row] == NO_ROW or pods.priority[row] != event.priority:
-        return True
-    if pods.has(row, PodFlag.TERMINATING) != event.terminating:
-        return True
+    if pods.priority[row] != event.priority:
+        return False
+    if bool(pods.flags[row] & _TERMINATING) is not event.terminating:
+        return False
     pod_class = model.classes[pods.pod_class[row]]
     labels = model.label_sets[pods.labels[row]]
-    return not (
-        (pod_class is event.pod_class or pod_class == event.pod_class)
-        and (labels is event.labels or labels == event.labels)
+    return (pod_class is event.pod_class or pod_class == event.pod_class) and (
+        labels is event.labels or labels == event.labels
     )
 
 
@@ -220,24 +229,40 @@ def _write_kind(model: Model, row: int, event: PodUpserted) -> None:
 
 
 def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
-    # What nothing is summed over, and who may ask for the pod by name.
+    # What nothing is summed over, and who may ask for the pod by name. Columns are only
+    # written where they differ: a write may have to copy a page.
     pods = model.pods
     changed = False
-    for column, value in (
-        (pods.flags, _flags(event)),
-        (pods.rank, event.rank),
-        (pods.role, pods.roles.add(event.role)),
-        (pods.queue, pods.queues.add(event.queue)),
+    flags = _flags(event)
+    if pods.flags[row] != flags:
+        pods.flags[row] = flags
+        changed = True
+    if pods.rank[row] != event.rank:
+        pods.rank[row] = event.rank
+        changed = True
+    for ids, values, value in (
+        (pods.role, pods.roles, event.role),
+        (pods.queue, pods.queues, event.queue),
     ):
-        if column[row] != value:
-            column[row] = value
+        number = ids[row]
+        if number == NO_ROW or values[number] != value:
+            ids[row] = values.add(value)
             changed = True
-    for times, seconds in ((pods.created, event.created), (pods.started, event.started)):
-        if times[row] != seconds:
-            times[row] = seconds
-            changed = True
+    if pods.created[row] != event.created:
+        pods.created[row] = event.created
+        changed = True
+    if pods.started[row] != event.started:
+        pods.started[row] = event.started
+        changed = True
+    return _write_names(model, row, event, now) or changed
+
+
+def _write_names(model: Model, row: int, event: PodUpserted, now: float) -> bool:
+    pods = model.pods
     unbound = pods.state[row] not in _SETTLED
-    model.name_pod(row, f"{event.namespace}/{event.name}" if unbound and event.managed else "")
+    name = f"{event.namespace}/{event.name}" if unbound and event.managed else ""
+    model.name_pod(row, name)
+    changed = False
     gang = event.gang if event.managed else None
     if gang != gang_key(model, row):
         model.set_gang(row, gang, now)
@@ -248,9 +273,6 @@ def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
         model.set_nominated(row, nominated)
         changed = True
     return changed
-
-
-_SETTLED: Final = frozenset({PodState.BOUND, PodState.FINISHED})
 
 
 def _note_bound(model: Model, row: int, event: PodUpserted, now: float) -> None:
@@ -269,25 +291,32 @@ def _note_bound(model: Model, row: int, event: PodUpserted, now: float) -> None:
 
 def _flags(event: PodUpserted) -> int:
     return (
-        PodFlag.MANAGED.value * event.managed
-        | PodFlag.OWNED.value * event.owned
-        | PodFlag.PREEMPTIBLE.value * event.preemptible
-        | PodFlag.TERMINATING.value * event.terminating
-        | PodFlag.SUCCEEDED.value * (event.finished and event.succeeded)
+        (_MANAGED if event.managed else 0)
+        | (_OWNED if event.owned else 0)
+        | (_PREEMPTIBLE if event.preemptible else 0)
+        | (_TERMINATING if event.terminating else 0)
+        | (_SUCCEEDED if event.finished and event.succeeded else 0)
     )
 
 
-def _check(event: PodUpserted) -> None:
-    who = f"pod {event.namespace}/{event.name}"
+def _check(model: Model, event: PodUpserted, *, same_kind: bool) -> None:
+    # Before anything is written. What is known already was checked when it came.
     if len(event.uid) != _UID_BYTES:
-        raise ValueError(f"{who}: uid has {len(event.uid)} bytes; it must have {_UID_BYTES}")
+        raise _bad(event, f"uid has {len(event.uid)} bytes; it must have {_UID_BYTES}")
     if event.node == "":
-        raise ValueError(f"{who}: node is empty; use None for a pod that is not bound")
-    for field, value in (("priority", event.priority), ("rank", event.rank)):
-        if not -_INT32 <= value < _INT32:
-            raise ValueError(f"{who}: {field} is {value}; it must fit in 32 bits")
+        raise _bad(event, "node is empty; use None for a pod that is not bound")
+    if not -_INT32 <= event.rank < _INT32:
+        raise _bad(event, f"rank is {event.rank}; it must fit in 32 bits")
+    if event.gang is not None and model.gangs.keys.find(event.gang) is None:
+        check_gang_key(event.gang, f"pod {event.namespace}/{event.name}")
+    if same_kind:
+        return
+    if not -_INT32 <= event.priority < _INT32:
+        raise _bad(event, f"priority is {event.priority}; it must fit in 32 bits")
     for resource, amount in event.pod_class.requests:
         if amount < 0:
-            raise ValueError(f"{who}: requests[{resource!r}] is {amount}; it must be 0 or more")
-    if event.gang is not None:
-        check_gang_key(event.gang, who)
+            raise _bad(event, f"requests[{resource!r}] is {amount}; it must be 0 or more")
+
+
+def _bad(event: PodUpserted, what: str) -> ValueError:
+    return ValueError(f"pod {event.namespace}/{event.name}: {what}")

@@ -53,6 +53,10 @@ class PodState(IntEnum):
     FINISHED = 7
 
 
+STATES: Final = tuple(PodState)
+"""``STATES[n] is PodState(n)``, several times faster."""
+
+
 class PodFlag(IntFlag):
     """Bits of the ``flags`` column."""
 
@@ -169,7 +173,8 @@ class PodTable:
         else:
             row = self.count
             self.count += 1
-            self._grow()
+            if self.count > self.uids.capacity:
+                self._grow()
         self.uids[row] = uid
         return row
 
@@ -220,7 +225,7 @@ class PodTable:
         self._grow()
 
     def _grow(self) -> None:
-        for name in COLUMNS:
-            getattr(self, name).grow(self.count)
         self.uids.grow(self.count)
         self.names.grow(self.count)
+        for name in COLUMNS:
+            getattr(self, name).grow(self.uids.capacity)
