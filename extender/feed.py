@@ -14,8 +14,9 @@ from extender.engine import Engine
 from extender.pending import PendingPods, pending
 from extender.report import Reporter
 from extender.specbook import SpecBook
-from kube import translate, wire
+from kube import names, translate, wire
 from kube.volumes import VolumeIndex
+from workloads.dialect import Member
 from workloads.managed import Policy
 from workloads.objects import GangObjects
 from workloads.registry import SINGLE, member_or_single, spec_from_pod
@@ -47,6 +48,14 @@ class _Claimants:
 
     def of(self, claim: Claim) -> list[wire.Pod]:
         return [self._pods[uid] for uid in self._users.get(claim, ())]
+
+
+def _said(pod: wire.Pod) -> int:
+    """Return a digest of everything that dialects read of a pod: all but our own plan."""
+    meta = pod.metadata
+    notes = frozenset(item for item in meta.annotations.items() if item[0] != names.PLAN)
+    owners = tuple(owner.uid for owner in meta.owner_references)
+    return hash((frozenset(meta.labels.items()), notes, owners))
 
 
 def _claims(pod: wire.Pod) -> set[Claim]:
@@ -150,9 +159,7 @@ class Feed:
         self._engine.apply(self._translator.pod_event(pod, volumes=self._volumes))
 
     def _managed(self, uid: PodUid, pod: wire.Pod) -> None:
-        member = member_or_single(pod)
-        self._leave(uid, member.key)
-        self._join(uid, member.key, spec_from_pod(pod))
+        member = self._member(uid, pod)
         event = self._translator.pod_event(
             pod,
             gang=member.key,
@@ -163,15 +170,31 @@ class Feed:
         )
         # Before the event: its effects may lead straight to the release, which reads this.
         if event.node is None and not event.finished:
-            self._keep(uid, pod, event.pod_class.unmodelled)
+            self._keep(uid, pod, member, event.pod_class.unmodelled)
         else:
             self._drop(uid)
         self._engine.apply(event)
 
-    def _keep(self, uid: PodUid, pod: wire.Pod, unmodelled: tuple[str, ...]) -> None:
+    def _member(self, uid: PodUid, pod: wire.Pod) -> Member:
+        """Return the pod's place in its gang, and note what the pod says of that gang.
+
+        A pod's keys are read once; its status changes more often than its keys do.
+        """
+        said = _said(pod)
+        known = self._pending.get(uid)
+        if known is not None and known.said == said:
+            return known.member
+        member = member_or_single(pod)
+        self._leave(uid, member.key)
+        self._join(uid, member.key, spec_from_pod(pod))
+        return member
+
+    def _keep(
+        self, uid: PodUid, pod: wire.Pod, member: Member, unmodelled: tuple[str, ...]
+    ) -> None:
         if self._pending.get(uid) is None and unmodelled:
             self._reporter.unmodelled(pod, unmodelled)
-        self._pending.put(uid, pending(pod, soft=bool(unmodelled)))
+        self._pending.put(uid, pending(pod, member, said=_said(pod), soft=bool(unmodelled)))
         self._claimants.drop(uid)
         self._claimants.put(uid, pod)
 

@@ -14,6 +14,7 @@ from kube.names import PLAN
 from kube.plan import plan_note, required_terms, without_pin
 from kube.podwrites import PodRef
 from kube.wire import Pod
+from workloads.dialect import Member
 from workloads.managed import has_gate
 
 
@@ -21,13 +22,16 @@ from workloads.managed import has_gate
 class PendingPod:
     """One managed pod that is not bound yet.
 
-    ``seen``: the pod as read if it has node affinity of its own, else None. ``gated``: our
-    gate still holds it. ``owned``: a controller would replace it. ``soft``: it has a
-    constraint the model does not know, so it must be free to go elsewhere. ``pinned``: it
-    was released with its plan in its spec, which nothing can change any more.
+    ``member``: its place in its gang, from keys whose digest is ``said``. ``seen``: the pod
+    as read if it has node affinity of its own, else None. ``gated``: our gate still holds
+    it. ``owned``: a controller would replace it. ``soft``: it has a constraint the model
+    does not know, so it must be free to go elsewhere. ``pinned``: it was released with its
+    plan in its spec, which nothing can change any more.
     """
 
     ref: PodRef
+    member: Member
+    said: int
     seen: Pod | None
     gated: bool
     owned: bool
@@ -48,11 +52,13 @@ class PendingPod:
         return podwrites.Pin.NOMINATE
 
 
-def pending(pod: Pod, *, soft: bool) -> PendingPod:
+def pending(pod: Pod, member: Member, *, said: int, soft: bool) -> PendingPod:
     """Return the record of ``pod``."""
     meta, affinity = pod.metadata, pod.spec.affinity
     return PendingPod(
         ref=PodRef(meta.namespace, meta.name, meta.uid),
+        member=member,
+        said=said,
         seen=pod if affinity is not None and affinity.node_affinity is not None else None,
         gated=has_gate(pod),
         owned=any(owner.controller for owner in meta.owner_references),
