@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import yaml
+from support.cell import Cell
 from support.fake_extender import FakeExtender
 
 from loadtest.api import Api
@@ -62,6 +63,18 @@ async def extender(plane: Plane) -> AsyncIterator[FakeExtender]:
         await plane.start_scheduler(path)
         yield fake
         await plane.stop("kube-scheduler")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def cell(api: Api, namespace: str, extender: FakeExtender) -> AsyncIterator[Cell]:
+    made = Cell(api, namespace, extender)
+    for name in made.nodes:
+        await made.add_node(name)
+    yield made
+    for pod in (await api.get(made.pods))["items"]:
+        await api.delete(f"{made.pods}/{pod['metadata']['name']}")
+    for name in made.nodes:
+        await api.delete(f"/api/v1/nodes/{name}")
 
 
 def _scheduler_config(plane: Plane, url: str) -> Path:

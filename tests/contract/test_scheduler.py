@@ -5,94 +5,16 @@ one in front of it that never answers). Nodes are told apart by a label per test
 """
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from aiohttp import web
-from support.eventually import eventually
-from support.fake_extender import FakeExtender
+from support.cell import GPU, Cell
 from support.wire import lift, pinned
 
-from loadtest.api import STRATEGIC_PATCH, Api
-from loadtest.nodes import node
+from loadtest.api import STRATEGIC_PATCH
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-GPU = "example.com/gpu"
-
-
-class Cell:
-    """Three nodes, with 4 GPUs each, that only this test's pods select."""
-
-    def __init__(self, api: Api, namespace: str, extender: FakeExtender) -> None:
-        self.api, self.namespace, self.extender = api, namespace, extender
-        self.pods = f"/api/v1/namespaces/{namespace}/pods"
-        self.nodes = [f"{namespace}-n{i}" for i in range(3)]
-
-    async def add_node(self, name: str, **resources: str) -> None:
-        amounts = {"cpu": "8", "memory": "8Gi", "pods": "20", GPU: "4", **resources}
-        await self.api.create("/api/v1/nodes", node(name, {"cell": self.namespace}, amounts))
-
-    def pod(self, name: str, gpus: int = 1, **spec: Any) -> dict[str, Any]:
-        amounts = {GPU: str(gpus)} if gpus else {"cpu": "1"}
-        resources = {"requests": amounts, "limits": amounts}
-        container = {"name": "main", "image": "example.com/x:1", "resources": resources}
-        return {
-            "metadata": {"name": name, "namespace": self.namespace},
-            "spec": {
-                "containers": [container],
-                "nodeSelector": {"cell": self.namespace},
-                "terminationGracePeriodSeconds": 0,
-                **spec,
-            },
-        }
-
-    def key(self, name: str) -> str:
-        return f"{self.namespace}/{name}"
-
-    async def create(self, name: str, gpus: int = 1, **spec: Any) -> dict[str, Any]:
-        return await self.api.create(self.pods, self.pod(name, gpus, **spec))
-
-    def let_bind(self, *names: str) -> None:
-        """Have the extender bind these pods, as it is the one that must."""
-        for name in names:
-            self.extender.on(self.key(name), "bind", self._bind)
-
-    async def _bind(self, body: dict[str, Any]) -> dict[str, str]:
-        binding = {
-            "metadata": {"name": body["PodName"], "uid": body["PodUID"]},
-            "target": {"kind": "Node", "name": body["Node"]},
-        }
-        await self.api.create(f"{self.pods}/{body['PodName']}/binding", binding)
-        return {"Error": ""}
-
-    async def bound(self, name: str) -> str:
-        path = f"{self.pods}/{name}"
-        after = await eventually(self.api, path, lambda p: "nodeName" in p["spec"])
-        return str(after["spec"]["nodeName"])
-
-    async def condition(self, name: str, reason: str) -> dict[str, Any]:
-        def has(pod: dict[str, Any]) -> bool:
-            return any(c.get("reason") == reason for c in pod["status"].get("conditions", []))
-
-        after = await eventually(self.api, f"{self.pods}/{name}", has)
-        return next(c for c in after["status"]["conditions"] if c.get("reason") == reason)
-
-    def seen(self, name: str, verb: str = "") -> list[Any]:
-        return self.extender.seen(self.key(name), verb)
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def cell(api: Api, namespace: str, extender: FakeExtender) -> AsyncIterator[Cell]:
-    made = Cell(api, namespace, extender)
-    for name in made.nodes:
-        await made.add_node(name)
-    yield made
-    for pod in (await api.get(made.pods))["items"]:
-        await api.delete(f"{made.pods}/{pod['metadata']['name']}")
-    for name in made.nodes:
-        await api.delete(f"/api/v1/nodes/{name}")
 
 
 async def test_a_pod_is_filtered_scored_and_bound_in_that_order(cell: Cell) -> None:
@@ -304,63 +226,6 @@ async def test_a_failed_binding_gives_the_room_back_and_is_tried_again(cell: Cel
     await cell.condition("p", "SchedulerError")
     cell.let_bind("p")
     assert await cell.bound("p") == cell.nodes[0]
-
-
-async def test_a_rejected_pod_sleeps_when_only_a_sibling_is_created(cell: Cell) -> None:
-    """Gang pitfall 1 of research/extender_peers.md 1.9."""
-    waiting = {"NodeNames": [], "FailedAndUnresolvableNodes": {}, "Error": ""}
-    for name in ("p", "sibling"):
-        cell.extender.on(cell.key(name), "filter", lambda _: waiting)
-    await cell.create("p")
-    await cell.condition("p", "Unschedulable")
-    await asyncio.sleep(3)  # its own condition's update is one more try; then it sleeps
-    before = len(cell.seen("p", "filter"))
-    await cell.create("sibling")
-    await cell.condition("sibling", "Unschedulable")
-    await asyncio.sleep(2)
-    assert len(cell.seen("p", "filter")) == before
-
-
-async def test_a_patch_to_a_rejected_pod_wakes_it(cell: Cell) -> None:
-    waiting = {"NodeNames": [], "FailedAndUnresolvableNodes": {}, "Error": ""}
-    cell.extender.on(cell.key("p"), "filter", lambda _: waiting)
-    await cell.create("p")
-    await cell.condition("p", "Unschedulable")
-    cell.let_bind("p")
-    cell.extender.on(cell.key("p"), "filter", lambda body: {"NodeNames": body["NodeNames"][:1]})
-    await cell.api.patch(f"{cell.pods}/p", {"metadata": {"annotations": {"wake": "1"}}})
-    await cell.bound("p")
-
-
-async def test_a_pod_that_lacks_room_wakes_when_another_one_goes(cell: Cell) -> None:
-    cell.let_bind("first", "second")
-    await cell.create("first", gpus=4, affinity=pinned(cell.nodes[0]))
-    await cell.bound("first")
-    await cell.create("second", gpus=4, affinity=pinned(cell.nodes[0]))
-    await cell.condition("second", "Unschedulable")
-    await cell.api.delete(f"{cell.pods}/first")
-    assert await cell.bound("second") == cell.nodes[0]
-
-
-async def test_a_pod_that_lacks_room_wakes_when_another_one_succeeds(cell: Cell) -> None:
-    cell.let_bind("first", "second")
-    await cell.create("first", gpus=4, affinity=pinned(cell.nodes[0]))
-    await cell.bound("first")
-    await cell.create("second", gpus=4, affinity=pinned(cell.nodes[0]))
-    await cell.condition("second", "Unschedulable")
-    done = {"status": {"phase": "Succeeded"}}
-    await cell.api.patch(f"{cell.pods}/first/status", done, kind=STRATEGIC_PATCH)
-    assert await cell.bound("second") == cell.nodes[0]
-
-
-async def test_a_pinned_pod_wakes_when_its_node_appears(cell: Cell) -> None:
-    cell.let_bind("p")
-    late = f"{cell.namespace}-late"
-    await cell.create("p", affinity=pinned(late))
-    await cell.condition("p", "Unschedulable")
-    await cell.add_node(late)
-    cell.nodes.append(late)
-    assert await cell.bound("p") == late
 
 
 async def test_taints_and_cordons_keep_pods_away(cell: Cell) -> None:
