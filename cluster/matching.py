@@ -1,5 +1,6 @@
 """Selectors, terms and tolerations as upstream evaluates them. Pure functions of values."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -18,6 +19,9 @@ NamespaceLabels = Mapping[str, Mapping[str, str]]
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable", "", TaintEffect.NO_SCHEDULE)
 """What ``spec.unschedulable`` amounts to (kube-scheduler: plugins/nodeunschedulable)."""
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+"""What Go's strconv.ParseInt takes; Python's int() also takes "1_000", a valid label value."""
 
 _BLOCKING: Final = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
 
@@ -85,8 +89,8 @@ def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> T
 
 
 def _compares(requirement: Requirement, value: str | None) -> bool:
-    try:
-        left, right = int(value or ""), int(requirement.values[0])
-    except (ValueError, IndexError):
+    texts = (value or "", *requirement.values)
+    if len(texts) != 2 or not all(map(_INTEGER.fullmatch, texts)):  # noqa: PLR2004  # a pair
         return False  # upstream: not a number, no match
+    left, right = map(int, texts)
     return left > right if requirement.operator is Operator.GT else left < right

@@ -81,7 +81,8 @@ class Arena:
         caps = tuple((c, Family(c, caps).less(amounts).caps) for c, caps in self.limits.node_caps)
         limits = replace(self.limits, families=families, node_caps=caps)
         quiet = None if self.quiet is None else np.maximum(self.quiet - amounts, 0)
-        return replace(self, leaf=self.leaf - amounts, quiet=quiet, limits=limits)
+        leaf = np.maximum(self.leaf - amounts, 0)
+        return replace(self, leaf=leaf, quiet=quiet, limits=limits)
 
     def counts(self) -> list[Ints]:
         """Return how many members every domain of every level can hold."""

@@ -72,7 +72,7 @@ class NearestFit:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a gang waits, in numbers: one entry of ``rules`` per pod class asked for."""
+    """Why a gang waits, in numbers; ``rules`` are those of the members that lack most."""
 
     nodes: int
     feasible: int

@@ -66,6 +66,8 @@ def limits_of(
     single: list[tuple[Codes, Ints]] = []
     for key, by_row, amounts in caps:
         codes = by_row[topology.order]
+        if not (codes >= 0).any():
+            continue  # no node has the key: the rule binds nothing
         if single_nodes(codes):
             single.append((codes, amounts))
         else:

@@ -165,6 +165,7 @@ def test_selectors_and_affinity_choose_nodes(
         scene.node("n5", labels={"size": "16"})
         scene.node("n6", labels={"size": "9"})
         scene.node("n7", labels={"size": "many"})
+        scene.node("n8", labels={"size": "1_0"})  # no number to Go
     assert left(scene, kind) == names
 
 
