@@ -10,9 +10,11 @@ extender's configuration asks for it (`echo: true`): it costs what HTTP costs. T
 reference decodes everything (loadtest/decode_reference.py).
 
 `p99_ratio_to_echo`: p99 of the round trip of filter over that of echo, same connection,
-alternating. `speedup_over_decode`: median round trip of the reference over that of
-filter. `server_p99_ms`: from the end of the request's head to the reply, the body's
-arrival included, measured in the extender and sent back in `Server-Timing`.
+alternating. `server_p99_ms`: from the end of the request's head to the reply, the body's
+arrival included, measured in the server and sent back in `Server-Timing`.
+`speedup_over_decode`: median of that time in the reference over the median in the
+extender; `round_trip_speedup` is the same of round trips, which the time that this
+client itself needs makes more alike.
 """
 
 from __future__ import annotations
@@ -196,7 +198,7 @@ def _measure(extender: str, reference: str, body: bytes, node: str) -> dict[str,
     calls = next(calls for up_to, calls in _CALLS if count <= up_to)
     ours, theirs = _Connection(extender), _Connection(reference)
     planned = {"X-Planned-Node": node}
-    filters, echoes, servers, decodes = [], [], [], []
+    filters, echoes, servers, decodes, decode_servers = [], [], [], [], []
     every = max(1, calls // _REFERENCE_CALLS)
     for index in range(-_WARM_UP, calls):
         took, server, reply = ours.post(_FILTER, body)
@@ -208,13 +210,15 @@ def _measure(extender: str, reference: str, body: bytes, node: str) -> dict[str,
             servers.append(server)
             echoes.append(echo)
         if index % every == 0:  # in between, so that all three see the same machine
-            took, _, _ = theirs.post(_FILTER, body, planned)
+            took, server, _ = theirs.post(_FILTER, body, planned)
             decodes.append(took)
+            decode_servers.append(server)
     return {
         "calls": calls,
         "body_bytes": len(body),
         "p99_ratio_to_echo": _p(filters, 99) / _p(echoes, 99),
-        "speedup_over_decode": _p(decodes, 50) / _p(filters, 50),
+        "speedup_over_decode": _p(decode_servers, 50) / _p(servers, 50),
+        "round_trip_speedup": _p(decodes, 50) / _p(filters, 50),
         "server_p99_ms": _p(servers, 99),
         "server_p50_ms": _p(servers, 50),
         "filter_p50_ms": _p(filters, 50),
