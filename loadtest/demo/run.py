@@ -43,7 +43,8 @@ SETTLE: Final = 10.0  # for gangs that are being released when the end is called
 TICK: Final = 0.25
 EXPLAIN_AFTER: Final = 1.0  # a gang that has waited this long is worth explaining
 SHORTEST_JOB: Final = 0.5
-_CREATES_IN_FLIGHT: Final = 24
+# Creations in flight for one job: a large one must not hold up the small ones behind it.
+_CREATES_PER_JOB: Final = 8
 
 
 class Demo:
@@ -57,7 +58,6 @@ class Demo:
         self._start = 0.0
         self._last_move = 0.0
         self._ending = True
-        self._creating = asyncio.Semaphore(_CREATES_IN_FLIGHT)
 
     async def run(self) -> Outcome:
         """Run to the end; raises ``ProgramFailed`` when a part does not come up or dies."""
@@ -182,16 +182,10 @@ class Demo:
     async def _submit(self, api: Api, what: Submission) -> None:
         """Create the Job object and, in its controller's place, its pods."""
         record = self._tracker.gangs[what.job.name]
-        async with self._creating:
-            owner = await pods.create_owner(api, what.gang)
+        owner = await pods.create_owner(api, what.gang)
         record.submitted_at = self._last_move = time.monotonic()
-        async with asyncio.TaskGroup() as group:
-            for body in _members(what, owner):
-                group.create_task(self._create(api, body))
-
-    async def _create(self, api: Api, body: JsonObject) -> None:
-        async with self._creating:
-            await api.create(f"/api/v1/namespaces/{NAMESPACE}/pods", body)
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        await nodes.create_all(api, path, _members(what, owner), in_flight=_CREATES_PER_JOB)
 
     async def _run_jobs(self, kubelet: Kubelet) -> None:
         """Start what is bound; end what has run for its time, as long as jobs may end."""
