@@ -11,6 +11,7 @@ snapshot would be waste) and believes an answer only when its own list confirms 
 
 from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar, cast
+from weakref import ref
 
 from cluster.columns import PagedList, PagedListView
 
@@ -34,7 +35,8 @@ class NameTable(Generic[T]):
         self._free: list[int] = []
         # A fork never frees what it borrowed: its users are not counted here.
         self._refs: list[int] = [_BORROWED] * self._count
-        self._frozen: NameView[T] | None = None
+        # Weak: a view knows its table, and a cycle would wait for the garbage collector.
+        self._frozen: ref[NameView[T]] | None = None
 
     def __len__(self) -> int:
         """Return the number of ids ever handed out, free ones included."""
@@ -94,9 +96,11 @@ class NameTable(Generic[T]):
 
     def freeze(self) -> "NameView[T]":
         """Return a view that never changes again."""
-        if self._frozen is None:
-            self._frozen = NameView(self._values.freeze(self._count), self)
-        return self._frozen
+        view = None if self._frozen is None else self._frozen()
+        if view is None:
+            view = NameView(self._values.freeze(self._count), self)
+            self._frozen = ref(view)
+        return view
 
     def free_ids(self) -> list[int]:
         """Return the ids waiting for reuse, the next one last (for ``dump``)."""
@@ -131,7 +135,7 @@ class NameTable(Generic[T]):
 class NameView(Generic[T]):
     """The frozen side: a sequence of values by id; a freed id reads as ``None``."""
 
-    __slots__ = ("_live", "_own", "values")
+    __slots__ = ("__weakref__", "_live", "_own", "values")
 
     def __init__(self, values: PagedListView[T | None], live: NameTable[T]) -> None:
         self.values = values

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.columns import Column, PagedList
+from cluster.columns import Column, PagedColumn, PagedList
 from cluster.constraints import Taint
 from cluster.ids import NO_ROW
 from cluster.labelcolumns import LabelTable
@@ -57,7 +57,7 @@ class NodeTable:
             np.bool_, False, like=like.unschedulable
         )
         self.taint_set: Column[np.int32, int] = Column(np.int32, NO_ROW, like=like.taint_set)
-        self.refs: Column[np.int32, int] = Column(np.int32, 0, like=like.refs)
+        self.refs: PagedColumn[np.int32, int] = PagedColumn(np.int32, 0, like=like.refs)
         self.pods: PagedList[bytes] = PagedList(b"", like=like.pods)
         self.allocatable = _amounts(like.allocatable_columns)
         self.free = _amounts(like.free_columns)
@@ -76,7 +76,9 @@ class NodeTable:
 
     def refer(self, row: int, delta: int) -> None:
         """Count users of a row (occupying pods, spares, nominations); free it with the last."""
-        if self.refs.add(row, delta) == 0 and not self.alive[row]:
+        count = self.refs[row] + delta
+        self.refs[row] = count
+        if not count and not self.alive[row]:
             self.names.remove(row)
 
     def resource(self, name: str) -> int:
@@ -165,8 +167,8 @@ class NodeTable:
             return
         for flags in (self.alive, self.ready, self.unschedulable):
             flags.grow(count)
-        for rows in (self.taint_set, self.refs):
-            rows.grow(count)
+        self.taint_set.grow(count)
+        self.refs.grow(self.taint_set.capacity)
         for amounts in (*self.allocatable, *self.free, *self.spare):
             amounts.grow(count)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.columns import PagedListView, read_only
+from cluster.columns import PagedListView, PagedView, read_only
 from cluster.constraints import Taint
 from cluster.labelcolumns import LabelColumn, LabelView
 from cluster.names import NameTable, NameView
@@ -16,7 +16,7 @@ class NodeView:
     """n rows, dead ones included: mask with ``alive`` before anything else.
 
     ``alive``, ``ready``, ``unschedulable``: bool[n]. ``taint_set``: int32[n], index into
-    ``taint_sets``, -1 for dead rows. ``refs``: int32[n], users of a row. Amounts are
+    ``taint_sets``, -1 for dead rows. ``refs``: users of a row. Amounts are
     int64[n]: CPU in milli, memory and storage in bytes, everything else in pieces.
     """
 
@@ -28,7 +28,7 @@ class NodeView:
     ready: NDArray[np.bool_]
     unschedulable: NDArray[np.bool_]
     taint_set: NDArray[np.int32]
-    refs: NDArray[np.int32]
+    refs: PagedView[np.int32, int]
     pods: PagedListView[bytes]
     allocatable_columns: tuple[NDArray[np.int64], ...]
     free_columns: tuple[NDArray[np.int64], ...]
@@ -49,7 +49,7 @@ class NodeView:
             ready=flags,
             unschedulable=flags,
             taint_set=rows,
-            refs=rows,
+            refs=PagedView((), 0, np.int32),
             pods=PagedListView((), 0),
             allocatable_columns=(),
             free_columns=(),
