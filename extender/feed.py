@@ -7,11 +7,12 @@ and logged, and the rest of the cluster goes on.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cluster.constraints import PodClass
 from cluster.events import GangGone, GangUpserted, PodGone
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
 from extender.engine import Engine
-from extender.pending import PendingPods, pending
+from extender.pending import PendingPods, pending, suffers_from_pin
 from extender.report import Reporter
 from extender.specbook import SpecBook
 from kube import names, translate, wire
@@ -170,7 +171,7 @@ class Feed:
         )
         # Before the event: its effects may lead straight to the release, which reads this.
         if event.node is None and not event.finished:
-            self._keep(uid, pod, member, event.pod_class.unmodelled)
+            self._keep(uid, pod, member, event.pod_class)
         else:
             self._drop(uid)
         self._engine.apply(event)
@@ -189,12 +190,11 @@ class Feed:
         self._join(uid, member.key, spec_from_pod(pod))
         return member
 
-    def _keep(
-        self, uid: PodUid, pod: wire.Pod, member: Member, unmodelled: tuple[str, ...]
-    ) -> None:
-        if self._pending.get(uid) is None and unmodelled:
-            self._reporter.unmodelled(pod, unmodelled)
-        self._pending.put(uid, pending(pod, member, said=_said(pod), soft=bool(unmodelled)))
+    def _keep(self, uid: PodUid, pod: wire.Pod, member: Member, pod_class: PodClass) -> None:
+        if self._pending.get(uid) is None and pod_class.unmodelled:
+            self._reporter.unmodelled(pod, pod_class.unmodelled)
+        soft = suffers_from_pin(pod_class)
+        self._pending.put(uid, pending(pod, member, said=_said(pod), soft=soft))
         self._claimants.drop(uid)
         self._claimants.put(uid, pod)
 

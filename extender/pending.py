@@ -7,6 +7,7 @@ sight of a managed pod until it is bound or gone.
 
 from dataclasses import dataclass, field
 
+from cluster.constraints import PodClass
 from cluster.ids import PodUid
 from extender.config import Pin
 from kube import podwrites
@@ -24,9 +25,9 @@ class PendingPod:
 
     ``member``: its place in its gang, from keys whose digest is ``said``. ``seen``: the pod
     as read if it has node affinity of its own, else None. ``gated``: our gate still holds
-    it. ``owned``: a controller would replace it. ``soft``: it has a constraint the model
-    does not know, so it must be free to go elsewhere. ``pinned``: it was released with its
-    plan in its spec, which nothing can change any more.
+    it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan fail
+    (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
+    with its plan in its spec, which nothing can change any more.
     """
 
     ref: PodRef
@@ -50,6 +51,18 @@ class PendingPod:
         if configured is Pin.AFFINITY or (self.owned and not self.soft):
             return podwrites.Pin.AFFINITY
         return podwrites.Pin.NOMINATE
+
+
+def suffers_from_pin(pod_class: PodClass) -> bool:
+    """Tell whether a required node affinity could make a good plan fail for such pods.
+
+    Constraints the model does not know may need another node. And kube-scheduler counts
+    spread domains only among nodes that the pod's affinity allows (nodeAffinityPolicy
+    Honor): with a pin fewer than ``minDomains`` are left, the global minimum counts as 0,
+    and a node with matching pods is refused (podtopologyspread/filtering.go).
+    """
+    crowded = any(c.min_domains > 1 and c.honor_node_affinity for c in pod_class.spread)
+    return bool(pod_class.unmodelled) or crowded
 
 
 def pending(pod: Pod, member: Member, *, said: int, soft: bool) -> PendingPod:

@@ -21,6 +21,7 @@ from loadtest.demo.outcome import Outcome
 from loadtest.demo.plan import make
 from loadtest.demo.run import Demo
 from loadtest.demo.show import LiveShow, Show, SilentShow
+from loadtest.demo.svgframe import SVG_FRAME
 from loadtest.fleet import FleetError
 from loadtest.programs import ProgramFailed
 from loadtest.trace import TraceError
@@ -84,7 +85,7 @@ def _save_svg(path: Path, outcome: Outcome) -> None:
         no_color=False,
     )
     report.show(canvas, outcome)
-    canvas.save_svg(str(path), title="muster demo")
+    canvas.save_svg(str(path), title="muster demo", code_format=SVG_FRAME, unique_id="muster")
 
 
 async def _until_terminated(work: Coroutine[None, None, Outcome]) -> Outcome:

@@ -11,7 +11,9 @@ import pytest
 from support.apifaults import Fault
 from support.extenders import PODS, World, eventually, plan_of, until, world
 
+from cluster.constraints import LabelSelector, PodClass, SpreadConstraint
 from cluster.events import Tick
+from extender.pending import suffers_from_pin
 from kube import names
 from kube.translate import pod_uid
 from loadtest.api import JSON
@@ -142,3 +144,11 @@ async def test_pods_without_a_controller_are_only_nominated(cluster: World) -> N
     found = await cluster.pod("free-0")
     assert found["status"]["nominatedNodeName"] == node
     assert "affinity" not in found["spec"]
+
+
+@pytest.mark.parametrize(("min_domains", "free"), [(1, False), (2, True)])
+def test_a_pod_whose_spread_wants_more_domains_than_a_pin_leaves_is_only_nominated(
+    min_domains: int, free: bool
+) -> None:
+    spread = SpreadConstraint(names.RACK, 1, LabelSelector(), "default", min_domains=min_domains)
+    assert suffers_from_pin(PodClass(requests=(("pods", 1),), spread=(spread,))) is free
