@@ -148,7 +148,7 @@ async def test_pods_without_a_controller_are_only_nominated(cluster: World) -> N
 
 @pytest.mark.parametrize(("min_domains", "free"), [(1, False), (2, True)])
 def test_a_pod_whose_spread_wants_more_domains_than_a_pin_leaves_is_only_nominated(
-    min_domains: int, free: bool
+    min_domains: int, *, free: bool
 ) -> None:
     spread = SpreadConstraint(names.RACK, 1, LabelSelector(), "default", min_domains=min_domains)
     assert suffers_from_pin(PodClass(requests=(("pods", 1),), spread=(spread,))) is free
