@@ -1,0 +1,89 @@
+"""Copy-on-write columns: a frozen view never changes, and only what is written is copied."""
+
+import numpy as np
+import pytest
+
+from cluster.columns import PAGE_ROWS, Column, PagedColumn, PagedList
+
+
+def test_a_frozen_column_keeps_its_values_when_the_live_one_goes_on() -> None:
+    column: Column[np.int64, int] = Column(np.int64, 0)
+    column[3] = 7
+    frozen = column.freeze(5)
+    column[3] = 8
+    column.add(4, 1)
+    assert frozen.tolist() == [0, 0, 0, 7, 0]
+    assert column.freeze(5).tolist() == [0, 0, 0, 8, 1]
+
+
+def test_freezing_twice_without_a_write_gives_the_same_array() -> None:
+    column: Column[np.int64, int] = Column(np.int64, 0)
+    assert column.freeze(4) is column.freeze(4)
+    assert column.freeze(5) is not column.freeze(4)
+
+
+def test_a_frozen_view_cannot_be_written() -> None:
+    column: Column[np.int32, int] = Column(np.int32, 0)
+    paged: PagedColumn[np.int32, int] = PagedColumn(np.int32, 0)
+    paged.grow(3)
+    for array in (column.freeze(3), paged.freeze(3).array()):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_a_column_grows_without_disturbing_what_was_frozen() -> None:
+    column: Column[np.int32, int] = Column(np.int32, -1)
+    column[0] = 5
+    frozen = column.freeze(1)
+    column.grow(1000)
+    assert frozen.tolist() == [5]
+    assert (column[0], column[999]) == (5, -1)
+
+
+def test_writing_one_row_of_a_paged_column_copies_one_page() -> None:
+    column: PagedColumn[np.int32, int] = PagedColumn(np.int32, 0)
+    column.grow(3 * PAGE_ROWS)
+    before = column.freeze(3 * PAGE_ROWS)
+    column[PAGE_ROWS + 1] = 9
+    after = column.freeze(3 * PAGE_ROWS)
+    shared = [np.shares_memory(a, b) for a, b in zip(before.pages, after.pages, strict=True)]
+    assert shared == [True, False, True]
+    assert (before[PAGE_ROWS + 1], after[PAGE_ROWS + 1]) == (0, 9)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_rows_of_several_pages_are_gathered_in_the_order_asked_for(*, joined: bool) -> None:
+    column: PagedColumn[np.int32, int] = PagedColumn(np.int32, 0)
+    column.grow(3 * PAGE_ROWS)
+    rows = np.array([2 * PAGE_ROWS + 5, 1, PAGE_ROWS, 0])
+    for value, row in enumerate(rows.tolist(), start=1):
+        column[row] = value
+    view = column.freeze(3 * PAGE_ROWS)
+    if joined:
+        view.array()
+    assert view[rows].tolist() == [1, 2, 3, 4]
+
+
+def test_an_empty_paged_column_is_an_empty_array() -> None:
+    column: PagedColumn[np.float64, float] = PagedColumn(np.float64, 0.0)
+    view = column.freeze(0)
+    assert (len(view), view.array().dtype, len(view.array())) == (0, np.float64, 0)
+
+
+def test_a_frozen_list_keeps_its_entries() -> None:
+    names: PagedList[str] = PagedList("")
+    names.grow(2000)
+    names[1500] = "old"
+    frozen = names.freeze(1501)
+    names[1500] = "new"
+    assert (frozen[1500], names[1500], len(list(frozen))) == ("old", "new", 1501)
+    with pytest.raises(IndexError):
+        frozen[1501]
+
+
+def test_a_list_with_few_entries_has_few_pages_of_its_own() -> None:
+    holds: PagedList[str | None] = PagedList(None)
+    holds.grow(100_000)
+    holds[70_000] = "held"
+    assert sum(value is not None for _, value in holds.items()) == 1
+    assert len(list(holds.items())) < 2000
