@@ -106,14 +106,16 @@ class DeviceTable:
         return bool(specs) and self.specs(node) != specs
 
     def publish(self, node: int, specs: tuple[DeviceSpec, ...]) -> None:
-        """Replace a node's devices; claims on those that stay are kept, others stay open."""
-        claims = self.claims_on(node)
-        for row in self.on_node(node):
+        """Replace a node's devices. Those that stay keep row and owner; a claim on one that
+        goes stays open.
+        """  # noqa: D205  # one sentence
+        known = {self.names[row]: row for row in self.on_node(node)}
+        rows = [self._put(known.pop(spec.name, NO_ROW), node, spec) for spec in specs]
+        for name, row in known.items():
+            if self.holder[row] != NO_ROW:
+                self._keep_open(self.holder[row], node, [name])
             self._remove(row)
-        rows = [self._new(node, spec) for spec in specs]
         self.by_node[node] = np.array(rows, dtype=np.int32).tobytes()
-        for (pod, spare), names in claims.items():
-            self.claim(pod, node, names, spare=spare)
         self.retry(node)
         self._frozen = None
 
@@ -137,9 +139,7 @@ class DeviceTable:
                 continue
             self._set_owner(row, pod, spare=spare)
         if refused and not spare:
-            known = self.open.get((pod, node), ())
-            self.open[pod, node] = tuple(dict.fromkeys((*known, *refused)))
-            self._frozen = None
+            self._keep_open(pod, node, refused)
         return refused
 
     def unclaim(self, pod: int, node: int) -> None:
@@ -215,36 +215,43 @@ class DeviceTable:
         for node, rows in by_node:
             self.by_node[node] = np.array(rows, dtype=np.int32).tobytes()
             for row in rows:
-                number = self._resource(self.shapes[self.shape[row]].resource)
-                self.listed[number].add(node, 1)
-                self.free[number].add(node, int(self._is_free(row)))
+                self._count(row, 1)
         self._frozen = None
 
     # --- rows -------------------------------------------------------------------------
 
-    def _new(self, node: int, spec: DeviceSpec) -> int:
-        row = self.free_rows.pop() if self.free_rows else self._append()
-        resource = self._resource(spec.resource)
-        self.node[row] = node
+    def _put(self, row: int, node: int, spec: DeviceSpec) -> int:
+        # Write a device into its row, or into a new one.
+        if row == NO_ROW:
+            row = self.free_rows.pop() if self.free_rows else self._append()
+            self.node[row] = node
+            self.names[row] = spec.name
+        else:
+            self._count(row, -1)
+            self.shapes.release(self.shape[row])
         self.shape[row] = self.shapes.acquire(DeviceShape.of(spec))
         self.healthy[row] = spec.healthy
-        self.names[row] = spec.name
-        self.listed[resource].add(node, 1)
-        if spec.healthy:
-            self.free[resource].add(node, 1)
+        self._count(row, 1)
         return row
 
     def _remove(self, row: int) -> None:
-        node = self.node[row]
-        resource = self._resource(self.shapes[self.shape[row]].resource)
-        self.listed[resource].add(node, -1)
-        if self._is_free(row):
-            self.free[resource].add(node, -1)
+        self._count(row, -1)
         self.shapes.release(self.shape[row])
         for name, (_, fill) in COLUMNS.items():
             getattr(self, name)[row] = fill
         self.names[row] = ""
         self.free_rows.append(row)
+
+    def _count(self, row: int, sign: int) -> None:
+        resource = self._resource(self.shapes[self.shape[row]].resource)
+        self.listed[resource].add(self.node[row], sign)
+        if self._is_free(row):
+            self.free[resource].add(self.node[row], sign)
+
+    def _keep_open(self, pod: int, node: int, names: Iterable[str]) -> None:
+        known = self.open.get((pod, node), ())
+        self.open[pod, node] = tuple(dict.fromkeys((*known, *names)))
+        self._frozen = None
 
     def _append(self) -> int:
         self.count += 1
@@ -267,11 +274,8 @@ class DeviceTable:
         return self.healthy[row] and self.holder[row] == NO_ROW and self.spare_for[row] == NO_ROW
 
     def _set_owner(self, row: int, pod: int, *, spare: bool) -> None:
-        before = self._is_free(row)
+        self._count(row, -1)
         self.holder[row] = NO_ROW if spare else pod
         self.spare_for[row] = pod if spare else NO_ROW
-        change = int(self._is_free(row)) - int(before)
-        if change:
-            resource = self._resource(self.shapes[self.shape[row]].resource)
-            self.free[resource].add(self.node[row], change)
+        self._count(row, 1)
         self._frozen = None

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from cluster import ledger
 from cluster.events import NodeGone, NodeUpserted
 from cluster.model import Model
+from cluster.nodes import AMOUNT_LIMIT
 from cluster.outcome import Outcome
 
 
@@ -42,33 +43,35 @@ def gone(model: Model, event: NodeGone, out: Outcome) -> None:
 
 
 def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:
-    # Returns None when nothing differed, else whether the node may now take more than
-    # before: only then is it worth another look for those who wait.
+    # Returns None when nothing differed, else whether the node may now take a pod that it
+    # could not take before: only then is it worth another look for those who wait.
     nodes = model.nodes
-    known = nodes.alive[row]
-    was_usable = known and nodes.ready[row] and not nodes.unschedulable[row]
-    flags = (nodes.alive[row], nodes.ready[row], nodes.unschedulable[row])
-    same_flags = flags == (True, event.ready, event.unschedulable)
-    same_taints = known and nodes.taints(row) == event.taints
+    old_flags = (nodes.alive[row], nodes.ready[row], nodes.unschedulable[row])
+    old_taints = nodes.taints(row) if old_flags[0] else None
+    old_capacity = nodes.capacity_of(row)
+    capacity = {n: min(amount, AMOUNT_LIMIT) for n, amount in event.allocatable.items() if amount}
     same_labels = not nodes.labels.differs(row, event.labels)
     same_devices = not model.devices.differs(row, event.devices)
-    old = nodes.capacity_of(row)
-    new = {name: amount for name, amount in event.allocatable.items() if amount}
-    if known and same_flags and same_taints and same_labels and same_devices and old == new:
+    flags = (True, event.ready, event.unschedulable)
+    same = same_labels and same_devices and old_capacity == capacity
+    if same and old_flags == flags and old_taints == event.taints:
         return None
-    if not same_flags:
-        nodes.set_flags(row, alive=True, ready=event.ready, unschedulable=event.unschedulable)
-    if not same_taints:
+    nodes.set_flags(row, alive=True, ready=event.ready, unschedulable=event.unschedulable)
+    if old_taints != event.taints:
         nodes.set_taints(row, event.taints)
     if not same_labels:
         nodes.labels.set(row, event.labels)
-    if old != new:
-        nodes.set_capacity(row, new)
+    if old_capacity != capacity:
+        nodes.set_capacity(row, capacity)
     if not same_devices:
         model.devices.publish(row, event.devices)
-    usable = event.ready and not event.unschedulable
-    improved = not (was_usable or not usable) or not (same_taints and same_labels and same_devices)
-    return usable and (improved or _grew(old, new))
+    usable = (True, True, False)
+    return flags == usable and (
+        old_flags != usable
+        or not (same_labels and same_devices)
+        or not set(old_taints or ()) <= set(event.taints)
+        or _grew(old_capacity, capacity)
+    )
 
 
 def _grew(old: Mapping[str, int], new: Mapping[str, int]) -> bool:

@@ -1,0 +1,176 @@
+"""Devices: published by nodes, claimed by holds and bound pods, never by two."""
+
+from dataclasses import replace
+
+import pytest
+from support.builders import (
+    GPU,
+    apply,
+    gang,
+    gpus_of,
+    node,
+    note,
+    plan,
+    pod,
+    state,
+    uid,
+)
+
+from cluster.errors import PlanStale
+from cluster.events import DeviceSpec, NodeGone, PodForgotten, PodGone, PodReleased
+from cluster.state import ClusterState
+
+G0 = uid("ns/g-0#0")
+
+
+def two_nodes() -> ClusterState:
+    """n1 and n2 with gpu-0 … gpu-3 each, two per NUMA node; a gang of 2-GPU pods."""
+    nodes = [node(n, gpus=4, devices=gpus_of(4, per_numa=2)) for n in ("n1", "n2")]
+    return state(nodes, gang("g", 2, gpus=2))
+
+
+def free(cluster: ClusterState, name: str) -> list[str]:
+    snapshot = cluster.snapshot()
+    row = snapshot.nodes.row(name)
+    assert row is not None
+    names = snapshot.devices.free_devices(row, GPU)
+    counts = snapshot.devices.free_counts(GPU, snapshot.nodes.count)
+    assert counts[row] == (len(names) if len(snapshot.devices.on_node(row)) else -1)
+    return names
+
+
+def test_free_devices_come_in_the_order_of_the_fabric() -> None:
+    shuffled = (
+        DeviceSpec("c", GPU, numa=1, parent="0"),
+        DeviceSpec("b", GPU, numa=0, parent="9"),
+        DeviceSpec("d", GPU, numa=0, parent="1"),
+        DeviceSpec("a", GPU, numa=1, parent="0", healthy=False),
+        DeviceSpec("nic", "rdma/hca", numa=0),
+    )
+    cluster = state(node("n1", devices=shuffled))
+    assert free(cluster, "n1") == ["d", "b", "c"]
+
+
+def test_a_node_that_lists_no_devices_says_so() -> None:
+    cluster = state(node("n1"), node("n2", devices=gpus_of(2)))
+    assert cluster.snapshot().devices.free_counts(GPU, 2).tolist() == [-1, 2]
+
+
+def test_planned_devices_are_taken_and_given_back() -> None:
+    cluster = two_nodes()
+    apply(cluster, plan("g", {"g-0": "n1"}, devices={"g-0": {"n1": ("gpu-1", "gpu-3")}}))
+    assert free(cluster, "n1") == ["gpu-0", "gpu-2"]
+    apply(cluster, PodForgotten(G0, "refused"))
+    assert free(cluster, "n1") == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+
+
+def test_devices_of_a_spare_are_kept_from_everybody() -> None:
+    cluster = two_nodes()
+    devices = {"g-0": {"n1": ("gpu-0", "gpu-1"), "n2": ("gpu-0", "gpu-1")}}
+    apply(cluster, plan("g", {"g-0": "n1"}, spares={"g-0": ("n2",)}, devices=devices))
+    assert free(cluster, "n2") == ["gpu-2", "gpu-3"]
+    for spares in ({}, {"g-1": ("n1",)}):
+        with pytest.raises(PlanStale, match="are not free"):
+            apply(
+                cluster,
+                plan(
+                    "g", {"g-1": "n2"}, spares=spares, devices={"g-1": {"n2": ("gpu-1", "gpu-2")}}
+                ),
+            )
+    apply(cluster, PodReleased(G0), pod("g-0", gang="g", gpus=2, rank=0, on="n1"))
+    assert free(cluster, "n2") == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+
+
+def test_a_pod_that_lands_on_its_spare_has_the_devices_chosen_there() -> None:
+    cluster = two_nodes()
+    devices = {"g-0": {"n1": ("gpu-0", "gpu-1"), "n2": ("gpu-2", "gpu-3")}}
+    told = note("n1", "n2", devices=devices["g-0"])
+    apply(cluster, plan("g", {"g-0": "n1"}, spares={"g-0": ("n2",)}, devices=devices))
+    apply(cluster, replace(pod("g-0", gang="g", gpus=2, rank=0, on="n2"), plan=told))
+    assert (free(cluster, "n1"), free(cluster, "n2")) == (
+        ["gpu-0", "gpu-1", "gpu-2", "gpu-3"],
+        ["gpu-0", "gpu-1"],
+    )
+    found = cluster.hold(G0)
+    assert found is not None
+    assert found.devices == {"n2": ("gpu-2", "gpu-3")}
+
+
+def test_one_device_is_not_assigned_twice_in_one_plan() -> None:
+    cluster = two_nodes()
+    same = {"n1": ("gpu-0",)}
+    with pytest.raises(PlanStale, match="assigned twice"):
+        apply(
+            cluster,
+            plan("g", {"g-0": "n1", "g-1": "n1"}, devices={"g-0": same, "g-1": same}),
+        )
+
+
+def test_a_restart_finds_the_devices_of_bound_pods_even_before_their_node() -> None:
+    bound = pod("p", gpus=2, on="n1", plan=note("n1", devices={"n1": ("gpu-0", "gpu-1")}))
+    cluster = state(bound, node("n1", gpus=4, devices=gpus_of(4)))
+    assert free(cluster, "n1") == ["gpu-2", "gpu-3"]
+
+
+def test_two_pods_that_claim_one_device_get_it_one_after_the_other() -> None:
+    # Contradictory annotations: the first keeps it, the second has it when the first goes.
+    claim = note("n1", devices={"n1": ("gpu-0",)})
+    first, second = (pod(name, gpus=1, on="n1", plan=claim) for name in ("p1", "p2"))
+    cluster = state(node("n1", gpus=4, devices=gpus_of(4)), first)
+    apply(cluster, second)
+    devices = cluster.snapshot().devices
+    assert devices.holder[0] == cluster.pod_row(first.uid)
+    apply(cluster, PodGone(first.uid))
+    devices = cluster.snapshot().devices
+    assert devices.holder[0] == cluster.pod_row(second.uid)
+    apply(cluster, PodGone(second.uid))
+    assert "gpu-0" in free(cluster, "n1")
+
+
+def test_a_node_that_reboots_finds_its_devices_held() -> None:
+    bound = pod("p", gpus=2, on="n1", plan=note("n1", devices={"n1": ("gpu-0", "gpu-1")}))
+    n1 = node("n1", gpus=4, devices=gpus_of(4))
+    cluster = state(n1, bound)
+    apply(cluster, NodeGone("n1"), node("n1", gpus=4), n1)
+    assert free(cluster, "n1") == ["gpu-2", "gpu-3"]
+    assert [free(cluster, "n1") for _ in [apply(cluster, PodGone(bound.uid))]] == [
+        ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+    ]
+
+
+def test_a_device_that_falls_ill_is_not_free_and_stays_held() -> None:
+    held = pod("p", gpus=1, on="n1", plan=note("n1", devices={"n1": ("gpu-0",)}))
+    cluster = state(node("n1", gpus=2, devices=gpus_of(2)), held)
+    ill = tuple(replace(device, healthy=False) for device in gpus_of(2))
+    apply(cluster, node("n1", gpus=2, devices=ill))
+    assert free(cluster, "n1") == []
+    assert cluster.snapshot().devices.holder[0] == cluster.pod_row(held.uid)
+
+
+def test_rows_of_devices_that_went_are_reused() -> None:
+    cluster = state(node("n1", devices=gpus_of(8)))
+    apply(cluster, node("n1"), node("n2", devices=gpus_of(8)))
+    assert cluster.snapshot().devices.count == 8
+
+
+def test_a_device_reads_back_as_it_was_published() -> None:
+    spec = DeviceSpec(
+        "GPU-1",
+        GPU,
+        "gpu.example.com",
+        "pool",
+        "h200",
+        1,
+        "0000:1b:00.0",
+        True,
+        {"milli-gpu": 1000},
+    )
+    devices = state(node("n1", devices=(spec,))).snapshot().devices
+    assert devices.spec(0) == spec
+    assert devices.counters_free(0) == {"milli-gpu": 1000}
+
+
+def test_a_node_that_publishes_a_name_twice_is_refused() -> None:
+    double = (DeviceSpec("gpu-0", GPU), DeviceSpec("gpu-0", GPU))
+    with pytest.raises(ValueError, match="'gpu-0' is published twice"):
+        apply(state(), node("n1", devices=double))
