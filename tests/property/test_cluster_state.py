@@ -78,7 +78,7 @@ from cluster.events import (
 from cluster.holds import HoldState
 from cluster.ids import PodUid
 from cluster.matching import term_matches
-from cluster.pods import PodState
+from cluster.pods import HELD, PodState
 from cluster.snapshot import Snapshot
 from cluster.state import PLAN_GATE, ClusterState
 
@@ -348,9 +348,13 @@ class Cluster(RuleBasedStateMachine):
     def release_succeeds(self, name: str) -> None:
         self.apply(PodReleased(self.uid(name)))
 
-    @rule(name=names)
-    def release_is_given_up(self, name: str) -> None:
-        self.apply(PodForgotten(self.uid(name), "refused"))
+    @rule(name=names, nominated=st.booleans())
+    def release_is_given_up(self, *, name: str, nominated: bool) -> None:
+        gone = self.uid(name)
+        known = self.pods.get(gone)
+        if nominated and known is not None and self.state.pod_state(gone) in HELD:
+            self.pods[gone] = replace(known, plan=None)  # taken back where it was written
+        self.apply(PodForgotten(gone, "refused", nominated))
 
     @rule(seconds=st.sampled_from((0, 6, 60)))
     def time_passes(self, seconds: int) -> None:
