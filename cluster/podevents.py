@@ -44,6 +44,9 @@ class _Placement(NamedTuple):
     hold: Hold | None = None
 
 
+_UNSEEN: Final = _Placement(PodState.PENDING)
+
+
 def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: float) -> None:
     """Take over what a pod says of itself. A repeated event changes nothing."""
     row = model.directory.row(event.uid)
@@ -53,10 +56,10 @@ def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: fl
     _check(model, event, same_kind=same_kind)
     if row is None:
         row = model.new_pod(event.uid)
-        model.pods.state[row] = PodState.PENDING
-    present = _present(model, row)
+        present, gang = _UNSEEN, None
+    else:
+        present, gang = _present(model, row), gang_key(model, row)
     wanted = _wanted(present, event, gate)
-    gang = gang_key(model, row)
     changed = not same_kind or wanted != present
     if changed:
         _replace(model, row, event, present, wanted, out)
@@ -218,7 +221,8 @@ def _same_kind(model: Model, row: int, event: PodUpserted) -> bool:
 
 def _write_kind(model: Model, row: int, event: PodUpserted) -> None:
     pods = model.pods
-    pods.priority[row] = event.priority
+    if pods.priority[row] != event.priority:
+        pods.priority[row] = event.priority
     pods.flags[row] = _flags(event)
     if (
         pods.pod_class[row] == NO_ROW
