@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from cli.output import add_json_flag, show
+from cli.output import Failure, add_json_flag, show
 
 if TYPE_CHECKING:
     from cli.output import Subparsers
@@ -42,13 +42,16 @@ def _register_throughput(kinds: Subparsers) -> None:
 def _throughput(arguments: argparse.Namespace) -> int:
     from loadtest import bench_throughput  # noqa: PLC0415  lazy, as the others below
 
-    settings = bench_throughput.Settings(
-        nodes=arguments.nodes,
-        gangs=arguments.gangs,
-        size=arguments.size,
-        rounds=arguments.rounds,
-        extender_binds=arguments.bind == "extender",
-    )
+    try:
+        settings = bench_throughput.Settings(
+            nodes=arguments.nodes,
+            gangs=arguments.gangs,
+            size=arguments.size,
+            rounds=arguments.rounds,
+            extender_binds=arguments.bind == "extender",
+        )
+    except ValueError as error:
+        raise Failure(str(error)) from error
     show("throughput", bench_throughput.run(settings), as_json=arguments.json)
     return 0
 

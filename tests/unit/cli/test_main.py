@@ -39,6 +39,7 @@ def test_the_shells_become_the_program_and_parse_their_own_arguments() -> None:
     ("arguments", "message"),
     [
         (["explain", "train-0"], "pod 'train-0': write NAMESPACE/POD, for example default/train-0"),
+        (["bench", "throughput", "--nodes", "10"], "2048 pods of one host each do not fit"),
         (["status", "--extender", "localhost:1"], "must begin with http:// or https://"),
         (["status", "--extender", NOBODY], "name the extender with --extender URL"),
     ],
