@@ -39,10 +39,10 @@ def test_no_source_file_is_longer_than_a_reader_can_hold() -> None:
     assert {f: n for f, n in lengths.items() if n >= LONGEST_FILE_LINES} == {}
 
 
-def test_readme_has_exactly_two_set_up_commands() -> None:
+def test_readme_names_the_two_set_up_commands() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "\nmake demo\n" in readme
-    assert "\nmake test\n" in readme
+    for command in ("make demo", "make test"):
+        assert any(line.split("#")[0].strip() == command for line in readme.splitlines())
 
 
 @pytest.mark.parametrize("config", EXTENDERS, ids=["recommended", "with-bind"])
