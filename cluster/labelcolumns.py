@@ -75,10 +75,9 @@ class LabelTable:
 
     def set(self, row: int, labels: Mapping[str, str]) -> None:
         """Replace all labels of one node."""
-        for key, codes in self._codes.items():
-            if key not in labels and codes[row] != ABSENT:
-                self._values[key].release(codes[row])
-                codes[row] = ABSENT
+        for key in [key for key, codes in self._codes.items() if codes[row] != ABSENT]:
+            if key not in labels:
+                self._unset(row, key)
         for key, value in labels.items():
             self._set_one(row, key, value)
         self._counts[row] = len(labels)
@@ -123,6 +122,13 @@ class LabelTable:
         if old != ABSENT:
             values.release(old)
 
+    def _unset(self, row: int, key: str) -> None:
+        codes, values = self._codes[key], self._values[key]
+        values.release(codes[row])
+        codes[row] = ABSENT
+        if not values.used():  # the last node that had this label: no column for nobody
+            del self._codes[key], self._values[key]
+
     def _new_key(self, key: str) -> Column[np.signedinteger, int]:
         codes: Column[np.signedinteger, int] = Column(np.int8, ABSENT)
         codes.grow(self._counts.capacity)
@@ -141,7 +147,7 @@ class LabelView:
     _wide: dict[str, LabelColumn] = field(default_factory=dict)
 
     def column(self, key: str) -> LabelColumn | None:
-        """Return the column of ``key``, ``None`` when no node ever had it."""
+        """Return the column of ``key``, ``None`` when no node has it."""
         codes = self.codes.get(key)
         if codes is None:
             return None

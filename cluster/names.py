@@ -87,6 +87,10 @@ class NameTable(Generic[T]):
         """Return how many users an id has."""
         return self._refs[number]
 
+    def used(self) -> int:
+        """Return the number of ids in use."""
+        return self._count - len(self._free)
+
     def live(self) -> Iterator[tuple[int, T]]:
         """Yield (id, value) in use, in id order."""
         for number in range(self._count):

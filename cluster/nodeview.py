@@ -99,7 +99,7 @@ class NodeView:
         return self._column(self.spare_columns, resource)
 
     def labels(self, key: str) -> LabelColumn | None:
-        """Return the column of one label key, ``None`` when no node ever had it."""
+        """Return the column of one label key, ``None`` when no node has it."""
         return self.label_view.column(key)
 
     def pods_on(self, row: int) -> NDArray[np.int32]:

@@ -126,8 +126,9 @@ def _wanted_hold(hold: Hold | None, event: PodUpserted, gate: str) -> Hold | Non
     if event.plan is None or gate in event.gates:
         return hold if hold is None or hold.gang == event.gang else replace(hold, gang=event.gang)
     told = ledger.from_note(event.plan, event.gang)
-    # The hold may have moved to a spare since: the pins tell whether the release is the same.
-    if hold is None or hold.pins != told.pins:
+    # The hold may have moved to a spare since, so its node does not tell whether the
+    # release is the one that is known.
+    if hold is None or (hold.plan_id, hold.pins) != (told.plan_id, told.pins):
         return told
     return replace(hold, state=HoldState.RELEASED, deadline=told.deadline, gang=event.gang)
 
@@ -183,8 +184,8 @@ def _review_joined(model: Model, row: int, wanted: _Placement, out: Outcome) -> 
     node = model.pods.node[row]
     traits = model.traits(model.pods.pod_class[row])
     if not model.nodes.alive[node]:
-        # Lists may tell of a pod before its node; the next tick judges.
-        model.unsettled.add(node)
+        if wanted.hold is not None:
+            model.unsettled.add(node)  # lists may tell of a pod before its node: a tick judges
         return
     full = model.is_short(node, traits)
     if full or wanted.hold is not None or traits.host_ports:

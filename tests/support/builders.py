@@ -213,7 +213,7 @@ def plan(
     """Return a plan: pod name → node name, with spares and devices by pod name."""
     return PlanHeld(
         gang=gang_key(gang_name, namespace),
-        plan_id=f"plan-{gang_name}",
+        plan_id="plan",
         assignments=tuple(
             Assignment(
                 uid(f"{namespace}/{name}#0"),

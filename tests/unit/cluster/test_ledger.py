@@ -15,6 +15,7 @@ from support.builders import (
     fleet,
     gang,
     gang_key,
+    gpus_of,
     node,
     note,
     plan,
@@ -319,6 +320,17 @@ def test_a_second_release_elsewhere_is_believed() -> None:
     apply(cluster, replace(pod("g-0", gang="g", rank=0), gates=frozenset(), plan=note("n4")))
     assert (hold(cluster).state, hold(cluster).node) == (HoldState.RELEASED, "n4")
     assert by_node(cluster) == {"n1": 8, "n2": 0, "n3": 8, "n4": 0}
+
+
+def test_a_release_by_another_plan_brings_the_devices_that_it_names() -> None:
+    # Same node, another plan: the annotation is what the device plugin will read.
+    n1 = node("n1", gpus=8, devices=gpus_of(8))
+    cluster = state(n1, pod("g-0", gang="g", gpus=1))
+    apply(cluster, plan("g", {"g-0": "n1"}, devices={"g-0": {"n1": ("gpu-0",)}}))
+    told = replace(note("n1", devices={"n1": ("gpu-5",)}), plan_id="of the leader before")
+    apply(cluster, replace(pod("g-0", gang="g", gpus=1), gates=frozenset(), plan=told))
+    free = cluster.snapshot().devices.free_devices(0, GPU)
+    assert free == [f"gpu-{i}" for i in range(8) if i != 5]
 
 
 # --- a gang's own figures -------------------------------------------------------------

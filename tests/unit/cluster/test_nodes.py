@@ -166,3 +166,13 @@ def test_pods_of_a_node_are_listed_lowest_priority_first() -> None:
     snapshot = cluster.snapshot()
     on_node = [snapshot.pods.uid(row) for row in snapshot.on_node(0).tolist()]
     assert on_node == [pod(name).uid for name in ("low", "mid", "high")]
+
+
+def test_a_label_that_no_node_has_any_more_has_no_column() -> None:
+    cluster = state(node("n1", labels={"job": "17"}), node("n2", labels={"job": "18"}))
+    before = cluster.snapshot()
+    apply(cluster, node("n1"), node("n2"))
+    assert cluster.snapshot().nodes.labels("job") is None
+    column = before.nodes.labels("job")
+    assert column is not None
+    assert [column.values[int(code)] for code in column.codes] == ["17", "18"]
