@@ -83,7 +83,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     spare_count: int = 1
     hold_seconds: float = 60.0
     assembly_window_seconds: float = 0.2
-    release_concurrency: int = 16
+    release_concurrency: int = 32  # 16: 6 % fewer pods/s; 64: no more, and longer loop stalls
     evict_after_seconds: float = 300.0
     debounce_seconds: float = 0.005
     cycle_seconds: float = 0.1

@@ -6,8 +6,8 @@ one pod in ten, gangs of one. First everything is listed (nodes, then pods alrea
 as at start; then it lives: pods come, are bound and go, nodes send heartbeats, and every
 few events somebody takes a snapshot, so that what copy-on-write costs is in the figures.
 
-Times are CPU time of this process, so that a busy machine does not change them; memory is the process's resident size, the
-interpreter, numpy and the benchmark's own lists included.
+Times are CPU time of this process, so that a busy machine does not change them. Memory is
+the process's resident size, the interpreter, numpy and the benchmark's own lists included.
 """
 
 import gc
