@@ -84,6 +84,7 @@ def expire(model: Model, out: Outcome, now: float) -> None:
         hold = model.holds[row] if row < model.pods.count else None
         if hold is not None and hold.state is HoldState.ASSUMED and hold.deadline == deadline:
             _lose(model, row, out, "deadline")
+            review_left(model, hold.node, out)
 
 
 def report_overcommit(model: Model, node: int, out: Outcome) -> None:
@@ -101,33 +102,45 @@ def report_overcommit(model: Model, node: int, out: Outcome) -> None:
 def review(model: Model, node: int, out: Outcome) -> None:
     """Judge every hold on a node anew after the node or its bound pods changed.
 
-    Where they do not fit together the holds yield one by one until they do: assumed ones
-    first, which cost nothing to give up, then released ones, lowest priority first.
+    First yield those whom the node does not take whatever its room. Where the others do
+    not fit together they yield one by one until they do: assumed ones first, which cost
+    nothing to give up, then released ones, lowest priority first.
     """
-    held = list(model.held_on(node))
-    held.sort(key=lambda row: model.pods.state[row] != PodState.ASSUMED)
     short = model.shortage(node)
-    for row in held:
-        reason = model.unfit(row, node) or _filled(model, row, short)
-        if not reason:
+    fit = []
+    for row in list(model.held_on(node)):
+        reason = model.unfit(row, node)
+        if reason:
+            _yields(model, row, reason, short, out)
+        else:
+            fit.append(row)
+    for row in sorted(fit, key=lambda row: model.pods.state[row] != PodState.ASSUMED):
+        if _asks_for_any(model, row, short):
+            _yields(model, row, "node filled", short, out)
+        else:
             _mend(model, row, out)
-        elif _yields(model, row, reason, out):
-            for resource, amount in model.traits(model.pods.pod_class[row]).requests:
-                if resource in short:
-                    short[resource] += amount
 
 
-def has_broken(model: Model, node: int) -> bool:
-    """Tell whether a broken hold stands on a node."""
+def review_left(model: Model, name: str | None, out: Outcome) -> None:
+    """Judge the holds on a node that room came back to, if one was waiting for just that."""
+    node = None if name is None else model.nodes.names.find(name)
+    if node is not None and _has_broken(model, node):
+        review(model, node, out)
+
+
+def _has_broken(model: Model, node: int) -> bool:
     holds = (model.holds[row] for row in model.held_on(node))
     return any(hold is not None and hold.broken for hold in holds)
 
 
-def _yields(model: Model, row: int, reason: str, out: Outcome) -> bool:
-    # Take a hold out of the way; True: its room no longer counts against the others.
+def _yields(model: Model, row: int, reason: str, short: dict[int, int], out: Outcome) -> None:
+    # Take a hold out of the way: its room no longer counts against the others.
     hold = model.holds[row]
     if hold is None:
-        return False
+        return
+    for resource, amount in model.traits(model.pods.pod_class[row]).requests:
+        if resource in short:
+            short[resource] += amount
     if hold.state is HoldState.ASSUMED:
         _lose(model, row, out, reason)
     elif not _move_to_spare(model, row, out) and hold.broken != reason:
@@ -135,7 +148,6 @@ def _yields(model: Model, row: int, reason: str, out: Outcome) -> bool:
         out.gang(hold.gang)
         if not hold.broken and hold.gang is not None:
             out.add(PlanBroken(hold.gang, model.pods.uids[row], reason))
-    return True
 
 
 def _mend(model: Model, row: int, out: Outcome) -> None:
@@ -184,11 +196,11 @@ def _has_room(model: Model, row: int, node: int) -> bool:
     return all(model.nodes.free[resource][node] >= amount for resource, amount in requests)
 
 
-def _filled(model: Model, row: int, short: Mapping[int, int]) -> str:
+def _asks_for_any(model: Model, row: int, short: Mapping[int, int]) -> bool:
     if not short:
-        return ""
+        return False
     requests = model.traits(model.pods.pod_class[row]).requests
-    return "node filled" if any(short.get(resource, 0) < 0 for resource, _ in requests) else ""
+    return any(short.get(resource, 0) < 0 for resource, _ in requests)
 
 
 def _amounts(model: Model, rows: Iterable[int]) -> dict[int, int]:

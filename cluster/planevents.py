@@ -1,6 +1,6 @@
 """What the planner intends: plans held, pods released or given up, gangs skipped, time.
 
-Facts are taken as they come; intentions are checked first. ``hold`` looks at the whole
+Facts are taken as they come; intentions are checked first. ``held`` looks at the whole
 plan before it changes anything: a plan is held whole or not at all.
 """
 
@@ -27,7 +27,7 @@ class _Claims:
     pods: dict[int, list[int]] = field(default_factory=dict)
 
 
-def hold(model: Model, event: PlanHeld, out: Outcome, *, now: float) -> None:
+def held(model: Model, event: PlanHeld, out: Outcome, *, now: float) -> None:
     """Assume every assignment of a plan; raise ``PlanStale`` and change nothing if one fails."""
     rows = _check(model, event, now)
     for row, assignment in zip(rows, event.assignments, strict=True):
@@ -51,9 +51,10 @@ def forgotten(model: Model, event: PodForgotten, out: Outcome) -> None:
     row = model.directory.row(event.uid)
     droppable = (PodState.ASSUMED, PodState.RELEASED) if event.nominated else (PodState.ASSUMED,)
     if row is not None and model.pods.state[row] in droppable:
-        ledger.drop(model, row, PodState.WAITING)
+        hold = ledger.drop(model, row, PodState.WAITING)
         out.gang(gang_key(model, row))
         out.freed()
+        ledger.review_left(model, None if hold is None else hold.node, out)
 
 
 def skipped(model: Model, event: GangSkipped, out: Outcome) -> None:

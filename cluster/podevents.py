@@ -85,7 +85,7 @@ def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
     _take_off(model, row, present)
     if present.node is not None:
         out.freed()
-        _review_left(model, present, out)
+        ledger.review_left(model, present.node, out)
     model.set_gang(row, None, now)
     model.free_pod(row)
 
@@ -147,7 +147,7 @@ def _replace(
     if present.node is not None:
         if wanted.node != present.node or wanted.state is present.state:
             out.freed()
-        _review_left(model, present, out)
+        ledger.review_left(model, present.node, out)
     if wanted.node is not None:
         _review_joined(model, row, wanted, out)
     if present.hold is not None and wanted.state is PodState.BOUND and wanted.node is not None:
@@ -171,13 +171,6 @@ def _put_on(model: Model, row: int, event: PodUpserted, wanted: _Placement) -> N
         model.occupy(row, node)
         names = () if event.plan is None else event.plan.devices.get(wanted.node, ())
         model.devices.claim(row, node, names, spare=False)
-
-
-def _review_left(model: Model, present: _Placement, out: Outcome) -> None:
-    # Room came back where a released pod may have been waiting for just that.
-    node = None if present.node is None else model.nodes.names.find(present.node)
-    if node is not None and ledger.has_broken(model, node):
-        ledger.review(model, node, out)
 
 
 def _review_joined(model: Model, row: int, wanted: _Placement, out: Outcome) -> None:

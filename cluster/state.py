@@ -108,7 +108,7 @@ class ClusterState:
             case NodeGone():
                 nodeevents.gone(model, event, out)
             case PlanHeld():
-                planevents.hold(model, event, out, now=now)
+                planevents.held(model, event, out, now=now)
             case PodReleased():
                 planevents.released(model, event, out)
             case PodForgotten():

@@ -87,13 +87,18 @@ def _check_hold(model: Model, row: int, hold: Hold, who: str) -> None:
     _require({hold.node, *hold.spares} <= set(hold.pins), f"{who}: held beside its pins")
     gang = model.pods.gang[row]
     _require(gang != NO_ROW and model.gangs.keys[gang] == hold.gang, f"{who}: another gang's hold")
+    reason = model.unfit(row, node)
+    needs = {resource for resource, _ in model.traits(model.pods.pod_class[row]).requests}
+    room = not needs & set(model.shortage(node))
     if assumed:
-        _require(model.nodes.alive[node], f"{who}: assumed on a dead node")
         _require(not hold.broken, f"{who}: assumed and broken")
-        _require(not model.unfit(row, node), f"{who}: assumed on an unfit node")
-        short = model.shortage(node)
-        needs = {resource for resource, _ in model.traits(model.pods.pod_class[row]).requests}
-        _require(not needs & set(short), f"{who}: assumed where there is no room")
+        _require(not reason, f"{who}: assumed although {reason}")
+        _require(room, f"{who}: assumed where there is no room")
+    elif hold.broken:
+        _require(reason or not room, f"{who}: broken ({hold.broken}) for no reason")
+    else:
+        unjudged = not model.nodes.alive[node] and node in model.unsettled
+        _require(not reason or unjudged, f"{who}: whole although {reason}")
 
 
 def _check_room(model: Model) -> None:

@@ -9,7 +9,6 @@ wherever room is left.
 from dataclasses import dataclass
 
 from cluster.gangview import GangView
-
 from queueing.order import placed
 
 

@@ -8,9 +8,9 @@ for all gangs together instead of one search for each.
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from cluster.gangview import GangView
 from cluster.snapshot import Snapshot
-
 from queueing.order import placed
 
 

@@ -122,6 +122,7 @@ class Cluster(RuleBasedStateMachine):
         self.namespaces: dict[str, dict[str, str]] = {}
         self.incarnation = dict.fromkeys(PODS, 0)
         self.kept: list[tuple[Snapshot, object]] = []
+        self.excess: dict[tuple[str, str], int] = {}
         for name in NODES:
             self.nodes[name] = node(name, zone="z", rack=RACKS[name], pods=4)
             self.apply(self.nodes[name])
@@ -484,6 +485,16 @@ class Cluster(RuleBasedStateMachine):
                 assert self.pods[found].created == newest
 
     @invariant()
+    def bound_pods_have_the_devices_that_their_plan_names(self) -> None:
+        for event in self.pods.values():
+            if event.node is None or event.finished or event.plan is None:
+                continue
+            hold = self.state.hold(event.uid)
+            assert hold is not None
+            wanted = set(event.plan.devices.get(event.node, ()))
+            assert set(hold.devices.get(event.node, ())) == wanted
+
+    @invariant()
     def budgets_count_their_nodes(self) -> None:
         snapshot = self.state.snapshot()
         for budget in snapshot.budgets:
@@ -532,6 +543,9 @@ class Cluster(RuleBasedStateMachine):
         after = {u: self.state.pod_state(u) for u in self.pods}
         self.check_wakeups(effects, before, after, room)
         self.check_ledger(event, effects, before, held)
+        self.check_overcommitment(effects)
+        if isinstance(event, Tick):
+            self.check_lost_pods()
 
     def room(self) -> dict[tuple[str, str], int]:
         nodes = self.state.snapshot().nodes
@@ -578,6 +592,7 @@ class Cluster(RuleBasedStateMachine):
                     assert self.state.pod_state(u) is PodState.RELEASED
                     was = held[u]
                     assert not getattr(was, "broken", "")
+                    self.check_no_spare_would_do(u)
                 case Overcommitted(node=name, resource=resource, excess=excess):
                     assert (
                         self.bound_on(name, resource)
@@ -591,6 +606,37 @@ class Cluster(RuleBasedStateMachine):
             if state is PodState.ASSUMED and self.state.pod_state(u) is PodState.WAITING:
                 given_up = isinstance(event, PodForgotten)
                 assert given_up or any(isinstance(e, HoldExpired) and e.uid == u for e in effects)
+
+    def check_overcommitment(self, effects: list[Effect]) -> None:
+        # Told whenever it grows.
+        excess = {
+            (name, resource): self.bound_on(name, resource) - amount
+            for name, event in self.nodes.items()
+            for resource, amount in event.allocatable.items()
+        }
+        for (name, resource), amount in excess.items():
+            if amount > max(self.excess.get((name, resource), 0), 0):
+                assert Overcommitted(name, resource, amount) in effects
+        self.excess = excess
+
+    def check_lost_pods(self) -> None:
+        for u in self.pods:
+            hold = self.state.hold(u)
+            if hold is not None and hold.state is HoldState.RELEASED:
+                assert hold.node in self.nodes or hold.broken
+
+    def check_no_spare_would_do(self, u: PodUid) -> None:
+        hold = self.state.hold(u)
+        assert hold is not None
+        room = self.room()
+        for spare in hold.spares:
+            event = self.nodes.get(spare)
+            if event is not None and not event.unschedulable and not event.taints:
+                assert self.pods[u].pod_class.host_ports or any(
+                    room.get((spare, resource), 0) < amount
+                    for resource, amount in self.pods[u].pod_class.requests
+                    if event.ready
+                )
 
     def bound_on(self, name: str, resource: str) -> int:
         return sum(
