@@ -620,10 +620,12 @@ class Cluster(RuleBasedStateMachine):
         self.excess = excess
 
     def check_lost_pods(self) -> None:
-        for u in self.pods:
-            hold = self.state.hold(u)
-            if hold is not None and hold.state is HoldState.RELEASED:
+        # After a tick nothing is overdue and nobody waits for a node that is not there.
+        for hold in filter(None, map(self.state.hold, self.pods)):
+            if hold.state is HoldState.RELEASED:
                 assert hold.node in self.nodes or hold.broken
+            elif hold.state is HoldState.ASSUMED:
+                assert hold.deadline > self.now
 
     def check_no_spare_would_do(self, u: PodUid) -> None:
         hold = self.state.hold(u)

@@ -20,6 +20,7 @@ from support.builders import (
     note,
     plan,
     pod,
+    pod_class,
     state,
     uid,
 )
@@ -280,6 +281,36 @@ def test_a_broken_pod_is_whole_again_when_the_intruder_leaves() -> None:
     apply(cluster, intruder)
     assert hold(cluster).broken == "node filled"
     apply(cluster, PodGone(intruder.uid))
+    assert hold(cluster).broken == ""
+
+
+def test_a_broken_pod_is_whole_again_when_another_plan_makes_room() -> None:
+    # h was only nominated to n1; a foreign pod broke both, the more important g-0 last.
+    cluster = state(
+        fleet(ROOM),
+        pod("g-0", gang="g", gpus=5, priority=1, plan=note("n1")),
+        pod("h-0", gang="h", gpus=3, plan=note("n1")),
+    )
+    apply(cluster, pod("foreign", on="n1", gpus=4, managed=False))
+    assert (hold(cluster).broken, hold(cluster, uid("ns/h-0#0")).broken) == ("node filled",) * 2
+    apply(cluster, PodGone(pod("foreign").uid), pod("small", on="n1", gpus=1, managed=False))
+    assert (hold(cluster).broken, hold(cluster, uid("ns/h-0#0")).broken) == ("", "node filled")
+    apply(cluster, PodForgotten(uid("ns/h-0#0"), "", nominated=True))
+    assert hold(cluster).broken == ""
+
+
+def test_a_pod_that_tolerates_is_not_broken_by_the_room_of_one_that_had_to_leave() -> None:
+    # Both are released to n1; the taint drives the dearer one to its spare.
+    kind = replace(pod_class(4), tolerations=(Toleration("maintenance", exists=True),))
+    cluster = state(
+        fleet(ROOM),
+        pod("g-0", gang="g", kind=kind, plan=note("n1")),
+        pod("h-0", gang="h", gpus=4, priority=9, plan=note("n1", "n3")),
+        pod("foreign", on="n1", gpus=1, managed=False),
+    )
+    assert hold(cluster).broken == "node filled"
+    apply(cluster, node("n1", rack="r1", taints=(TAINT,)))
+    assert hold(cluster, uid("ns/h-0#0")).node == "n3"
     assert hold(cluster).broken == ""
 
 
