@@ -44,7 +44,8 @@ class NameTable(Generic[T]):
 
     def __getitem__(self, number: int) -> T:
         """Return the value behind an id in use."""
-        return cast("T", self._values[number])
+        value: T = self._values[number]  # type: ignore[assignment]  # None only for a free id
+        return value
 
     def find(self, value: T) -> int | None:
         """Return the id of ``value``, ``None`` when it has none."""

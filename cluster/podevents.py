@@ -62,7 +62,11 @@ def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: fl
     wanted = _wanted(present, event, gate)
     changed = not same_kind or wanted != present
     if changed:
-        _replace(model, row, event, present, wanted, out)
+        _take_off(model, row, present)
+        if not same_kind:
+            _write_kind(model, row, event)
+        _put_on(model, row, event, wanted)
+        _review(model, row, event, present, wanted, out)
     if _write_rest(model, row, event, now) or changed:
         out.gang(gang)
         if gang != event.gang:
@@ -133,27 +137,6 @@ def _wanted_hold(hold: Hold | None, event: PodUpserted, gate: str) -> Hold | Non
     return replace(hold, state=HoldState.RELEASED, deadline=told.deadline, gang=event.gang)
 
 
-def _replace(
-    model: Model,
-    row: int,
-    event: PodUpserted,
-    present: _Placement,
-    wanted: _Placement,
-    out: Outcome,
-) -> None:
-    _take_off(model, row, present)
-    _write_kind(model, row, event)
-    _put_on(model, row, event, wanted)
-    if present.node is not None:
-        if wanted.node != present.node or wanted.state is present.state:
-            out.freed()
-        ledger.review_left(model, present.node, out)
-    if wanted.node is not None:
-        _review_joined(model, row, wanted, out)
-    if present.hold is not None and wanted.state is PodState.BOUND and wanted.node is not None:
-        out.add(PodConfirmed(event.uid, wanted.node, wanted.node in present.hold.pins))
-
-
 def _take_off(model: Model, row: int, present: _Placement) -> None:
     if present.hold is not None:
         ledger.drop(model, row, PodState.PENDING)
@@ -171,6 +154,25 @@ def _put_on(model: Model, row: int, event: PodUpserted, wanted: _Placement) -> N
         model.occupy(row, node)
         names = () if event.plan is None else event.plan.devices.get(wanted.node, ())
         model.devices.claim(row, node, names, spare=False)
+
+
+def _review(
+    model: Model,
+    row: int,
+    event: PodUpserted,
+    present: _Placement,
+    wanted: _Placement,
+    out: Outcome,
+) -> None:
+    # Say what moved, and look after the holds on both nodes.
+    if present.node is not None:
+        if wanted.node != present.node or wanted.state is present.state:
+            out.freed()
+        ledger.review_left(model, present.node, out)
+    if wanted.node is not None:
+        _review_joined(model, row, wanted, out)
+    if present.hold is not None and wanted.state is PodState.BOUND and wanted.node is not None:
+        out.add(PodConfirmed(event.uid, wanted.node, wanted.node in present.hold.pins))
 
 
 def _review_joined(model: Model, row: int, wanted: _Placement, out: Outcome) -> None:

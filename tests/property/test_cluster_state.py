@@ -628,17 +628,15 @@ class Cluster(RuleBasedStateMachine):
                 assert hold.deadline > self.now
 
     def check_no_spare_would_do(self, u: PodUid) -> None:
-        hold = self.state.hold(u)
+        hold, nodes = self.state.hold(u), self.state.snapshot().nodes
         assert hold is not None
-        room = self.room()
+        kind = self.pods[u].pod_class
         for spare in hold.spares:
-            event = self.nodes.get(spare)
-            if event is not None and not event.unschedulable and not event.taints:
-                assert self.pods[u].pod_class.host_ports or any(
-                    room.get((spare, resource), 0) < amount
-                    for resource, amount in self.pods[u].pod_class.requests
-                    if event.ready
-                )
+            event, row = self.nodes.get(spare), nodes.row(spare)
+            if event is None or row is None or event.unschedulable or event.taints:
+                continue
+            lacks = any(nodes.free(name)[row] < amount for name, amount in kind.requests)
+            assert lacks or kind.host_ports
 
     def bound_on(self, name: str, resource: str) -> int:
         return sum(
