@@ -73,7 +73,7 @@ class Releaser:
         self._reporter = reporter
         self._queue: asyncio.Queue[PodUid] = asyncio.Queue()
         self._open = 0  # submitted and not settled
-        self._failures: dict[GangKey, int] = {}
+        self._failures: dict[GangKey, tuple[int, float]] = {}  # how many, left alone until
         self.read_again: ReadAgain = lambda _pod: None
         self.defer: Defer = lambda _key, _seconds: None
 
@@ -186,13 +186,24 @@ class Releaser:
 
     def _refused(self, uid: PodUid, hold: Hold, pod: PendingPod | None, message: str) -> None:
         if hold.gang is not None:
-            failures = self._failures.get(hold.gang, 0)
-            self._failures[hold.gang] = failures + 1
-            wait_s = min(GANG_BACKOFF_LIMIT_S, GANG_BACKOFF_S * (1 << min(failures, 16)))
-            self.defer(hold.gang, wait_s)
+            self._back_off(hold.gang)
         if pod is not None:
             self._reporter.refused(pod, message)
         self._forget(uid, "refused")
+
+    def _back_off(self, gang: GangKey) -> None:
+        """Leave a gang alone, twice as long each time.
+
+        Members refused while it is left alone already are the same trouble, not a new one:
+        an API server that has just started refuses a whole gang within a second.
+        """
+        now = self._engine.clock()
+        failures, until = self._failures.get(gang, (0, now))
+        if now < until:
+            return
+        wait_s = min(GANG_BACKOFF_LIMIT_S, GANG_BACKOFF_S * (1 << min(failures, 16)))
+        self._failures[gang] = (failures + 1, now + wait_s)
+        self.defer(gang, wait_s)
 
     def _count(self, outcome: str) -> None:
         self._metrics.releases.labels(outcome).inc()
