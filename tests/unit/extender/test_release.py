@@ -13,7 +13,9 @@ from support.extenders import PODS, World, eventually, plan_of, until, world
 
 from cluster.constraints import LabelSelector, PodClass, SpreadConstraint
 from cluster.events import Tick
+from cluster.ids import GangKey
 from extender.pending import suffers_from_pin
+from extender.release import GANG_BACKOFF_S
 from kube import names
 from kube.translate import pod_uid
 from loadtest.api import JSON
@@ -62,6 +64,23 @@ async def test_a_refusal_is_told_in_an_event_and_the_gang_is_tried_again_later(
 
     await eventually(told)
     await cluster.released(["g-0"])  # after the gang's back-off of a second
+
+
+async def test_a_gang_refused_whole_is_left_alone_once_not_once_per_member(
+    cluster: World,
+) -> None:
+    releaser, waits = cluster.extender.releaser, list[float]()
+    defer = releaser.defer
+
+    def spy(key: GangKey, seconds: float) -> None:
+        waits.append(seconds)
+        defer(key, seconds)
+
+    releaser.defer = spy
+    cluster.server.faults.append(Fault("PATCH", "/pods/g-", code=403, left=3))
+    await cluster.gang(Gang("g", 3))
+    await cluster.released(["g-0", "g-1", "g-2"])
+    assert waits == [GANG_BACKOFF_S]
 
 
 async def test_a_refused_member_gives_its_room_back_meanwhile(cluster: World) -> None:
