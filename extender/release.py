@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 6
 RETRY_BASE_S: Final = 0.2  # doubles; six attempts span six seconds
-GANG_BACKOFF_S: Final = 1.0  # after a refusal; doubles with each further one
+GANG_BACKOFF_S: Final = 1.0  # after a refusal; doubles when refused again afterwards
 GANG_BACKOFF_LIMIT_S: Final = 60.0
 
 Defer = Callable[[GangKey, float], None]
