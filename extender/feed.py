@@ -23,6 +23,8 @@ from workloads.objects import GangObjects
 from workloads.registry import SINGLE, member_or_single, spec_from_pod
 
 Claim = tuple[str, str]  # namespace, name
+# Copied from the node (kube-apiserver, plugin/pkg/admission/podtopologylabels).
+_ADDED_BY_BINDING = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
 
 
 @dataclass(slots=True)
@@ -52,11 +54,15 @@ class _Claimants:
 
 
 def _said(pod: wire.Pod) -> int:
-    """Return a digest of everything that dialects read of a pod: all but our own plan."""
+    """Return a digest of everything that dialects read of a pod.
+
+    Our own plan is not, nor the labels that the API server adds with the binding.
+    """
     meta = pod.metadata
     notes = frozenset(item for item in meta.annotations.items() if item[0] != names.PLAN)
+    labels = frozenset(item for item in meta.labels.items() if item[0] not in _ADDED_BY_BINDING)
     owners = tuple(owner.uid for owner in meta.owner_references)
-    return hash((frozenset(meta.labels.items()), notes, owners))
+    return hash((labels, notes, owners))
 
 
 def _claims(pod: wire.Pod) -> set[Claim]:
@@ -145,6 +151,15 @@ class Feed:
         """Forget what a deleted object said of a gang."""
         for event in self._objects.gone(meta.uid):
             self._engine.apply(event)
+
+    def is_echo(self, pod: wire.Pod) -> bool:
+        """Whether a watched version of a pod is the one that its release made.
+
+        Only for what a watch tells: it leaves no version out, so there is nothing in it but
+        the release, and that was applied when its reply came.
+        """
+        known = self._pending.get(translate.pod_uid(pod.metadata.uid))
+        return known is not None and known.released_as == pod.metadata.resource_version != ""
 
     def pod(self, pod: wire.Pod) -> None:
         """Take a pod over."""

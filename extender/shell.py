@@ -68,6 +68,8 @@ class Extender:
     client: KubeClient
     clock: Clock = time.time
     engine: Engine = field(init=False)
+    pods: PendingPods = field(init=False)
+    feed: Feed = field(init=False)
     sync: Sync = field(init=False)
     planner: Planner = field(init=False)
     releaser: Releaser = field(init=False)
@@ -82,10 +84,10 @@ class Extender:
         state = ClusterState(config.cluster, levels=config.levels)
         engine = self.engine = Engine(state, self.clock)
         holding = Holding(engine)
-        pods = PendingPods()
+        pods = self.pods = PendingPods()
         recorder = EventRecorder(client, controller=CONTROLLER, instance=socket.gethostname())
         reporter = Reporter(state, pods, recorder, metrics)
-        feed = Feed(engine, Policy.of(config.managed), pods, reporter)
+        feed = self.feed = Feed(engine, Policy.of(config.managed), pods, reporter)
         sync = self.sync = Sync(client, feed, self._known_pods, reporter.unreadable, metrics)
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
         self.planner = Planner(

@@ -39,12 +39,17 @@ ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between 
 
 @dataclass(slots=True)
 class Source(Generic[T]):
-    """One kind: its resource, and what its changes mean to the feed."""
+    """One kind: its resource, and what its changes mean to the feed.
+
+    ``is_echo``: whether a version of an object is one that we wrote ourselves and have
+    taken over already.
+    """
 
     resource: Resource[T]
     upserted: Callable[[T], None]
     gone: Callable[[wire.ObjectMeta], None]
     tracks: bool = True
+    is_echo: Callable[[T], bool] = lambda _found: False
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -73,7 +78,9 @@ class Sync:
         self._metrics = metrics
         self._inbox: Inbox[Item] = Inbox()
         self._first = _first_sources(feed)
-        self._pods = Source(resources.PODS, feed.pod, feed.pod_gone, tracks=False)
+        self._pods = Source(
+            resources.PODS, feed.pod, feed.pod_gone, tracks=False, is_echo=feed.is_echo
+        )
         self.synced = asyncio.Event()
 
     @property
@@ -123,6 +130,8 @@ class Sync:
 
     async def _apply(self, source: Source[T], change: Change[T]) -> None:
         match change:
+            case Upserted(object=found, listed=False) if source.is_echo(found):
+                return
             case Upserted(object=found):
                 self._metrics.applied.labels(source.resource.plural).inc()
                 try:
