@@ -54,6 +54,8 @@ class GangSpec:
     ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
     while reading; such a gang is rejected with them. ``lives_with_pods``: read from the
     members themselves, so nobody reports its end and it goes with its last member.
+    ``min_is_remaining``: whoever describes the gang lowers ``min_count`` as members succeed,
+    so those that did are not counted a second time.
     """
 
     key: GangKey
@@ -72,3 +74,4 @@ class GangSpec:
     submitted_at: float = 0.0
     problems: tuple[str, ...] = ()
     lives_with_pods: bool = False
+    min_is_remaining: bool = False
