@@ -104,7 +104,9 @@ def _length(part: str) -> int:
     """Return how many indexes a part of such a list names, 0 for what is no index or range."""
     first, _, last = part.partition("-")
     last = last or first
-    if not all(text.isascii() and text.isdigit() and len(text) <= _DIGITS for text in (first, last)):
+    if not all(
+        text.isascii() and text.isdigit() and len(text) <= _DIGITS for text in (first, last)
+    ):
         return 0
     return max(0, int(last) - int(first) + 1)
 

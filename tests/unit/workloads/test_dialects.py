@@ -327,3 +327,8 @@ def test_no_more_pods_of_a_job_are_waited_for_than_it_has_indexes_left(
     spec = batchjob.spec(read(f"{JOB}status: {status}\n", batchjob.Job))
     assert spec is not None
     assert (spec.min_count, spec.size, spec.min_is_remaining) == (minimum, 8, True)
+
+
+def test_a_jobset_says_how_many_indexes_each_of_its_jobs_has() -> None:
+    waves = JOBSET.replace("parallelism: 16", "parallelism: 4")
+    assert jobset_spec(JOBSET).rank_runs == jobset_spec(waves).rank_runs == ((1, 1), (4, 16))
