@@ -62,7 +62,7 @@ class GangSpec:
     members themselves, so nobody reports its end and it goes with its last member.
     ``min_is_remaining``: whoever describes the gang lowers ``min_count`` as members succeed,
     so those that did are not counted a second time. ``rank_runs``: (jobs, pods of each),
-    where members are numbered job × ``PODS_PER_JOB`` + index; such a number only orders, the
+    where members are numbered job times ``PODS_PER_JOB`` plus index; such a number only orders, the
     rank follows from it (``ranks``). Without runs a member's number is its rank.
     """
 

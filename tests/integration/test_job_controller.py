@@ -77,8 +77,8 @@ async def controlled(fleet: Cluster, job: JSON) -> AsyncIterator[None]:
 async def pods(fleet: Cluster, which: Callable[[JSON], bool], count: int) -> list[JSON]:
     """Wait until exactly ``count`` pods are so; returns them."""
     async with asyncio.timeout(PATIENCE_S):
-        while len(found := [pod for pod in await fleet.list_pods() if which(pod)]) != count:
-            await asyncio.sleep(0.1)
+        while len(found := [pod for pod in await fleet.list_pods() if which(pod)]) != count:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)  # the controller tells nobody
     return found
 
 
