@@ -13,12 +13,13 @@ from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
 from extender.engine import Engine
 from extender.pending import PendingPods, pending, suffers_from_pin
+from extender.rejudge import Rejudging
 from extender.report import Reporter
 from extender.specbook import SpecBook
 from kube import names, translate, wire
 from kube.volumes import VolumeIndex
 from workloads.dialect import Member
-from workloads.managed import Policy
+from workloads.managed import Policy, takes
 from workloads.objects import GangObjects
 from workloads.registry import SINGLE, member_or_single, spec_from_pod
 
@@ -80,19 +81,24 @@ class Feed:
         self._objects = GangObjects()
         self._specs = SpecBook()
         self._namespaces: dict[str, Mapping[str, str]] = {}
+        self.rejudging = Rejudging()
 
     def is_managed(self, pod: wire.Pod) -> bool:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
         return self._policy.is_managed(pod, self._namespaces.get(pod.metadata.namespace, {}))
 
     def namespace(self, namespace: wire.Namespace) -> None:
-        """Take a namespace over. Its pods are judged anew at their own next event."""
-        self._namespaces[namespace.metadata.name] = namespace.metadata.labels
+        """Take a namespace over. If it was opened or closed to Muster its pods are due again."""
+        name, labels = namespace.metadata.name, namespace.metadata.labels
+        if takes(labels) != takes(self._namespaces.get(name, {})):
+            self.rejudging.due(name)
+        self._namespaces[name] = labels
         self._engine.apply(translate.namespace_event(namespace))
 
     def namespace_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a namespace."""
         self._namespaces.pop(meta.name, None)
+        self.rejudging.done(meta.name)
         self._engine.apply(translate.namespace_gone(meta))
 
     def node(self, node: wire.Node) -> None:
@@ -146,9 +152,21 @@ class Feed:
         for event in self._objects.gone(meta.uid):
             self._engine.apply(event)
 
+    def judge_again(self, pod: wire.Pod) -> None:
+        """Take over a pod of a namespace that was listed again, unless the watch knows better.
+
+        A list may be older than what the watch has told since: a pod that had an event is
+        judged already, and one that is not known is gone or will be told.
+        """
+        uid = translate.pod_uid(pod.metadata.uid)
+        known = self._engine.state.pod_row(uid) is not None
+        if known and not self.rejudging.was_seen(pod.metadata.namespace, uid):
+            self.pod(pod)
+
     def pod(self, pod: wire.Pod) -> None:
         """Take a pod over."""
         uid = translate.pod_uid(pod.metadata.uid)
+        self.rejudging.saw(pod.metadata.namespace, uid)
         if self.is_managed(pod):
             self._managed(uid, pod)
             return
