@@ -82,7 +82,7 @@ async def test_a_pod_with_our_gate_stays_ours_whatever_its_namespace_says(cluste
 
 
 async def test_the_list_does_not_bring_a_pod_back_that_is_not_known(cluster: World) -> None:
-    feed = cluster.extender.sync._feed  # noqa: SLF001
+    feed = cluster.extender.sync._feed
     late = wire.Pod(
         metadata=wire.ObjectMeta(
             namespace="team", name="late", uid="3f0d8e2a-7a61-4a41-a4bd-0f0b8fca35a1"

@@ -127,7 +127,7 @@ async def test_a_pair_read_in_the_middle_of_its_renewal_is_not_served(
     certificate = ServingCertificate(files(old))
     async with listening(certificate) as port:
         shutil.copy(new.certificate, old.certificate)  # the key follows in a moment
-        with pytest.raises(ConfigError, match="serving.crt"):
+        with pytest.raises(ConfigError, match=r"serving\.crt"):
             certificate.refresh()
         assert await trusts(port, old)
         shutil.copy(new.key, old.key)
@@ -186,7 +186,7 @@ async def test_the_program_serves_tls_refuses_plain_http_and_sees_a_new_certific
                         await session.get(f"http://127.0.0.1:{port}/livez")
                 assert await trusts(port, old)
                 put(new, over=old)
-                while not await trusts(port, new):
+                while not await trusts(port, new):  # noqa: ASYNC110 - another process
                     await asyncio.sleep(0.05)
         finally:
             process.terminate()
