@@ -13,12 +13,13 @@ from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
 from extender.engine import Engine
 from extender.pending import PendingPods, pending, suffers_from_pin
+from extender.rejudge import Rejudging
 from extender.report import Reporter
 from extender.specbook import SpecBook
 from kube import names, translate, wire
 from kube.volumes import VolumeIndex
 from workloads.dialect import Member
-from workloads.managed import Policy
+from workloads.managed import Policy, takes
 from workloads.objects import GangObjects
 from workloads.registry import SINGLE, member_or_single, spec_from_pod
 
@@ -86,19 +87,24 @@ class Feed:
         self._objects = GangObjects()
         self._specs = SpecBook()
         self._namespaces: dict[str, Mapping[str, str]] = {}
+        self.rejudging = Rejudging()
 
     def is_managed(self, pod: wire.Pod) -> bool:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
         return self._policy.is_managed(pod, self._namespaces.get(pod.metadata.namespace, {}))
 
     def namespace(self, namespace: wire.Namespace) -> None:
-        """Take a namespace over. Its pods are judged anew at their own next event."""
-        self._namespaces[namespace.metadata.name] = namespace.metadata.labels
+        """Take a namespace over. If it was opened or closed to Muster its pods are due again."""
+        name, labels = namespace.metadata.name, namespace.metadata.labels
+        if takes(labels) != takes(self._namespaces.get(name, {})):
+            self.rejudging.due(name)
+        self._namespaces[name] = labels
         self._engine.apply(translate.namespace_event(namespace))
 
     def namespace_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a namespace."""
         self._namespaces.pop(meta.name, None)
+        self.rejudging.done(meta.name)
         self._engine.apply(translate.namespace_gone(meta))
 
     def node(self, node: wire.Node) -> None:
@@ -156,14 +162,30 @@ class Feed:
         """Whether a watched version of a pod is the one that its release made.
 
         Only for what a watch tells: it leaves no version out, so there is nothing in it but
-        the release, and that was applied when its reply came.
+        the release, and that was applied when its reply came. Not while the namespace is
+        judged again, which counts every event.
         """
-        known = self._pending.get(translate.pod_uid(pod.metadata.uid))
-        return known is not None and known.released_as == pod.metadata.resource_version != ""
+        meta = pod.metadata
+        known = self._pending.get(translate.pod_uid(meta.uid))
+        if known is None or not known.released_as:
+            return False
+        return known.released_as == meta.resource_version and meta.namespace not in self.rejudging
+
+    def judge_again(self, pod: wire.Pod) -> None:
+        """Take over a pod of a namespace that was listed again, unless the watch knows better.
+
+        A list may be older than what the watch has told since: a pod that had an event is
+        judged already, and one that is not known is gone or will be told.
+        """
+        uid = translate.pod_uid(pod.metadata.uid)
+        known = self._engine.state.pod_row(uid) is not None
+        if known and not self.rejudging.was_seen(pod.metadata.namespace, uid):
+            self.pod(pod)
 
     def pod(self, pod: wire.Pod) -> None:
         """Take a pod over."""
         uid = translate.pod_uid(pod.metadata.uid)
+        self.rejudging.saw(pod.metadata.namespace, uid)
         if self.is_managed(pod):
             self._managed(uid, pod)
             return

@@ -25,6 +25,7 @@ from extender.pace import Pace
 from kube import resources, translate, wire
 from kube.changes import Change, Gone, NotServed, Synced, Upserted
 from kube.client import KubeClient
+from kube.errors import KubeError
 from kube.inbox import Inbox
 from kube.resources import KubeObject, Resource
 from kube.watch import ListWatch
@@ -34,6 +35,8 @@ from workloads.registry import DIALECTS
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
+RETRY_S: Final = 1.0  # the client has retried by itself before
+UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
 
 
@@ -103,6 +106,7 @@ class Sync:
                 group.create_task(self._watch(source), name=f"watch {source.resource}")
             for source in self._first:
                 await source.synced.wait()
+            group.create_task(self._judge_again(), name="judge again")
             group.create_task(self._watch(self._pods), name="watch pods")
             await self._pods.synced.wait()
             log.info("cluster listed", extra={"events": self._inbox.total})
@@ -150,6 +154,30 @@ class Sync:
                 source.synced.set()
             case _ as unreachable:
                 assert_never(unreachable)
+
+    async def _judge_again(self) -> None:
+        """List the pending pods of namespaces that were opened or closed to Muster."""
+        due = self._feed.rejudging
+        due.begin()
+        while True:
+            namespace = await due.next()
+            try:
+                await self._judge_namespace(namespace)
+            except KubeError as error:
+                text = f"namespace {namespace}: its pods cannot be listed: {error}"
+                log.warning("judge again", extra={"problem": text})
+                await asyncio.sleep(RETRY_S)
+                due.again(namespace)
+            else:
+                due.listed(namespace)
+
+    async def _judge_namespace(self, namespace: str) -> None:
+        pace = Pace(time.perf_counter)
+        pages = self._client.pages(resources.PODS, namespace=namespace, selectors=UNBOUND)
+        async for page in pages:
+            for pod in page.items:
+                self._feed.judge_again(pod)
+                await pace.breathe()
 
     async def _forget_all_but(self, seen: frozenset[str]) -> None:
         """Drop the pods of the state that a list does not have any more."""
