@@ -12,7 +12,7 @@ from placement.choose import choose, fewest, sizes_of
 from placement.families import Family, count_up, trim
 from placement.select import Wish, labelled_only, place
 from placement.slices import partial_last, place_slices
-from placement.steps import run
+from cluster.steps import run
 from placement.tree import ROOT, Tree, domains_used
 
 
