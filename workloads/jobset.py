@@ -29,9 +29,8 @@ from cluster.ids import GangKey
 from kube import wire
 from workloads.batchjob import JobSpec
 from workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
-from workloads.labels import Reading, UserKeys, overlay, read
+from workloads.labels import UserKeys, overlay, read
 from workloads.ranks import COMPLETION_INDEX, MAX_RANK, index
-from workloads.wishes import Wishes, wishes
 
 NAME_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
 ROLE_LABEL: Final = "jobset.sigs.k8s.io/replicatedjob-name"
@@ -166,27 +165,7 @@ def _with_keys(jobset: JobSet, plain: GangSpec) -> GangSpec:
         keys = read(job.pods.metadata.labels, job.pods.metadata.annotations).keys
         laid = _share(laid, keys)
         problems += _disagreements(laid, keys, job.name)
-    laid = overlay(laid, Reading(wishes=_common_wishes(jobset)))
     return replace(laid, problems=(*laid.problems, *problems))
-
-
-def _common_wishes(jobset: JobSet) -> Wishes:
-    """Return what all templates wish for in other schedulers' keys.
-
-    Kueue and KAI keep such wishes for each replicated job by itself. The gang is one, so
-    only what all of them share can be kept; a demand of some is a problem.
-    """
-    jobs = jobset.spec.replicated_jobs
-    found = [wishes(job.pods.metadata.labels, job.pods.metadata.annotations) for job in jobs]
-    if all(one.topology == found[0].topology for one in found):
-        return found[0]
-    demanding = ", ".join(job.name for job, one in zip(jobs, found, strict=True) if one.demands)
-    problem = (
-        f"replicated jobs {demanding}: their required topology is not that of the others, "
-        "and the JobSet is one gang: ask for the same on all of them"
-    )
-    queue = next((one.queue for one in found if one.queue), "")
-    return Wishes(queue=queue, problems=(problem,) if demanding else ())
 
 
 def _share(laid: GangSpec, keys: UserKeys) -> GangSpec:

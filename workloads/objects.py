@@ -1,13 +1,15 @@
 """Objects that describe gangs, turned into the events of the gangs they describe.
 
 Most objects describe one gang at a time, but not always the same one (a restarted JobSet
-begins a new gang) and not always any (a Job scaled to zero); a Workload describes several.
-Only an object's identity is left when it is deleted, so its last keys are remembered.
+begins a new gang), not always any (a Job scaled to zero), and some several (the groups of
+a LeaderWorkerSet). Only an object's identity is left when it is deleted, so the keys it
+described last are remembered.
 """
 
 from collections.abc import Iterable
 
 from cluster.events import Event, GangGone, GangUpserted
+from cluster.gangs import GangSpec
 from cluster.ids import GangKey
 from workloads.dialect import Specs
 
@@ -18,22 +20,21 @@ class GangObjects:
     __slots__ = ("_keys",)
 
     def __init__(self) -> None:
-        self._keys: dict[str, GangKey | tuple[GangKey, ...]] = {}  # nearly always one
+        self._keys: dict[str, tuple[GangKey, ...]] = {}
 
-    def upserted(self, uid: str, specs: Specs) -> list[Event]:
-        """Return the events of an object that now describes ``specs``."""
-        told = () if specs is None else specs if isinstance(specs, tuple) else (specs,)
-        if not told:
-            return self.gone(uid)
-        keys = tuple(spec.key for spec in told)
-        before = _tuple(self._keys.get(uid, ()))
-        self._keys[uid] = keys[0] if len(keys) == 1 else keys
-        events: list[Event] = [GangUpserted(spec) for spec in told]
-        return events + [GangGone(key) for key in before if key not in keys]
+    def upserted(self, uid: str, found: Specs) -> list[Event]:
+        """Return the events of an object that now describes ``found``."""
+        specs = _listed(found)
+        before, now = self._keys.pop(uid, ()), tuple(spec.key for spec in specs)
+        if now:
+            self._keys[uid] = now
+        events: list[Event] = [GangUpserted(spec) for spec in specs]
+        kept = set(now)
+        return events + [GangGone(key) for key in before if key not in kept]
 
     def gone(self, uid: str) -> list[Event]:
         """Return the events of a deleted object, none if it described no gang."""
-        return [GangGone(key) for key in _tuple(self._keys.pop(uid, ()))]
+        return [GangGone(key) for key in self._keys.pop(uid, ())]
 
     def retain(self, uids: Iterable[str]) -> list[Event]:
         """Return the events of a relist: every object not in ``uids`` is gone."""
@@ -41,5 +42,7 @@ class GangObjects:
         return [event for uid in sorted(lost) for event in self.gone(uid)]
 
 
-def _tuple(keys: GangKey | tuple[GangKey, ...]) -> tuple[GangKey, ...]:
-    return keys if isinstance(keys, tuple) else (keys,)
+def _listed(found: Specs) -> tuple[GangSpec, ...]:
+    if found is None:
+        return ()
+    return found if isinstance(found, tuple) else (found,)

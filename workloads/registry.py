@@ -56,7 +56,7 @@ SINGLE: Final = SinglePod()
 _OWNERS_FROM: Final = next(i for i, d in enumerate(DIALECTS) if d.name == JobSets.name)
 _EXPLICIT: Final = frozenset(d.name for d in DIALECTS if d.markers) | {Native.name}
 _NAMED_BY_POD: Final = frozenset(d.name for d in DIALECTS[:_OWNERS_FROM])
-_MARKERS: Final = tuple(key for dialect in DIALECTS for key in dialect.markers)
+_MARKERS: Final = tuple(dict.fromkeys(key for dialect in DIALECTS for key in dialect.markers))
 _OF_THE_GROUP: Final = (
     names.GANG_MIN, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.SLICE_SIZE,
     names.SLICE_TOPOLOGY, names.QUEUE,

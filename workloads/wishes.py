@@ -106,6 +106,24 @@ def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
     )
 
 
+def shared(parts: Mapping[str, Wishes]) -> Wishes:
+    """Return what all pod templates of one gang wish for; ``parts`` by name of the template.
+
+    Kueue and KAI keep such wishes for each template by itself. The gang is one, so only
+    what all of them share can be kept, and a demand of only some is a problem.
+    """
+    found = list(parts.values())
+    if all(one.topology == found[0].topology for one in found):
+        return found[0] if found else NONE
+    queue = next((one.queue for one in found if one.queue), "")
+    demanding = ", ".join(name for name, one in parts.items() if one.demands)
+    problem = (
+        f"pods of {demanding}: their required topology is not that of the others, and all "
+        "are one gang: ask for the same on every template"
+    )
+    return Wishes(queue=queue, problems=(problem,) if demanding else ())
+
+
 def tiers(mode: str, highest: str) -> tuple[str | None, str | None]:
     """Return the required and the preferred level of a Volcano network topology.
 
