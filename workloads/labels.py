@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cluster.gangs import GangSpec
+from cluster.gangs import GangSpec, RoleSpec
 from kube import names
 from workloads.userkeys import (
     USER_KEYS,
@@ -95,6 +95,7 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
         spec,
         size=size,
         min_count=minimum,
+        roles=_roles_within(spec, minimum),
         required_level=keys.required or spec.required_level,
         preferred_level=keys.preferred or spec.preferred_level,
         slice_size=keys.slice_size if keys.sliced else spec.slice_size,
@@ -113,7 +114,7 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
     return replace(
         spec,
         min_count=minimum,
-        roles=spec.roles if minimum >= sum(role.min_count for role in spec.roles) else (),
+        roles=_roles_within(spec, minimum),
         required_level=spec.required_level or wished.required,
         preferred_level=spec.preferred_level or wished.preferred,
         slice_size=spec.slice_size if sliced else wished.slice_size,
@@ -121,6 +122,14 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
         queue=spec.queue or wished.queue,
         problems=(*spec.problems, *wished.problems),
     )
+
+
+def _roles_within(spec: GangSpec, minimum: int) -> tuple[RoleSpec, ...]:
+    """Return the roles' minima; none under a minimum of the whole that is less than their sum.
+
+    Whoever asks for fewer members than the roles together means any of them.
+    """
+    return spec.roles if minimum >= sum(role.min_count for role in spec.roles) else ()
 
 
 def _within(spec: GangSpec, minimum: int | None) -> int:
