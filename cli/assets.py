@@ -21,12 +21,16 @@ def register(commands: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from loadtest.assets import AssetError, ensure  # noqa: PLC0415  lazy
+    from loadtest.assets import AssetError, ensure, ensure_volcano  # noqa: PLC0415  lazy
+
+    def report(line: str) -> None:
+        print(line, file=sys.stderr)
 
     try:
-        found = ensure(lambda line: print(line, file=sys.stderr))
+        found, volcano = ensure(report), ensure_volcano(report)
     except AssetError as error:
         raise Failure(str(error)) from error
     paths = {name: str(path) for name, path in asdict(found).items()}
+    paths["volcano_controller_manager"] = str(volcano)
     show("control plane", paths, as_json=arguments.json)
     return 0

@@ -103,6 +103,12 @@ ETCD: Final = Recipe(
     binaries=("etcd",),
 )
 RECIPES: Final = (ETCD, KUBERNETES)
+VOLCANO: Final = Recipe(  # its job controller, without its scheduler: Muster stands in for that
+    name="volcano",
+    version="1.10.0",
+    packages=("volcano.sh/volcano/cmd/controller-manager",),
+    binaries=("volcano-controller-manager",),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +156,15 @@ def ensure(progress: Progress = lambda _line: None) -> Assets:
     if found is None:
         raise AssetError(f"built, yet not found under {cache_directory()}: is it writable?")
     return found
+
+
+def ensure_volcano(progress: Progress = lambda _line: None) -> Path:
+    """Return Volcano's controller manager, built if need be; raises AssetError as `ensure` does."""
+    (binary,) = VOLCANO.binaries
+    if _find_binary(VOLCANO, binary) is None:
+        with _locked(cache_directory(), progress):
+            _build(VOLCANO, progress)
+    return cache_directory() / VOLCANO.key / binary
 
 
 def _all_binaries() -> Iterator[tuple[Recipe, str]]:

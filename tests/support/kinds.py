@@ -35,7 +35,17 @@ KINDS = (
     ("scheduling.k8s.io/v1alpha1", "Workload"),
 )
 RACKS = {"r1": 3, "r2": 2}
-PLURALS = {"PodGroup": "podgroups", "Job": "jobs", "Workload": "workloads"}
+PLURALS = {
+    "PodGroup": "podgroups",
+    "Job": "jobs",
+    "Workload": "workloads",
+    "Queue": "queues",
+    "Command": "commands",
+    "JobFlow": "jobflows",
+    "JobTemplate": "jobtemplates",
+    "Numatopology": "numatopologies",
+}
+CLUSTER_SCOPED = frozenset({"Queue", "Numatopology"})
 
 
 async def serve(api: Api, api_version: str, kind: str, *, status: bool = True) -> None:
@@ -50,10 +60,11 @@ async def serve(api: Api, api_version: str, kind: str, *, status: bool = True) -
     }
     if status:
         served["subresources"] = {"status": {}}
+    scope = "Cluster" if kind in CLUSTER_SCOPED else "Namespaced"
     names = {"plural": PLURALS[kind], "kind": kind, "listKind": f"{kind}List"}
     definition = {
         "metadata": {"name": f"{PLURALS[kind]}.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [served]},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": [served]},
     }
     await api.create(CRDS, definition)
 
