@@ -20,6 +20,8 @@ from kube import wire
 NO_RANK = -1
 
 ObjectT = TypeVar("ObjectT")
+Described = GangSpec | tuple[GangSpec, ...] | None
+"""What an object describes: one gang, several (a set of equal groups), or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Watched(Generic[ObjectT]):
     version: str
     plural: str
     type: type[ObjectT]
-    spec: Callable[[ObjectT], GangSpec | None]
+    spec: Callable[[ObjectT], Described]
 
 
 class Dialect(Protocol):

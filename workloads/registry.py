@@ -4,8 +4,10 @@ Precedence, first match wins:
 
 1. ``muster``: the user wrote Muster's own label; nothing is more explicit.
 2. ``coscheduling``: an explicit group label of another scheduler.
-3. ``jobset``: the JobSet that made the pod.
+3. The controller that made the pod, as its labels say: ``jobset``, Kubeflow's
+   ``pytorchjob`` …, ``raycluster``, ``leaderworkerset``.
 4. ``job``: the Indexed Job that made the pod.
+5. ``spark``: the executors of an application.
 
 A managed pod that none of them claims is a gang of one (``SINGLE``). An owner overridden
 by an explicit label is how one gang is made of several Jobs, so it is no conflict; two
@@ -21,14 +23,27 @@ from workloads.batchjob import BatchJob
 from workloads.coscheduling import Coscheduling
 from workloads.dialect import Dialect, Member
 from workloads.jobset import JobSets
+from workloads.kubeflow import KUBEFLOW
 from workloads.labels import Context, FieldError, contradictions, read
+from workloads.leaderworkerset import LeaderWorkerSets
 from workloads.muster import MusterLabels
+from workloads.ray import RayClusters
 from workloads.single import SinglePod
+from workloads.spark import Spark
 from workloads.userkeys import shorten
 
-DIALECTS: Final[tuple[Dialect, ...]] = (MusterLabels(), Coscheduling(), JobSets(), BatchJob())
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    MusterLabels(),
+    Coscheduling(),
+    JobSets(),
+    *KUBEFLOW,
+    RayClusters(),
+    LeaderWorkerSets(),
+    BatchJob(),
+    Spark(),
+)
 SINGLE: Final = SinglePod()
-_MARKERS: Final = tuple(key for dialect in DIALECTS for key in dialect.markers)
+_MARKERS: Final = tuple(dict.fromkeys(key for dialect in DIALECTS for key in dialect.markers))
 _OF_THE_GROUP: Final = (
     names.GANG_MIN, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.SLICE_SIZE,
     names.SLICE_TOPOLOGY, names.QUEUE,
