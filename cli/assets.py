@@ -1,4 +1,4 @@
-"""`muster assets`: build the real control plane, once."""
+"""`muster assets`: build the real control plane and fetch the dialects' CRDs, once."""
 
 from __future__ import annotations
 
@@ -21,12 +21,16 @@ def register(commands: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from loadtest import crds  # noqa: PLC0415  lazy
     from loadtest.assets import AssetError, ensure  # noqa: PLC0415  lazy
 
+    def progress(line: str) -> None:
+        print(line, file=sys.stderr)
+
     try:
-        found = ensure(lambda line: print(line, file=sys.stderr))
+        found, definitions = ensure(progress), crds.ensure(progress)
     except AssetError as error:
         raise Failure(str(error)) from error
-    paths = {name: str(path) for name, path in asdict(found).items()}
+    paths = {name: str(path) for name, path in asdict(found).items()} | {"crds": str(definitions)}
     show("control plane", paths, as_json=arguments.json)
     return 0
