@@ -17,7 +17,7 @@ from extender.report import Reporter
 from extender.specbook import SpecBook
 from kube import names, translate, wire
 from kube.volumes import VolumeIndex
-from workloads.dialect import Described, Member
+from workloads.dialect import Specs, Member
 from workloads.managed import Policy
 from workloads.objects import GangObjects
 from workloads.registry import SINGLE, member_or_single, spec_from_pod
@@ -136,7 +136,7 @@ class Feed:
         """Forget a node's attach limits."""
         self._volumes.csi_node_gone(meta.name)
 
-    def gang_object(self, uid: str, spec: Described) -> None:
+    def gang_object(self, uid: str, spec: Specs) -> None:
         """Take over what an object says of a gang; None: it describes none (any more)."""
         for event in self._objects.upserted(uid, spec):
             self._engine.apply(event)

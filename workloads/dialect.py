@@ -20,7 +20,7 @@ from kube import wire
 NO_RANK = -1
 
 ObjectT = TypeVar("ObjectT")
-Described = GangSpec | tuple[GangSpec, ...] | None
+Specs = GangSpec | tuple[GangSpec, ...] | None
 """What an object describes: one gang, several (a set of equal groups), or none."""
 
 
@@ -45,7 +45,7 @@ class Watched(Generic[ObjectT]):
     version: str
     plural: str
     type: type[ObjectT]
-    spec: Callable[[ObjectT], Described]
+    spec: Callable[[ObjectT], Specs]
 
 
 class Dialect(Protocol):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from cluster.events import Event, GangGone, GangUpserted
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey
-from workloads.dialect import Described
+from workloads.dialect import Specs
 
 
 class GangObjects:
@@ -22,7 +22,7 @@ class GangObjects:
     def __init__(self) -> None:
         self._keys: dict[str, tuple[GangKey, ...]] = {}
 
-    def upserted(self, uid: str, found: Described) -> list[Event]:
+    def upserted(self, uid: str, found: Specs) -> list[Event]:
         """Return the events of an object that now describes ``found``."""
         specs = _listed(found)
         before, now = self._keys.pop(uid, ()), tuple(spec.key for spec in specs)
@@ -42,7 +42,7 @@ class GangObjects:
         return [event for uid in sorted(lost) for event in self.gone(uid)]
 
 
-def _listed(found: Described) -> tuple[GangSpec, ...]:
+def _listed(found: Specs) -> tuple[GangSpec, ...]:
     if found is None:
         return ()
     return found if isinstance(found, tuple) else (found,)

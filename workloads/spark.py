@@ -95,6 +95,7 @@ class Spark:
 
     name = "spark"
     markers: tuple[str, ...] = ()
+    clues = (APP, OPERATOR_APP)  # recognised by them, yet not managed for them
     watched = (
         Watched("sparkoperator.k8s.io", "v1beta2", "sparkapplications", SparkApplication, spec),
     )
