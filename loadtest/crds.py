@@ -4,11 +4,11 @@
             │ no
     take the cache's lock ──► `go mod download` each module ──► its hash is the pinned one?
             │                                                        │ no: AssetError
-            └──► copy the CRDs into a scratch directory ──► rename into the cache
+            └──► the CRDs, as JSON, into a scratch directory ──► rename into the cache
 
 Nothing is compiled and nothing is committed: the committed go.sum pins every module by hash,
 and the cache's directory is named after it and after the list below. Lock and cache are those
-of `loadtest.assets`.
+of `loadtest.assets`. They are kept as JSON, which tests read a hundred times faster.
 
 Not to be had this way, so that tests define kinds without a schema in their place
 (tests/support/standincrds.py): Volcano, whose volcano.sh/apis v1.13 module holds the Go types
@@ -21,7 +21,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from typing import Final
 
 import yaml
 
+from loadtest.api import JSON
 from loadtest.assets import (
     MODULES,
     AssetError,
@@ -41,6 +41,7 @@ from loadtest.assets import (
 )
 
 PINNED: Final = MODULES / "crds" / "go.sum"
+_LAYOUT: Final = "MODULE/NAME.json"  # of the cache's directory; part of its name
 _GO: Final = (1, 21)  # any Go that knows `mod download -json` and toolchain lines in go.mod
 
 
@@ -77,7 +78,7 @@ SOURCES: Final = (
 
 
 def find() -> Path | None:
-    """Return the directory of the CRDs, one folder per module, or None when it must be made."""
+    """Return the directory of the CRDs (MODULE/NAME.json), or None when it must be made."""
     directory = cache_directory() / _key()
     return directory if directory.is_dir() else None
 
@@ -95,7 +96,7 @@ def ensure(progress: Progress = lambda _line: None) -> Path:
 
 
 def _key() -> str:
-    digest = hashlib.sha256(PINNED.read_bytes() + repr(SOURCES).encode())
+    digest = hashlib.sha256(PINNED.read_bytes() + repr((_LAYOUT, SOURCES)).encode())
     return f"crds-{digest.hexdigest()[:12]}"
 
 
@@ -141,14 +142,16 @@ def _copy(source: Source, root: Path, out: Path) -> None:
     target = out / source.module.replace("/", "_")
     target.mkdir(parents=True)
     for pattern in source.files:
-        found = [file for file in sorted(root.glob(pattern)) if _defines(file)]
+        found = [crd for file in sorted(root.glob(pattern)) for crd in _definitions(file)]
         if not found:
             raise AssetError(f"{source.module}: no CustomResourceDefinition in {pattern}")
-        for file in found:
-            shutil.copyfile(file, target / file.name)
+        for crd in found:
+            name = crd["metadata"]["name"]
+            (target / f"{name}.json").write_text(json.dumps(crd), encoding="utf-8")
 
 
-def _defines(file: Path) -> bool:
-    """Whether a file holds nothing but CRDs (kustomization.yaml lies beside them)."""
-    kinds = [doc.get("kind") for doc in yaml.safe_load_all(file.read_bytes()) if doc]
-    return bool(kinds) and set(kinds) == {"CustomResourceDefinition"}
+def _definitions(file: Path) -> Iterator[JSON]:
+    """Yield the CRDs of a YAML file; others (kustomization.yaml) lie beside them."""
+    for doc in yaml.safe_load_all(file.read_bytes()):
+        if doc and doc.get("kind") == "CustomResourceDefinition":
+            yield doc

@@ -14,13 +14,13 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 import pytest
 import pytest_asyncio
 from support.customkinds import JSON, group_of, install
-from support.dialectcases import Case, load_all
+from support.dialectcases import Case, load_all, made_of
 from support.realcluster import PATIENCE_S, Cluster, cluster, is_bound, is_released
 
 from kube import names
@@ -120,13 +120,16 @@ async def test_what_a_controller_makes_of_a_manifest_is_placed_whole(
 
 async def _all_wait(fleet: Fleet, namespace: str, early: list[JSON]) -> None:
     """Expect that the members there are wait for the one that is missing."""
-    first = early[0]["metadata"]["name"]
+    waiting = {pod["metadata"]["name"] for pod in early}
     for _ in range(int(PATIENCE_S / 0.1)):
-        told = await fleet.explain(namespace, first)
+        told = await fleet.explain(namespace, min(waiting))
         if told.get("gang", {}).get("waiting") == len(early):
             break
         await asyncio.sleep(0.1)
-    assert not any(map(is_released, await fleet.pods(namespace)))
+    else:
+        pytest.fail(f"{namespace}: {told}\n{fleet.cluster.muster.extender.log_tail()}")
+    found = [pod for pod in await fleet.pods(namespace) if pod["metadata"]["name"] in waiting]
+    assert not any(map(is_released, found))
 
 
 async def _as_wanted(fleet: Fleet, namespace: str, case: Case, placed: list[JSON]) -> None:
@@ -149,3 +152,76 @@ async def _as_wanted(fleet: Fleet, namespace: str, case: Case, placed: list[JSON
 
 def _plan(pod: JSON) -> str:
     return str(orjson.loads(pod["metadata"]["annotations"][names.PLAN])["id"])
+
+
+# -- stages --------------------------------------------------------------------------------------
+
+
+async def test_a_trainjob_places_its_nodes_whole_after_its_initializers(fleet: Fleet) -> None:
+    namespace, api = "staged", fleet.cluster.api
+    await api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    jobset = await fleet.write(namespace, _staged())
+    (first,) = _of_stage(namespace, "dataset-initializer", 1)
+    await fleet.write(namespace, first)
+    await fleet.until(namespace, is_bound, 1)
+    own = f"/api/v1/namespaces/{namespace}/pods/{first['metadata']['name']}/status"
+    await api.patch(own, {"status": {"phase": "Succeeded"}})
+    stages = [{"name": "dataset-initializer", "succeeded": 1, **_NONE}, {"name": "node", **_NONE}]
+    path = f"{fleet.path(namespace, jobset)}/tune/status"
+    await api.patch(
+        path, {"status": {"replicatedJobsStatus": [{"succeeded": 0} | s for s in stages]}}
+    )
+    nodes = _of_stage(namespace, "node", 3)
+    for node in nodes[:-1]:
+        await fleet.write(namespace, node)
+    await _all_wait(fleet, namespace, nodes[:-1])
+    await fleet.write(namespace, nodes[-1])
+    placed = await fleet.until(namespace, is_bound, 4)
+    assert len({_plan(pod) for pod in placed if "node" in pod["metadata"]["name"]}) == 1
+
+
+async def test_a_leader_that_must_be_ready_first_does_not_wait_for_its_workers(
+    fleet: Fleet,
+) -> None:
+    (case,) = (case for case in CASES if case.name == "leaderworkerset")
+    (lws,) = case.objects
+    later = {**lws, "spec": {**lws["spec"], "startupPolicy": "LeaderReady"}}
+    namespace, members = await begin(fleet, replace(case, name="leader-ready", objects=(later,)))
+    for pod in members[:2]:
+        await fleet.write(namespace, pod)
+    await fleet.until(namespace, is_bound, 2)
+    for pod in members[2:]:
+        await fleet.write(namespace, pod)
+    await fleet.until(namespace, is_bound, len(members))
+
+
+_NONE = {"ready": 0, "failed": 0, "active": 0, "suspended": 0}
+
+
+def _staged() -> JSON:
+    spec = {"restartPolicy": "Never", "containers": [{"name": "node", "image": "example.com/i"}]}
+    job = {"spec": {"completionMode": "Indexed", "template": {"spec": spec}}}
+    wide = {"spec": {**job["spec"], "parallelism": 3, "completions": 3}}
+    before = [{"name": "dataset-initializer", "status": "Complete"}]
+    stages = [
+        {"name": "dataset-initializer", "replicas": 1, "template": job},
+        {"name": "node", "replicas": 1, "template": wide, "dependsOn": before},
+    ]
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "tune"},
+        "spec": {"replicatedJobs": stages},
+    }
+
+
+def _of_stage(namespace: str, stage: str, count: int) -> list[JSON]:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"tune-{stage}-0"}
+    keys = {
+        "jobset.sigs.k8s.io/jobset-name": "tune",
+        "jobset.sigs.k8s.io/replicatedjob-name": stage,
+        "jobset.sigs.k8s.io/restart-attempt": "0",
+        "batch.kubernetes.io/job-completion-index": "{}",
+    }
+    group = {"name": f"tune-{stage}-0-{{}}", "count": count, "labels": keys, "owner": owner}
+    return made_of(group, namespace, [])

@@ -49,7 +49,7 @@ class Case:
 
     def members(self, namespace: str, made: list[JSON]) -> list[JSON]:
         """Return the pods; ``made`` are the objects as the API server returned them."""
-        return [pod for group in self.groups for pod in _pods(group, namespace, made)]
+        return [pod for group in self.groups for pod in made_of(group, namespace, made)]
 
 
 def load_all() -> list[Case]:
@@ -62,6 +62,11 @@ def _load(file: Path) -> Case:
     assert made["kind"] == "Made", f"{file.name}: the last document says what is made of it"
     gangs = {key: Gang(**wanted) for key, wanted in made["gangs"].items()}
     return Case(file.stem, made["dialect"], tuple(objects), tuple(made["pods"]), gangs)
+
+
+def made_of(group: JSON, namespace: str, made: list[JSON]) -> list[JSON]:
+    """Return the pods of one group."""
+    return list(_pods(group, namespace, made))
 
 
 def _pods(group: JSON, namespace: str, made: list[JSON]) -> Iterator[JSON]:

@@ -50,8 +50,8 @@ def test_crds_are_copied_out_of_their_module_once(module: Path, go: Callable[[st
     go("right")
     assert crds.find() is None
     made = crds.ensure()
-    assert [file.relative_to(made) for file in made.rglob("*.yaml")] == [
-        Path("example.com_gangs/gangs.yaml")
+    assert [file.relative_to(made) for file in made.rglob("*.json")] == [
+        Path("example.com_gangs/gangs.example.com.json")
     ]
     assert crds.ensure() == crds.find() == made
     assert (module / "calls").read_text().split() == ["example.com/gangs@v1.2.3"]
