@@ -54,6 +54,8 @@ class GangSpec:
     ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
     while reading; such a gang is rejected with them. ``lives_with_pods``: read from the
     members themselves, so nobody reports its end and it goes with its last member.
+    ``unit``: keys of all gangs that are placed together or not at all, this one included;
+    ``workloads.book`` makes one gang of them, with one role each, before the model sees any.
     """
 
     key: GangKey
@@ -72,3 +74,4 @@ class GangSpec:
     submitted_at: float = 0.0
     problems: tuple[str, ...] = ()
     lives_with_pods: bool = False
+    unit: tuple[GangKey, ...] = ()

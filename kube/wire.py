@@ -222,6 +222,20 @@ class PodResourceClaim(Wire, frozen=True):
     name: str = ""
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """core/v1 PodSchedulingGroup (1.36 and later): the native PodGroup of a pod."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadReference(Wire, frozen=True):
+    """core/v1 WorkloadReference (1.35 only): a pod group of a native Workload."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(Wire, frozen=True):
     """core/v1 PodSpec."""
 
@@ -243,6 +257,8 @@ class PodSpec(Wire, frozen=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     restart_policy: str = ""
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
 
 
 class Condition(Wire, frozen=True):

@@ -21,6 +21,7 @@ from workloads.registry import markers
 _LABELS = "{0}.metadata.?labels.orValue({{}})"
 _ANNOTATIONS = "{0}.metadata.?annotations.orValue({{}})"
 _GATES = "{0}.spec.?schedulingGates.orValue([])"
+_NATIVE_GROUP = "has(object.spec.schedulingGroup) || has(object.spec.workloadRef)"
 _TEMPLATES = (
     "([object]"
     " + (has(object.spec.template) ? [object.spec.template] : [])"
@@ -39,7 +40,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 def pods_to_mutate(policy: Policy) -> tuple[Condition, ...]:
     """Return the conditions of pods that may be Muster's to plan."""
-    asked = _any_key("object", markers()) + " || " + _asks_for(policy)
+    asked = " || ".join((_any_key("object", markers()), _NATIVE_GROUP, _asks_for(policy)))
     return (
         Condition("is-not-bound", 'object.spec.?nodeName.orValue("") == ""'),
         Condition("asks-for-muster", asked),

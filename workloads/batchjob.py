@@ -16,8 +16,10 @@ Jobs made by a JobSet belong to the JobSet's gang (``workloads.jobset``).
 from cluster.gangs import GangSpec
 from kube import names, wire
 from workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
-from workloads.labels import overlay, read
+from workloads.labels import Reading, overlay, read
+from workloads.owners import owner
 from workloads.ranks import COMPLETION_INDEX, index
+from workloads.wishes import wishes
 
 INDEXED = "Indexed"
 
@@ -59,21 +61,11 @@ def spec(job: Job) -> GangSpec | None:
         size=pods,
         submitted_at=created(meta),
     )
-    return overlay(
+    laid = overlay(
         plain, read(template.labels, template.annotations, path="spec.template.metadata")
     )
-
-
-def owner(meta: wire.ObjectMeta, group: str, kind: str) -> str:
-    """Return the name of the controller of that group and kind, or "".
-
-    The group matters: Volcano has a kind Job too.
-    """
-    for reference in meta.owner_references:
-        same_group = reference.api_version.partition("/")[0] == group
-        if reference.controller and reference.kind == kind and same_group:
-            return reference.name
-    return ""
+    # KAI's and Kueue's keys may also stand on the Job itself; Muster's are its template's.
+    return overlay(laid, Reading(wishes=wishes(meta.labels, meta.annotations)))
 
 
 class BatchJob:
@@ -81,6 +73,7 @@ class BatchJob:
 
     name = "job"
     markers: tuple[str, ...] = ()
+    clues = (COMPLETION_INDEX,)
     watched = (Watched("batch", "v1", "jobs", Job, spec),)
 
     def member(self, pod: wire.Pod) -> Member | None:
