@@ -115,7 +115,10 @@ class TrainingJob(wire.Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class KubeflowJobs:
-    """The dialect of one kind; ``name`` is the kind in lower case."""
+    """The dialect of one kind; ``name`` is the kind in lower case.
+
+    ``versions``: those that an operator serves, best first.
+    """
 
     name: str
     versions: tuple[str, ...] = ("v1",)
@@ -127,11 +130,10 @@ class KubeflowJobs:
 
     @property
     def watched(self) -> tuple[Watched[TrainingJob], ...]:
-        """The kind in every version that an operator serves."""
-        return tuple(
-            Watched(GROUP, version, f"{self.name}s", TrainingJob, self.spec)
-            for version in self.versions
-        )
+        """The kind, in the best version that the API server has."""
+        best, *others = self.versions
+        plural = f"{self.name}s"
+        return (Watched(GROUP, best, plural, TrainingJob, self.spec, others=tuple(others)),)
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the job that the operator's labels name, if it is of this kind."""
@@ -239,7 +241,7 @@ def _rank(meta: wire.ObjectMeta, role: str) -> int:
 KUBEFLOW: Final = (
     KubeflowJobs("pytorchjob"),
     KubeflowJobs("tfjob"),
-    KubeflowJobs("mpijob", ("v1", "v2beta1")),
+    KubeflowJobs("mpijob", ("v2beta1", "v1")),
     KubeflowJobs("xgboostjob"),
     KubeflowJobs("paddlejob"),
     KubeflowJobs("jaxjob"),

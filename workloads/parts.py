@@ -7,6 +7,9 @@ the object that makes the gang, or on its templates; the gang is one, so
 - what is still open after that is taken from the templates;
 - templates that want different things are a problem of the gang, named with both values;
 - ``muster.dev/gang-min`` on a template is the minimum of that part alone.
+
+Topology and queue in the words of other schedulers (``workloads.wishes``) are taken in the
+same places, after Muster's own.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from cluster.gangs import GangSpec, RoleSpec
 from kube import wire
-from workloads.labels import UserKeys, overlay, read
+from workloads.labels import Reading, UserKeys, overlay, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,10 @@ def lay_keys(
     laid = overlay(spec, read(owner.labels, owner.annotations, path=path))
     problems: list[str] = []
     for part in parts:
-        keys = read(part.metadata.labels, part.metadata.annotations).keys
+        reading = read(part.metadata.labels, part.metadata.annotations)
+        keys = _asked(reading)
         laid = _share(laid, keys)
-        problems += _disagreements(laid, keys, part.role)
+        problems += (*reading.wishes.problems, *_disagreements(laid, keys, part.role))
     return replace(laid, problems=(*laid.problems, *problems))
 
 
@@ -72,6 +76,20 @@ def _in_turn(parts: Iterable[Part], total: int) -> tuple[RoleSpec, ...]:
         if given:
             made.append(RoleSpec(part.role, given))
     return tuple(made)
+
+
+def _asked(reading: Reading) -> UserKeys:
+    """Return a template's keys, with what other schedulers' keys wish for where they are open."""
+    keys, wished = reading.keys, reading.wishes
+    slices = keys if keys.sliced else wished
+    return replace(
+        keys,
+        required=keys.required or wished.required,
+        preferred=keys.preferred or wished.preferred,
+        slice_size=slices.slice_size,
+        slice_level=slices.slice_level,
+        queue=keys.queue or wished.queue,
+    )
 
 
 def _share(laid: GangSpec, keys: UserKeys) -> GangSpec:

@@ -9,6 +9,7 @@ from kube import names
 from workloads import registry
 from workloads.dialect import NO_RANK, Member
 from workloads.kubeflow import KUBEFLOW, KubeflowJobs, TrainingJob
+from workloads.levels import foreign
 
 KINDS = {kind.name: kind for kind in KUBEFLOW}
 LABEL = "training.kubeflow.org"
@@ -151,9 +152,10 @@ def test_a_launcher_that_is_created_later_is_not_waited_for() -> None:
     assert (found.min_count, found.size, found.roles) == (8, 9, (RoleSpec("worker", 8),))
 
 
-def test_both_versions_of_the_mpi_job_are_watched() -> None:
-    watched = [(w.group, w.version, w.plural) for w in KINDS["mpijob"].watched]
-    assert watched == [("kubeflow.org", v, "mpijobs") for v in ("v1", "v2beta1")]
+def test_an_mpi_job_is_read_in_the_version_of_whichever_operator_is_installed() -> None:
+    (watched,) = KINDS["mpijob"].watched
+    assert (watched.group, watched.plural) == ("kubeflow.org", "mpijobs")
+    assert (watched.version, *watched.others) == ("v2beta1", "v1")
 
 
 def test_queue_and_topology_may_stand_on_the_job() -> None:
@@ -162,6 +164,12 @@ def test_queue_and_topology_may_stand_on_the_job() -> None:
     found = spec("pytorchjob", PYTORCH, MINIMUM, policy, ("name: llama,", f"name: llama, {keys},"))
     assert (found.queue, found.preferred_level, found.min_count) == ("research", names.BLOCK, 3)
     assert found.roles == (RoleSpec("master", 1), RoleSpec("worker", 2))
+
+
+def test_topology_in_the_words_of_kueue_counts_on_a_template_too() -> None:
+    kueue = ("muster.dev/topology-required: rack", "kueue.x-k8s.io/podset-required-topology: rack")
+    found = spec("pytorchjob", PYTORCH, kueue)
+    assert (found.required_level, found.problems) == (foreign("rack"), ())
 
 
 def test_a_template_may_lower_the_minimum_of_its_own_role() -> None:
