@@ -117,10 +117,12 @@ class TrainingJob(wire.Wire, frozen=True):
 class KubeflowJobs:
     """The dialect of one kind; ``name`` is the kind in lower case.
 
-    ``versions``: those that an operator serves, best first.
+    ``replicas_field``: what the kind calls its replica specs. ``versions``: those that an
+    operator serves, best first.
     """
 
     name: str
+    replicas_field: str
     versions: tuple[str, ...] = ("v1",)
 
     @property
@@ -239,12 +241,12 @@ def _rank(meta: wire.ObjectMeta, role: str) -> int:
 
 
 KUBEFLOW: Final = (
-    KubeflowJobs("pytorchjob"),
-    KubeflowJobs("tfjob"),
-    KubeflowJobs("mpijob", ("v2beta1", "v1")),
-    KubeflowJobs("xgboostjob"),
-    KubeflowJobs("paddlejob"),
-    KubeflowJobs("jaxjob"),
+    KubeflowJobs("pytorchjob", "pytorchReplicaSpecs"),
+    KubeflowJobs("tfjob", "tfReplicaSpecs"),
+    KubeflowJobs("mpijob", "mpiReplicaSpecs", ("v2beta1", "v1")),
+    KubeflowJobs("xgboostjob", "xgbReplicaSpecs"),
+    KubeflowJobs("paddlejob", "paddleReplicaSpecs"),
+    KubeflowJobs("jaxjob", "jaxReplicaSpecs"),
 )
 _KINDS: Final = {MPI_OPERATOR: "mpijob"} | {
     f"{kind.name}-controller": kind.name for kind in KUBEFLOW

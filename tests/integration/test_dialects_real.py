@@ -25,6 +25,7 @@ from support.realcluster import PATIENCE_S, Cluster, cluster, is_bound, is_relea
 
 from kube import names
 from loadtest import crds
+from loadtest.api import ApiFailed
 from loadtest.controlplane import ControlPlane, Options
 from loadtest.muster import RBAC
 from workloads.registry import DIALECTS, SINGLE
@@ -152,6 +153,17 @@ async def _as_wanted(fleet: Fleet, namespace: str, case: Case, placed: list[JSON
 
 def _plan(pod: JSON) -> str:
     return str(orjson.loads(pod["metadata"]["annotations"][names.PLAN])["id"])
+
+
+async def test_a_mistake_in_a_training_job_is_told_to_its_writer(fleet: Fleet) -> None:
+    (case,) = (case for case in CASES if case.name == "pytorchjob")
+    (job,) = case.objects
+    keys = {"annotations": {"muster.dev/topology-required": "muster.dev/rak"}}
+    with pytest.raises(ApiFailed) as refused:
+        await fleet.write("default", {**job, "metadata": {"name": "typo", **keys}})
+    assert 'metadata.annotations[muster.dev/topology-required]: "muster.dev/rak"' in str(
+        refused.value
+    )
 
 
 # -- stages --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from cluster.gangs import GangSpec, RoleSpec
 from kube import names
 from workloads import registry
 from workloads.dialect import NO_RANK, Member
-from workloads.kubeflow import KUBEFLOW, KubeflowJobs, TrainingJob
+from workloads.kubeflow import KUBEFLOW, TrainingJob
 from workloads.levels import foreign
 
 KINDS = {kind.name: kind for kind in KUBEFLOW}
@@ -110,20 +110,9 @@ def test_the_scheduling_policy_goes_before_the_elastic_one() -> None:
     assert found.roles == (RoleSpec("master", 1), RoleSpec("worker", 2))
 
 
-@pytest.mark.parametrize(
-    ("kind", "replicas"),
-    [
-        ("tfjob", "tfReplicaSpecs"),
-        ("mpijob", "mpiReplicaSpecs"),
-        ("xgboostjob", "xgbReplicaSpecs"),
-        ("paddlejob", "paddleReplicaSpecs"),
-        ("jaxjob", "jaxReplicaSpecs"),
-    ],
-)
-def test_the_other_kinds_differ_only_in_where_their_replicas_stand(
-    kind: str, replicas: str
-) -> None:
-    found = spec(kind, PYTORCH, ("pytorchReplicaSpecs", replicas))
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kinds_differ_only_in_where_their_replicas_stand(kind: str) -> None:
+    found = spec(kind, PYTORCH, ("pytorchReplicaSpecs", KINDS[kind].replicas_field))
     assert (found.key, found.dialect, found.min_count) == (f"{kind}/team-a/llama", kind, 5)
 
 
@@ -211,4 +200,4 @@ def test_more_than_there_are_cannot_be_waited_for() -> None:
 
 
 def test_a_job_without_replicas_describes_no_gang() -> None:
-    assert KubeflowJobs("pytorchjob").spec(TrainingJob()) is None
+    assert KINDS["pytorchjob"].spec(TrainingJob()) is None
