@@ -141,7 +141,7 @@ class KubeflowJobs:
         """Return the job that the operator's labels name, if it is of this kind."""
         labels = pod.metadata.labels
         job = labels.get(JOB_NAME, "")
-        if not job or _KINDS.get(labels.get(OPERATOR, "")) != self.name:
+        if not job or _kind(pod.metadata) != self.name:
             return None
         role = (labels.get(REPLICA_TYPE) or labels.get(JOB_ROLE, "")).lower()
         key = gang_key(self.name, pod.metadata.namespace, job)
@@ -180,6 +180,14 @@ class KubeflowJobs:
         later = role.lower() == "launcher" and job.spec.launcher_creation_policy == LAUNCHER_LATER
         at_start = 0 if later else minimum(spec.template.metadata, size)
         return Part(role.lower(), spec.template.metadata, size, at_start)
+
+
+def _kind(meta: wire.ObjectMeta) -> str:
+    """Return the kind of a pod's job: its controller's, else as the operator's name says."""
+    for reference in meta.owner_references:
+        if reference.controller and reference.api_version.partition("/")[0] == GROUP:
+            return reference.kind.lower()
+    return _KINDS.get(meta.labels.get(OPERATOR, ""), "")
 
 
 def _asked(spec: TrainingSpec, at_start: int) -> int:

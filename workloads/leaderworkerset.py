@@ -15,13 +15,14 @@ and with ``leaderworkerset.sigs.k8s.io/exclusive-topology`` when it has its node
 (pkg/controllers/pod_controller.go).
 
 **Topology.** For exclusive topology, of groups and of subgroups, LWS writes required pod
-(anti-)affinity on every pod, which is honoured as any other; nothing is added to it. A
-rolling update may have more groups than ``replicas``: those of ``maxSurge`` are described
-too. A group that is restarted keeps its name, and its new pods join it.
+(anti-)affinity on every pod, which is honoured as any other; nothing is added to it.
+
+How many groups there are does not matter: the set describes one, and each that has pods
+copies it (``workloads.book``). A group that is restarted keeps its name: its new pods join
+it, the first of them while old ones still end.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from cluster.gangs import GangSpec
@@ -30,7 +31,6 @@ from kube import wire
 from workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
 from workloads.parts import Part, minimum, whole
 from workloads.ranks import index
-from workloads.userkeys import MAX_MEMBERS
 
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
@@ -49,25 +49,11 @@ class LeaderWorkerTemplate(wire.Wire, frozen=True):
     size: int = 1
 
 
-class RollingUpdate(wire.Wire, frozen=True):
-    """How many groups may exist beyond ``replicas`` during an update."""
-
-    max_surge: int | str = 0
-
-
-class RolloutStrategy(wire.Wire, frozen=True):
-    """What Muster reads of the roll-out."""
-
-    rolling_update_configuration: RollingUpdate = RollingUpdate()
-
-
 class LeaderWorkerSetSpec(wire.Wire, frozen=True):
     """What Muster reads of a LeaderWorkerSet's spec."""
 
-    replicas: int = 1
     leader_worker_template: LeaderWorkerTemplate = LeaderWorkerTemplate()
     startup_policy: str = ""
-    rollout_strategy: RolloutStrategy = RolloutStrategy()
 
 
 class LeaderWorkerSet(wire.Wire, frozen=True):
@@ -77,25 +63,17 @@ class LeaderWorkerSet(wire.Wire, frozen=True):
     spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
 
 
-def specs(found: LeaderWorkerSet) -> tuple[GangSpec, ...]:
-    """Return one gang per group; they differ in nothing but their names."""
-    template, groups = found.spec.leader_worker_template, _groups(found.spec)
-    if template.size < 1 or groups * template.size > MAX_MEMBERS:
-        return ()
-    first = _group(found)
-    return tuple(_named(first, found.metadata, number) for number in range(groups))
-
-
-def _group(found: LeaderWorkerSet) -> GangSpec:
-    """Return the gang of the first group."""
+def spec(found: LeaderWorkerSet) -> GangSpec | None:
+    """Return what every group of a set asks for, ``None`` for groups without pods."""
     meta, template = found.metadata, found.spec.leader_worker_template
+    if template.size < 1:
+        return None
     leader = (template.leader_template or template.worker_template).metadata
-    workers = template.worker_template.metadata
+    workers, count = template.worker_template.metadata, template.size - 1
     staged = found.spec.startup_policy == LEADER_READY or EXCLUSIVE in meta.annotations
-    at_start = 0 if staged else minimum(workers, template.size - 1)
-    parts = (Part(LEADER, leader, 1, 1), Part(WORKER, workers, template.size - 1, at_start))
+    at_start = 0 if staged else minimum(workers, count)
     plain = GangSpec(
-        key=_key(meta.namespace, meta.name, 0),
+        key=_any_group(meta.namespace, meta.name),
         namespace=meta.namespace,
         name=meta.name,
         dialect=LeaderWorkerSets.name,
@@ -103,31 +81,12 @@ def _group(found: LeaderWorkerSet) -> GangSpec:
         size=template.size,
         submitted_at=created(meta),
     )
-    return whole(plain, meta, parts)
+    return whole(plain, meta, (Part(LEADER, leader, 1, 1), Part(WORKER, workers, count, at_start)))
 
 
-def _named(group: GangSpec, meta: wire.ObjectMeta, number: int) -> GangSpec:
-    key = _key(meta.namespace, meta.name, number)
-    return replace(group, key=key, name=f"{meta.name}-{number}")
-
-
-def _groups(spec: LeaderWorkerSetSpec) -> int:
-    """Return how many groups there may be at one time, those of a roll-out included."""
-    replicas, surge = max(spec.replicas, 0), spec.rollout_strategy.rolling_update_configuration
-    return replicas + max(_surge(surge.max_surge, replicas), 0)
-
-
-def _surge(surge: int | str, replicas: int) -> int:
-    """Return ``maxSurge`` as a count; a percentage is taken of the replicas and rounded up."""
-    if isinstance(surge, int):
-        return surge
-    digits = surge.removesuffix("%")
-    percent = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 4 else 0  # noqa: PLR2004 - "100"
-    return -(-replicas * percent // 100)
-
-
-def _key(namespace: str, name: str, group: int) -> GangKey:
-    return gang_key(LeaderWorkerSets.name, namespace, f"{name}-{group}")
+def _any_group(namespace: str, name: str) -> GangKey:
+    """Return the key of the description that all groups copy; ``:`` cannot occur in a name."""
+    return gang_key(LeaderWorkerSets.name, namespace, f"{name}:group")
 
 
 class LeaderWorkerSets:
@@ -136,7 +95,7 @@ class LeaderWorkerSets:
     name = "leaderworkerset"
     markers = (SET_NAME,)
     watched = (
-        Watched("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", LeaderWorkerSet, specs),
+        Watched("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", LeaderWorkerSet, spec),
     )
 
     def member(self, pod: wire.Pod) -> Member | None:
@@ -147,8 +106,9 @@ class LeaderWorkerSets:
         if not owner or not places:
             return None
         group, worker = places
-        key = _key(meta.namespace, owner, group)
-        return Member(key, WORKER if worker else LEADER, worker)
+        key = gang_key(self.name, meta.namespace, f"{owner}-{group}")
+        role = WORKER if worker else LEADER
+        return Member(key, role, worker, template=_any_group(meta.namespace, owner))
 
     def spec_from_pod(self, _pod: wire.Pod) -> GangSpec | None:
         """Return ``None``: the LeaderWorkerSet says it."""

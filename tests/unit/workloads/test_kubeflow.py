@@ -57,7 +57,7 @@ def labelled(role: str = "", index: str = "", **more: str) -> dict[str, str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_is_a_dialect_of_its_own_so_equal_names_are_no_matter(kind: str) -> None:
     labels = labelled("worker", "2", operator_name=f"{kind}-controller")
-    found = registry.member(pod(labels=labels, owner=("kubeflow.org/v1", "Any", "llama")))
+    found = registry.member(pod(labels=labels))
     assert found is not None
     assert (found.key, found.role) == (f"{kind}/team-a/llama", "worker")
 
@@ -82,6 +82,13 @@ def test_a_pod_without_a_usable_index_is_ordered_by_name(index: str) -> None:
     found = registry.member(pod(labels=labelled("worker", index)))
     assert found is not None
     assert found.rank == NO_RANK
+
+
+def test_the_owner_tells_the_kind_where_the_operator_has_another_name() -> None:
+    labels = labelled("worker", "0", operator_name="our-fork")
+    found = registry.member(pod(labels=labels, owner=("kubeflow.org/v1", "JAXJob", "llama")))
+    assert found is not None
+    assert found.key == "jaxjob/team-a/llama"
 
 
 def test_an_operator_that_is_not_known_makes_no_gang() -> None:
