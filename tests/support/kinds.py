@@ -87,7 +87,13 @@ async def cluster_with(
 ) -> AsyncIterator[World]:
     """Run an extender on the nodes drawn above, with these kinds served from the start."""
     managed = ManagedConfig(rewrite=rewrite)
-    config = ExtenderConfig(debounce_seconds=0.0, drain_seconds=2.0, spare_count=0, managed=managed)
+    config = ExtenderConfig(
+        debounce_seconds=0.0,
+        assembly_window_seconds=0.0,  # so that "settled" means decided
+        drain_seconds=2.0,
+        spare_count=0,
+        managed=managed,
+    )
     async with api_server() as (server, url):
         async with Api(url) as api:
             for api_version, kind in kinds:
