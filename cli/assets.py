@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def register(commands: Subparsers) -> None:
     """Add the command."""
-    command = commands.add_parser("assets", help="build etcd and Kubernetes for tests and benches")
+    command = commands.add_parser("assets", help="build etcd and Kubernetes, fetch CRDs, for tests")
     add_json_flag(command)
     command.set_defaults(run=_run)
 
