@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kube import names
+from webhook.jobtemplates import RESOURCES
 from webhook.validate import Rules
 from workloads.managed import Policy
 from workloads.registry import markers
@@ -67,9 +68,15 @@ def pods_to_validate(rules: Rules) -> tuple[Condition, ...]:
 
 
 def templates_to_validate() -> tuple[Condition, ...]:
-    """Return the conditions of objects whose pods will carry keys of Muster's."""
+    """Return the conditions of objects whose pods will carry keys of Muster's.
+
+    Training jobs and the like keep their templates in too many places to look for them
+    here, and are few: all of them are sent.
+    """
+    ours = f"request.resource.group in {_list(sorted({group for group, _, _ in RESOURCES}))}"
     keys = f"{_prefixed('t', 'labels')} || {_prefixed('t', 'annotations')}"
-    return (Condition("carries-our-keys", f"{_TEMPLATES}.exists(t, has(t.metadata) && ({keys}))"),)
+    carried = f"{_TEMPLATES}.exists(t, has(t.metadata) && ({keys}))"
+    return (Condition("carries-our-keys", f"{ours} || {carried}"),)
 
 
 def _any_key(what: str, keys: Iterable[str]) -> str:

@@ -22,6 +22,7 @@ NO_RANK = -1
 
 ObjectT = TypeVar("ObjectT")
 Specs = GangSpec | tuple[GangSpec, ...] | None
+"""What an object describes: one gang, several (a set of equal groups), or none."""
 
 
 @dataclass(frozen=True, slots=True)

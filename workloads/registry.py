@@ -27,12 +27,16 @@ from workloads.dialect import Dialect, Keyed, Member
 from workloads.jobset import JobSets
 from workloads.kai import Kai
 from workloads.koordinator import Koordinator
+from workloads.kubeflow import KUBEFLOW
 from workloads.kueue import Kueue
 from workloads.labels import Context, FieldError, contradictions, read
+from workloads.leaderworkerset import LeaderWorkerSets
 from workloads.lightweight import Lightweight
 from workloads.muster import MusterLabels
 from workloads.native import Native
+from workloads.ray import RayClusters
 from workloads.single import SinglePod
+from workloads.spark import Spark
 from workloads.userkeys import shorten
 from workloads.volcano import Volcano
 from workloads.volcanojob import VolcanoJobs
@@ -50,7 +54,11 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     Lightweight(),
     YuniKorn(),
     JobSets(),
+    *KUBEFLOW,
+    RayClusters(),
+    LeaderWorkerSets(),
     BatchJob(),
+    Spark(),
 )
 SINGLE: Final = SinglePod()
 _OWNERS_FROM: Final = next(i for i, d in enumerate(DIALECTS) if d.name == JobSets.name)
