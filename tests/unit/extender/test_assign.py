@@ -8,7 +8,6 @@
 from dataclasses import replace
 
 import pytest
-from placement.steps import run
 from support.builders import apply, gang_key, gang_spec, grid, pod, state
 
 from cluster.events import GangUpserted, PodUpserted
