@@ -35,11 +35,13 @@ def write(
     directory: Path,
     kubeconfig: Path,
     extender_url: str | None = None,
+    extender_ca: Path | None = None,
     qps: int = UNTHROTTLED,
 ) -> Path:
     """Write the configuration into `directory` for kube-scheduler --config, and return the file.
 
-    `extender_url` is scheme, host and port, without a path; "bare" takes none.
+    `extender_url` is scheme, host and port, without a path; "bare" takes none. `extender_ca`
+    signed its certificate, where it serves TLS.
     """
     config = load(variant)
     config["clientConnection"] = {"kubeconfig": str(kubeconfig), "qps": qps, "burst": qps}
@@ -48,6 +50,8 @@ def write(
         if extender_url is None:
             raise ValueError(f"variant {variant!r} calls an extender: give extender_url")
         extender["urlPrefix"] = f"{extender_url}/v1/extender"
+        if extender_ca is not None:
+            extender |= {"enableHTTPS": True, "tlsConfig": {"caFile": str(extender_ca)}}
     path = directory / f"{variant}.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     return path

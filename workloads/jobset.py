@@ -27,7 +27,7 @@ node-selector strategy (``alpha.jobset.sigs.k8s.io/node-selector``) has no such 
 from collections.abc import Iterator
 from typing import Final
 
-from cluster.gangs import GangSpec
+from cluster.gangs import PODS_PER_JOB, GangSpec
 from cluster.ids import GangKey
 from kube import wire
 from workloads.batchjob import JobSpec
@@ -44,7 +44,6 @@ EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY: Final = "alpha.jobset.sigs.k8s.io/node-selector"
 READY: Final = "Ready"
 COMPLETE: Final = "Complete"
-_PODS_OF_A_JOB: Final = 1 << 14  # ranks leave this much room for the pods of one job
 
 
 class DependsOn(wire.Wire, frozen=True):
@@ -132,6 +131,7 @@ def spec(jobset: JobSet) -> GangSpec | None:
         min_count=sum(part.at_start for part in parts),
         size=size,
         submitted_at=created(meta),
+        rank_runs=tuple(_run(job) for job in jobset.spec.replicated_jobs),
     )
     return whole(plain, meta, parts)
 
@@ -145,6 +145,12 @@ def _part(jobset: JobSet, number: int) -> Part:
     if _leaders_first(jobset, job):
         at_start = min(at_start, replicas)
     return Part(job.name, job.pods.metadata, size, at_start)
+
+
+def _run(job: ReplicatedJob) -> tuple[int, int]:
+    """Return how many Jobs a replicated job makes, and how many indexes each of them has."""
+    spec = job.template.spec
+    return max(job.replicas, 0), max(spec.pods(), spec.completions or 0, 0)
 
 
 def _is_due(jobset: JobSet, number: int) -> bool:
@@ -196,14 +202,14 @@ def _rank(meta: wire.ObjectMeta) -> int:
     """Return a number that orders pods by job, then by completion index.
 
     The position in that order is the rank; this number is not, because a pod does not know
-    how many pods the jobs before its own have. With a single job both are the same.
+    how many pods the jobs before its own have. The JobSet knows it (``GangSpec.rank_runs``).
     """
     job, pod = index(meta, GLOBAL_INDEX), max(index(meta, COMPLETION_INDEX), 0)
     if job == NO_RANK:
         job = index(meta, JOB_INDEX)
-    if job == NO_RANK or (job and pod >= _PODS_OF_A_JOB):
+    if job == NO_RANK or (job and pod >= PODS_PER_JOB):
         return NO_RANK
-    rank = job * _PODS_OF_A_JOB + pod
+    rank = job * PODS_PER_JOB + pod
     return rank if rank <= MAX_RANK else NO_RANK
 
 

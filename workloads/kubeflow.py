@@ -30,7 +30,7 @@ from typing import Final
 
 import msgspec
 
-from cluster.gangs import GangSpec
+from cluster.gangs import PODS_PER_JOB, GangSpec
 from kube import wire
 from workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
 from workloads.parts import Part, minimum, whole
@@ -47,7 +47,7 @@ MPI_OPERATOR: Final = "mpi-operator"  # mpi-operator v2; the others are named af
 LAUNCHER_LATER: Final = "WaitForWorkersReady"
 _LEADERS: Final = ("launcher", "scheduler", "master", "chief", "ps", "server")
 _LAST: Final = "evaluator"  # only watches; a job trains without it
-_PODS_OF_A_ROLE: Final = 1 << 20  # ranks leave this much room for the pods of one role
+_TURNS: Final = len(_LEADERS) + 2  # leaders, workers, evaluators
 
 
 class ReplicaSpec(wire.Wire, frozen=True):
@@ -170,6 +170,7 @@ class KubeflowJobs:
             queue=job.spec.run_policy.scheduling_policy.queue,
             submitted_at=created(meta),
             problems=tuple(_problems(job.spec)),
+            rank_runs=_runs(parts),
         )
         return whole(plain, meta, parts)
 
@@ -238,14 +239,22 @@ def _turn(role: str) -> int:
     return len(_LEADERS) + (role == _LAST)
 
 
+def _runs(parts: list[Part]) -> tuple[tuple[int, int], ...]:
+    """Return how many members come in each turn, which makes ranks of their numbers."""
+    sizes = [0] * _TURNS
+    for part in parts:
+        sizes[_turn(part.role)] += part.size
+    return tuple((1, size) for size in sizes)
+
+
 def _rank(meta: wire.ObjectMeta, role: str) -> int:
-    """Return a number that orders pods by role, then by index."""
+    """Return a number that orders pods by turn, then by index; see ``GangSpec.rank_runs``."""
     place = index(meta, REPLICA_INDEX)
     if place == NO_RANK and role == "launcher":
         place = 0  # there is one, and it has no index
-    if not 0 <= place < _PODS_OF_A_ROLE:
+    if not 0 <= place < PODS_PER_JOB:
         return NO_RANK
-    return _turn(role) * _PODS_OF_A_ROLE + place
+    return _turn(role) * PODS_PER_JOB + place
 
 
 KUBEFLOW: Final = (

@@ -29,7 +29,7 @@ CLUSTER: Final = "ray.io/cluster"
 NODE_TYPE: Final = "ray.io/node-type"
 WORKER_GROUP: Final = "ray.io/group"
 HEAD_GROUP: Final = "headgroup"  # utils.RayNodeHeadGroupLabelValue
-_TURN: Final = {"head": 0, "worker": 1}  # node type: place in rank order, then by name
+_MEMBERS: Final = ("head", "worker")  # node types
 _UNBOUNDED: Final = 2**31 - 1  # the CRD's default of maxReplicas: no bound
 
 
@@ -124,11 +124,11 @@ class RayClusters:
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the RayCluster that the operator's labels name."""
         labels = pod.metadata.labels
-        cluster, turn = labels.get(CLUSTER, ""), _TURN.get(labels.get(NODE_TYPE, ""))
-        if not cluster or turn is None:
+        cluster = labels.get(CLUSTER, "")
+        if not cluster or labels.get(NODE_TYPE) not in _MEMBERS:
             return None
         key = gang_key(self.name, pod.metadata.namespace, cluster)
-        return Member(key, labels.get(WORKER_GROUP, ""), turn)
+        return Member(key, labels.get(WORKER_GROUP, ""))
 
     def spec_from_pod(self, _pod: wire.Pod) -> GangSpec | None:
         """Return ``None``: the RayCluster says it."""

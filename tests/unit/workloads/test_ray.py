@@ -78,11 +78,11 @@ def test_a_suspended_cluster_describes_no_gang() -> None:
     assert ray.spec(read(CLUSTER, ray.RayCluster, suspended)) is None
 
 
-def test_head_and_workers_are_members_in_that_order() -> None:
+def test_head_and_workers_are_members_without_ranks() -> None:
     head = registry.member(pod(labels=labelled("head", "headgroup"), owner=OWNER))
     worker = registry.member(pod(labels=labelled("worker", "gpu"), owner=OWNER))
-    assert head == Member("raycluster/team-a/tune-abc12", "headgroup", 0)
-    assert worker == Member("raycluster/team-a/tune-abc12", "gpu", 1)
+    assert head == Member("raycluster/team-a/tune-abc12", "headgroup")
+    assert worker == Member("raycluster/team-a/tune-abc12", "gpu")
 
 
 def test_a_job_that_cleans_up_redis_is_no_member() -> None:
