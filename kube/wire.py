@@ -1,12 +1,9 @@
 """API objects as they travel, trimmed to the fields that Muster reads.
 
 Every struct ignores fields it does not name, so decoding costs what the named fields
-cost (a 8 KB pod: about 6 µs). Structs are frozen, hold no reference cycles and are
-therefore left out of garbage collection. Field names are Python's; JSON has Kubernetes'.
-Times decode to aware ``datetime`` values. An absent list is ``()``, an absent map ``{}``.
-
-Quantities stay text here (``kube.quantity`` reads them). The API server always sends
-strings; custom resources keep what the user typed, which may be a number.
+cost (a 8 KB pod: about 6 µs). Structs are frozen and hold no cycles, so garbage collection
+skips them. Times decode to aware ``datetime``. An absent list is ``()``, an absent map ``{}``.
+Quantities stay text (``kube.quantity`` reads them); in custom resources they may be numbers.
 """
 
 from collections.abc import Mapping
