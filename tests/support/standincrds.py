@@ -1,4 +1,4 @@
-"""Kinds without a schema, for the dialects whose modules bring no CRD (see loadtest.crds).
+"""Kinds without a schema, for the dialects whose module cannot be had (see loadtest.crds).
 
 The API server then keeps whatever is written; group, version, kind and plural are what the
 projects' Go types say.
@@ -10,9 +10,6 @@ JSON = dict[str, Any]
 
 # (group, kind): (version, plural)
 STAND_INS = {
-    # volcano.sh/apis v1.13, pkg/apis/scheduling/v1beta1 and pkg/apis/batch/v1alpha1
-    ("scheduling.volcano.sh", "PodGroup"): ("v1beta1", "podgroups"),
-    ("batch.volcano.sh", "Job"): ("v1alpha1", "jobs"),
     # KAI Scheduler, pkg/apis/scheduling/v2alpha2
     ("scheduling.run.ai", "PodGroup"): ("v2alpha2", "podgroups"),
 }
