@@ -13,7 +13,7 @@ help:
 	@echo "make deep     the property tests alone, 100,000 steps and more each"
 	@echo "make lint     ruff, mypy, import contracts"
 	@echo "make install  everything into $(VENV)/"
-	@echo "make assets   etcd and Kubernetes from source, cached outside the tree"
+	@echo "make assets   etcd, Kubernetes and the dialects' CRDs, cached outside the tree"
 	@echo "make lock     resolve the dependencies anew"
 
 install: $(STAMP)

