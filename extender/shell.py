@@ -235,14 +235,11 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
     await auth.current()  # a kubeconfig that cannot be read ends the process, not a retry
     async with AsyncExitStack() as stack:
         candidacy = await stand(stack, config.leader_election, auth, pod)
-        transport = Transport(
-            auth,
-            connections=config.release_concurrency,
-            timeout_s=config.api_server.request_timeout_seconds,
-            user_agent=AGENT if candidacy is None else agent(candidacy.identity),
-            fence=None if candidacy is None else candidacy.fence,
+        transport = _transport(config, auth, candidacy, writes=False)
+        writes = None if candidacy is None else _transport(config, auth, candidacy, writes=True)
+        client = await stack.enter_async_context(
+            KubeClient(auth, transport=transport, writes=writes)
         )
-        client = await stack.enter_async_context(KubeClient(auth, transport=transport))
         extender = Extender(config, client, candidacy=candidacy, on_deposed=stop.set)
         runner = web.AppRunner(
             make_app(extender.parts),
@@ -262,6 +259,19 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
             await extender.leadership.resign()
     if extender.deposed:
         raise Deposed(extender.deposed)
+
+
+def _transport(
+    config: ExtenderConfig, auth: Auth, candidacy: Candidacy | None, *, writes: bool
+) -> Transport:
+    """Return the transport of everything, or in an election one for reads and one for writes."""
+    return Transport(
+        auth,
+        connections=config.release_concurrency,
+        timeout_s=config.api_server.request_timeout_seconds,
+        user_agent=AGENT if candidacy is None else agent(candidacy.identity),
+        fence=candidacy.fence if candidacy is not None and writes else None,
+    )
 
 
 async def _begin_to_stop(extender: Extender, runner: web.AppRunner) -> None:

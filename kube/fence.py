@@ -8,9 +8,9 @@
                                 └──┘ extend(until): a renewal was acknowledged
 
 The transport asks before each attempt of each write, after everything that waits (a free
-connection slot, a back-off), so that nothing lies between the question and the sending but
-the sending itself. It asks a clock, not a flag: a process that was stopped for a minute finds
-the fence closed before anything has told it so.
+connection slot, a back-off), and its sockets ask again in the call that hands bytes to the
+kernel. They ask a clock, not a flag: a process that was stopped for a minute finds the fence
+closed before anything has told it so.
 
 What was sent in time must also end in time, with the process frozen or cut off::
 

@@ -20,7 +20,8 @@ a DELETE its UID, so the second of a pair is refused and nothing is done twice.
 Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
 server asked for with Retry-After.
 
-With a ``fence`` every attempt of a write asks it first and keeps to its time-outs (``kube.fence``).
+A transport with a ``fence`` is for writes alone: each attempt asks the fence first and keeps to
+its time-outs (``kube.fence``), and so do its sockets (``kube.sockets``).
 """
 
 import asyncio
@@ -121,12 +122,9 @@ class Transport:
     async def __aenter__(self) -> Self:
         # Streams hold a connection each and for ever, so only `send` is limited, by a semaphore.
         fence = self._fence
+        sockets_of = None if fence is None else sockets.fenced(fence.is_open, fence.network_s)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0,
-                ttl_dns_cache=30,
-                socket_factory=None if fence is None else sockets.giving_up_after(fence.network_s),
-            ),
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30, socket_factory=sockets_of),
             headers=self._headers,
             timeout=self._timeout,
             read_bufsize=_READ_BUFFER_BYTES,
@@ -185,7 +183,7 @@ class Transport:
 
     async def _once(self, request: Request, credentials: Credentials) -> bytes:
         fence = self._fence
-        if fence is None or request.changes_nothing:
+        if fence is None:
             return await self._exchange(request, credentials, self._timeout)
         with fence.write(f"{request.method} {request.path}"):
             limits = aiohttp.ClientTimeout(total=fence.write_timeout_s, ceil_threshold=math.inf)

@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -36,6 +36,7 @@ JSON = dict[str, Any]
 NAMESPACE = "muster-system"
 LEASE = "muster-extender"
 LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}"
+RELEASED = {"metadata": {"name": LEASE, "namespace": NAMESPACE}, "spec": {}}
 PATIENCE_S = 60.0
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 AUDIT_POLICY = {
@@ -71,14 +72,22 @@ class Audit:
     def __init__(self, folder: Path) -> None:
         self.policy, self.log = folder / "policy.yaml", folder / "audit.log"
         self.policy.write_text(yaml.safe_dump(AUDIT_POLICY))
+        self._earlier = 0
+
+    def begin(self) -> None:
+        """Forget what earlier tests wrote."""
+        self._earlier = len(self._lines())
 
     @property
     def flags(self) -> tuple[str, ...]:
         return (f"--audit-policy-file={self.policy}", f"--audit-log-path={self.log}")
 
     def writes(self) -> list[Write]:
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        lines = self._lines()[self._earlier :]
         return sorted((_write(json.loads(line)) for line in lines), key=lambda write: write.at)
+
+    def _lines(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
 
     def of(self, replica: "Replica") -> list[Write]:
         return [w for w in self.writes() if w.identity.startswith(f"{replica.name}_")]
@@ -195,8 +204,7 @@ class Replicated(Cluster):
     """A cluster with several extenders."""
 
     replicas: tuple[Replica, ...] = ()
-    service: Service | None = None
-    audit: Audit | None = None
+    audit: Audit = field(kw_only=True)
 
     async def submit(self, gang: pods.Gang, *, owned: bool = True, but_last: bool = False) -> None:
         """As without a webhook: the pods come gated."""
@@ -221,6 +229,10 @@ class Replicated(Cluster):
     def standby(self, leader: Replica) -> Replica:
         (other,) = (replica for replica in self.replicas if replica is not leader)
         return other
+
+    def taken(self, by: Replica) -> Write:
+        """Return the write by which a replica took the Lease."""
+        return next(w for w in self.audit.of(by) if w.name == LEASE and w.code == 200)
 
     async def holder(self) -> str:
         """Return whom the Lease names."""
@@ -255,22 +267,27 @@ async def replicated(
     election: JSON,
     *,
     proxies: tuple[Proxy, ...] = (),
+    lease: bool = True,
     **settings: object,
 ) -> AsyncIterator[Replicated]:
     """Start two replicas, the Service and kube-scheduler; judge the block, then clear away.
 
+    ``lease``: whether there is a released Lease from the start; an absent one is waited for.
     ``proxies``: what stands between the first replicas, in order, and the API server.
     """
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(plane.api())
+        audit.begin()
         servers = [f"https://127.0.0.1:{proxy.port}" for proxy in proxies] + [None, None]
         shared = {"drainSeconds": 2, "leaderElection": election} | settings
         replicas = [Replica(plane, f"muster-{index}", shared, servers[index]) for index in range(2)]
         for replica in replicas:
             await api.create(f"/api/v1/namespaces/{NAMESPACE}/pods", _own_pod(replica.name))
+        if lease:
+            await api.create(LEASE_PATH.rpartition("/")[0], RELEASED)
         service = Service(api, replicas)
         first = _First(replicas[0].program)
-        it = Replicated(plane, first, api, tuple(replicas), service, audit)
+        it = Replicated(plane, first, api, tuple(replicas), audit=audit)
         stack.push_async_callback(_clear, it)
         await stack.enter_async_context(service)
         for replica in replicas:
