@@ -4,22 +4,24 @@
 
                       read every retry_s, and when the watch says that it changed
                          ┌────┐
-                         ▼    │      free and eligible: Take (or Create)
+                         ▼    │      free and eligible: Take
       start ──────► STANDING BY ─────────────────────────────────────► LEADING ─┐ Renew
-                                         acknowledged                    │  ▲   │ every
-                                                                         │  └───┘ retry_s
-      a Lease is free                                                    ▼
-        · released: at once                                            LOST: for good
-        · held: when it was seen unchanged for its whole duration      · no renewal acknowledged
-        · absent: when it was seen absent for a whole lease_s            for deadline_s
-                                                                       · somebody else holds it
+                       │  ▲              acknowledged                    │  ▲   │ every
+                absent │  │ written, and waited for                      │  └───┘ retry_s
+                       ▼  │ like anybody's                               ▼
+                      Create                                           LOST: for good
+                                                                       · no renewal acknowledged
+      a Lease is free                                                    for deadline_s
+        · released: at once                                            · somebody else holds it
+        · held: when that version was seen for its whole duration
 
 The rules are client-go's (tools/leaderelection/leaderelection.go), and two stricter ones:
 
 * A renewal counts from the moment it was *sent*, and only if its answer arrived. Others count
   from when they *saw* it, which is later. So the leader's time is always over first.
-* A Lease that is absent was perhaps deleted under a leader that does not know it yet: it is
-  waited for as if that leader had renewed it in that moment.
+* Who creates the Lease does not lead by it. Perhaps it was deleted under a leader that does not
+  know it yet, so that one's time must pass first. Absence itself cannot be waited for: two
+  looks that find nothing do not tell whether there was something in between; a version does.
 
 Clocks are never compared: each candidate measures on its own, and times in the Lease are for
 people. All that is asked of clocks is that they run equally fast to within the margin that
@@ -50,7 +52,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A Lease as the API server has it. ``holder`` "" means released."""
+    """A Lease as the API server has it. ``holder`` "" means released.
+
+    ``transitions``: how often it was taken. 0: created, and nobody has led by it.
+    """
 
     version: str
     holder: str
@@ -60,7 +65,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What was seen (None: no Lease), and when it may be taken if it is not seen to change."""
+    """What was seen (None: no Lease), and when that version may be taken."""
 
     record: Record | None
     free_at: float
@@ -80,7 +85,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create the Lease."""
+    """Create the Lease, with ourselves as its holder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,22 +162,27 @@ def _standing_by(me: Candidate, now: float, eligible: bool) -> Decision:  # noqa
     next_read = me.read_at + me.rules.retry_s
     if me.sight is None or me.doubt or now >= next_read:
         return Read()
-    free_at = max(_free_at(me, me.sight), me.wrote_at + me.rules.retry_s)
-    if not eligible or now < free_at:
-        return Rest(min(next_read, free_at) if eligible else next_read)
+    write_at = max(_free_at(me, me.sight), me.wrote_at + me.rules.retry_s)
+    if not eligible or now < write_at:
+        return Rest(min(next_read, write_at) if eligible else next_read)
     match me.sight.record:
         case None:
             return Create()
-        case Record(version=version, holder=holder) if holder == me.identity:
-            return Renew(version)  # the answer to our own Take was lost
-        case Record(version=version, transitions=transitions):
-            return Take(version, transitions + 1)
+        case Record() as record if _is_taken_by(me, record):
+            return Renew(record.version)
+        case Record(version=version, transitions=taken):
+            return Take(version, taken + 1)
 
 
 def _free_at(me: Candidate, sight: Sight) -> float:
     record = sight.record
-    ours = record is not None and record.holder in ("", me.identity)
-    return NEVER if ours else sight.free_at
+    at_once = record is None or not record.holder or _is_taken_by(me, record)
+    return NEVER if at_once else sight.free_at
+
+
+def _is_taken_by(me: Candidate, record: Record) -> bool:
+    """Return whether we took it and the answer was lost: it was free at the version it had."""
+    return record.holder == me.identity and record.transitions > 0
 
 
 def reading(me: Candidate, now: float) -> Candidate:
@@ -193,15 +203,19 @@ def seen(me: Candidate, record: Record | None, now: float) -> Candidate:
     known = me.sight
     unchanged = known is not None and _version(known.record) == _version(record)
     if not unchanged:
-        held_s = me.rules.lease_s if record is None else record.duration_s or me.rules.lease_s
+        held_s = 0.0 if record is None else record.duration_s or me.rules.lease_s
         known = Sight(record, now + held_s)
     return replace(me, sight=known, doubt=False, not_before=NEVER)
 
 
 def acknowledged(me: Candidate, record: Record, now: float) -> Candidate:
-    """Return the candidate after an answer to its write; it leads as of when that was sent."""
+    """Return the candidate after an answer to its write: it leads as of when that was sent.
+
+    Unless it has only just created the Lease.
+    """
     after = seen(me, record, now)
-    return replace(after, renewed_at=me.wrote_at)
+    leads = me.renewed_at is not None or record.transitions > 0
+    return replace(after, renewed_at=me.wrote_at) if leads else after
 
 
 def outrun(me: Candidate) -> Candidate:

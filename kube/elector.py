@@ -161,6 +161,8 @@ class Elector:
         self.me = election.writing(self.me, self.clock())
         record = await self._write(decision)
         self.me = election.acknowledged(self.me, record, self.clock())
+        if self.me.renewed_at is None:
+            return
         self.observer.renewed(self.me.leads_until)
         if not self.acquired.is_set():
             log.info("lease acquired", extra=self._told())
