@@ -29,8 +29,21 @@ from kube.election import (
 RULES = Rules(lease_s=15, deadline_s=10, retry_s=2)
 WRITE_S = 4.0  # as the default configuration has it; 1 s is left for clocks
 STEP_S = 0.5
+SLOW_S = 3.0
 SPEEDS = st.floats(0.98, 1.02)
 OFFSETS = st.floats(-1e6, 1e6)
+FATES = st.sampled_from(
+    [
+        *["ok"] * 4,
+        "slow",  # its answer takes SLOW_S
+        "lost",
+        "late",  # given up by who sent it, and arrives at any time
+        "deaf",  # arrives, its answer is lost
+    ]
+)
+ONE_FARES_BADLY = FATES.flatmap(lambda fate: st.permutations([fate, "ok", "ok"]))
+ALL_FATES = st.tuples(*[FATES] * 3) | ONE_FARES_BADLY.map(tuple)
+PERIODS = st.sampled_from([1.0, 3.0, 6.0, 12.0, 16.0, 20.0])
 PERSONS = st.integers(0, 2)
 SECONDS = st.sampled_from([0.05, 0.5, 1.0, 2.0, 4.0, 5.0, 9.9, 10.1, 14.0, 15.5])
 
@@ -87,6 +100,7 @@ class Person:
     life: int = 0
     me: Candidate = field(init=False)
     asked: Decision | None = None
+    asked_at: float = 0.0  # by the world's time
     answer: Record | Refused | None = None
     answered: bool = False
     paused: bool = False
@@ -112,12 +126,14 @@ class Person:
 class Elections(RuleBasedStateMachine):
     """Three candidates; every message may fare badly."""
 
-    @initialize(clocks=st.tuples(*[st.tuples(OFFSETS, SPEEDS)] * 3))
-    def start(self, clocks: tuple[tuple[float, float], ...]) -> None:
+    @initialize(clocks=st.tuples(*[st.tuples(OFFSETS, SPEEDS)] * 3), quiet=st.booleans())
+    def start(self, clocks: tuple[tuple[float, float], ...], quiet: bool) -> None:  # noqa: FBT001
         self.world = 0.0
         self.server = Server()
         self.late: list[tuple[str, Decision]] = []
         self.people = [Person(n, offset, speed) for n, (offset, speed) in enumerate(clocks)]
+        if quiet:
+            self.a_while_passes(RULES.lease_s + 5, ("ok", "ok", "ok"))
 
     # -- what happens ----------------------------------------------------------------------------
 
@@ -125,16 +141,20 @@ class Elections(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.world += seconds
 
-    @rule(seconds=st.sampled_from([2.0, 6.0, 16.0, 20.0]))
-    def all_goes_well_for_a_while(self, seconds: float) -> None:
+    @rule(seconds=PERIODS, fates=ALL_FATES)
+    def a_while_passes(self, seconds: float, fates: tuple[str, str, str]) -> None:
+        """Let everybody act and write twice a second, each with requests that fare alike."""
         for _ in range(round(seconds / STEP_S)):
             self.world += STEP_S
-            for person in self.people:
-                self.act(person.number, "ok")
+            for person, fate in zip(self.people, fates, strict=True):
+                self._arrive_once(person)
+                if person.asked is not None and self.world >= person.asked_at + SLOW_S:
+                    self.a_slow_answer_arrives_or_is_given_up(person.number, heard=True)
+                self.act(person.number, fate)
                 self.at_most_one_may_write()
                 self.writes_if_it_may(person.number)
 
-    @rule(who=PERSONS, fate=st.sampled_from(["ok", "ok", "ok", "slow", "lost", "late", "deaf"]))
+    @rule(who=PERSONS, fate=FATES)
     def act(self, who: int, fate: str) -> None:
         """Let a candidate do what it decides; ``fate`` is what becomes of its request."""
         person = self.people[who]
@@ -155,9 +175,7 @@ class Elections(RuleBasedStateMachine):
 
     @rule(who=PERSONS)
     def a_slow_request_arrives(self, who: int) -> None:
-        person = self.people[who]
-        if person.asked is not None and not person.answered:
-            self._arrive(person, person.asked)
+        self._arrive_once(self.people[who])
 
     @rule(who=PERSONS, heard=st.booleans())
     def a_slow_answer_arrives_or_is_given_up(self, who: int, heard: bool) -> None:  # noqa: FBT001
@@ -231,7 +249,7 @@ class Elections(RuleBasedStateMachine):
             person.begin() if person.over or person.paused else None
             person.asked, person.answered = None, False
         for _ in range(3):
-            self.all_goes_well_for_a_while(RULES.lease_s)
+            self.a_while_passes(RULES.lease_s, ("ok", "ok", "ok"))
             for person in self.people:
                 if person.over:
                     person.begin()
@@ -253,8 +271,12 @@ class Elections(RuleBasedStateMachine):
                 person.me = election.reading(person.me, now)
             case _:
                 person.me = election.writing(person.me, now)
-        person.asked, person.answered = request, False
+        person.asked, person.answered, person.asked_at = request, False, self.world
         return request
+
+    def _arrive_once(self, person: Person) -> None:
+        if person.asked is not None and not person.answered:
+            self._arrive(person, person.asked)
 
     def _arrive(self, person: Person, request: Decision) -> None:
         person.asked, person.answered = request, True
