@@ -25,7 +25,7 @@ import yaml
 
 from loadtest import credentials
 from loadtest.api import Api, ApiFailed
-from loadtest.assets import Assets, ensure
+from loadtest.assets import DEFAULT_MINOR, Assets, Minor, ensure
 from loadtest.programs import Program, free_port
 
 ETCD: Final = "etcd"
@@ -49,6 +49,7 @@ _QUOTA_BYTES: Final = 8 * 1024**3  # etcd's largest advised; 130,000 nodes need 
 class Options:
     """What differs between control planes; the defaults suit tests and benches."""
 
+    minor: Minor = DEFAULT_MINOR
     api_server_flags: tuple[str, ...] = ()
     feature_gates: tuple[str, ...] = ()  # "Name=true", given to every Kubernetes program
     runtime_config: tuple[str, ...] = ()
@@ -62,7 +63,7 @@ class ControlPlane:
     credentials: credentials.Credentials
 
     def __init__(self, options: Options | None = None, *, assets: Assets | None = None) -> None:
-        """Nothing starts yet. `assets` defaults to what `make assets` built."""
+        """Nothing starts yet. `assets` defaults to what `make assets` built of that minor."""
         self._options = options or Options()
         self._assets = assets
         self._programs: dict[str, Program] = {}
@@ -110,7 +111,7 @@ class ControlPlane:
             self._directory = None
 
     async def _bring_up(self) -> None:
-        assets = await asyncio.to_thread(ensure) if self._assets is None else self._assets
+        assets = self._assets or await asyncio.to_thread(ensure, minor=self._options.minor)
         self._assets = assets
         self._directory = Path(tempfile.mkdtemp(prefix="muster-control-plane-"))
         self.credentials = credentials.create(self.directory)
