@@ -38,6 +38,7 @@ class ReadApi:
     census: Census
     ready: Callable[[], bool]
     backlog: Callable[[], int]
+    leads: Callable[[], bool] = lambda: True
 
     def routes(self) -> list[web.RouteDef]:
         """Return the three routes."""
@@ -54,6 +55,7 @@ class ReadApi:
             {
                 "cluster": self.state.name,
                 "ready": self.ready(),
+                "leader": self.leads(),
                 "generation": self.state.generation,
                 "nodes": int(self.state.snapshot().nodes.alive.sum()),
                 "gangs": self.census.gangs,

@@ -19,19 +19,23 @@ a DELETE its UID, so the second of a pair is refused and nothing is done twice.
 
 Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
 server asked for with Retry-After.
+
+With a ``fence`` every attempt of a write asks it first and keeps to its time-outs (``kube.fence``).
 """
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
 
 import aiohttp
 from yarl import URL
 
+from kube import sockets
 from kube.auth import Auth
 from kube.credentials import Credentials
 from kube.errors import (
@@ -44,6 +48,7 @@ from kube.errors import (
     Unauthorized,
     from_response,
 )
+from kube.fence import Fence
 
 JSON: Final = "application/json"
 _OK: Final = range(200, 300)
@@ -83,6 +88,10 @@ class Request:
         """Return whether sending it twice is the same as sending it once."""
         return self.method == "GET"
 
+    def within(self, server_s: float) -> "Request":
+        """Return the request with a deadline that the API server keeps (request_deadline.go)."""
+        return replace(self, query={**(self.query or {}), "timeout": f"{server_s * 1000:.0f}ms"})
+
 
 class Transport:
     """A connection pool; an async context manager."""
@@ -95,12 +104,14 @@ class Transport:
         timeout_s: float = 30.0,
         retry: Retry | None = None,
         user_agent: str = "muster",
+        fence: Fence | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._auth = auth
         self._slots = asyncio.Semaphore(connections)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
+        self._fence = fence
         self._retry = retry or Retry()
         self._headers = {"User-Agent": user_agent}
         self._sleep = sleep
@@ -109,8 +120,13 @@ class Transport:
 
     async def __aenter__(self) -> Self:
         # Streams hold a connection each and for ever, so only `send` is limited, by a semaphore.
+        fence = self._fence
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30),
+            connector=aiohttp.TCPConnector(
+                limit=0,
+                ttl_dns_cache=30,
+                socket_factory=None if fence is None else sockets.giving_up_after(fence.network_s),
+            ),
             headers=self._headers,
             timeout=self._timeout,
             read_bufsize=_READ_BUFFER_BYTES,
@@ -168,7 +184,17 @@ class Transport:
                 return await self._once(request, renewed)
 
     async def _once(self, request: Request, credentials: Credentials) -> bytes:
-        opened = await self._connect(request, credentials, self._timeout)
+        fence = self._fence
+        if fence is None or request.changes_nothing:
+            return await self._exchange(request, credentials, self._timeout)
+        with fence.write(f"{request.method} {request.path}"):
+            limits = aiohttp.ClientTimeout(total=fence.write_timeout_s, ceil_threshold=math.inf)
+            return await self._exchange(request.within(fence.server_s), credentials, limits)
+
+    async def _exchange(
+        self, request: Request, credentials: Credentials, limits: aiohttp.ClientTimeout
+    ) -> bytes:
+        opened = await self._connect(request, credentials, limits)
         async with opened:
             try:
                 return await opened.read()
