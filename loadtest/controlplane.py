@@ -56,6 +56,22 @@ class Options:
     rbac: Path | None = None  # a YAML file of RBAC objects, applied when the API server is ready
 
 
+def native_gangs(minor: Minor, *, rbac: Path | None = None) -> Options:
+    """Return options that switch on Kubernetes' own gangs, alpha and off by default in both minors.
+
+    1.35: `Workload` objects of v1alpha1 and `spec.workloadRef` of pods; 1.36: `PodGroup` and
+    `Workload` of v1alpha2 and `spec.schedulingGroup` (pkg/features/kube_features.go,
+    staging/src/k8s.io/api/scheduling of each). kube-scheduler then runs its gang plugin, too.
+    """
+    version = {"1.35": "v1alpha1", "1.36": "v1alpha2"}[minor]
+    return Options(
+        minor=minor,
+        feature_gates=("GenericWorkload=true", "GangScheduling=true"),
+        runtime_config=(f"scheduling.k8s.io/{version}=true",),
+        rbac=rbac,
+    )
+
+
 class ControlPlane:
     """The programs, their addresses and their credentials; a (async) context manager."""
 
