@@ -26,19 +26,21 @@ def register(commands: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from loadtest.assets import MINORS, AssetError, ensure  # noqa: PLC0415  lazy
+    from loadtest.assets import MINORS, AssetError, ensure, ensure_kustomize  # noqa: PLC0415  lazy
 
     minors = [kubernetes_minor(arguments.kubernetes)] if arguments.kubernetes else MINORS
     try:
         found = {minor: ensure(_report, minor) for minor in minors}
+        kustomize = str(ensure_kustomize(_report))
     except AssetError as error:
         raise Failure(str(error)) from error
     paths = {m: {name: str(path) for name, path in asdict(a).items()} for m, a in found.items()}
     if arguments.json:
-        print(json.dumps(paths))
+        print(json.dumps({**paths, "kustomize": kustomize}))
     else:
         for minor, programs in paths.items():
             show(f"Kubernetes {minor}", programs, as_json=False)
+        show("tools", {"kustomize": kustomize}, as_json=False)
     return 0
 
 

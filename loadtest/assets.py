@@ -117,7 +117,14 @@ ETCD: Final = Recipe(
     packages=("go.etcd.io/etcd/server/v3",),
     binaries=("etcd",),
 )
-RECIPES: Final = (ETCD, *KUBERNETES.values())
+KUSTOMIZE: Final = Recipe(  # renders manifests/ in tests, as `kubectl apply -k` does
+    name="kustomize",
+    folder="kustomize",
+    version="5.8.1",
+    packages=("sigs.k8s.io/kustomize/kustomize/v5",),
+    binaries=("kustomize",),
+)
+RECIPES: Final = (ETCD, *KUBERNETES.values(), KUSTOMIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +166,23 @@ def ensure(progress: Progress = lambda _line: None, minor: Minor = DEFAULT_MINOR
     Raises AssetError when there is neither a fit Go nor a way to fetch one, or a build fails.
     """
     for recipe in _recipes(minor):
-        if any(_find_binary(recipe, binary) is None for binary in recipe.binaries):
-            with _locked(cache_directory(), progress):
-                _build(recipe, progress)
+        _ensure(recipe, progress)
     found = find(minor)
     if found is None:
         raise AssetError(f"built, yet not found under {cache_directory()}: is it writable?")
     return found
+
+
+def ensure_kustomize(progress: Progress = lambda _line: None) -> Path:
+    """Return the kustomize program, built if need be; raises AssetError as `ensure` does."""
+    _ensure(KUSTOMIZE, progress)
+    return cache_directory() / KUSTOMIZE.key / KUSTOMIZE.binaries[0]
+
+
+def _ensure(recipe: Recipe, progress: Progress) -> None:
+    if any(_find_binary(recipe, binary) is None for binary in recipe.binaries):
+        with _locked(cache_directory(), progress):
+            _build(recipe, progress)
 
 
 def _recipes(minor: Minor) -> tuple[Recipe, Recipe]:

@@ -127,8 +127,9 @@ class ControlPlane:
             self._directory = None
 
     async def _bring_up(self) -> None:
-        assets = self._assets or await asyncio.to_thread(ensure, minor=self._options.minor)
-        self._assets = assets
+        if self._assets is None:
+            self._assets = await asyncio.to_thread(ensure, minor=self._options.minor)
+        assets = self._assets
         self._directory = Path(tempfile.mkdtemp(prefix="muster-control-plane-"))
         self.credentials = credentials.create(self.directory)
         etcd_url = self._add_etcd(assets)

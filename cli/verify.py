@@ -1,0 +1,92 @@
+"""`muster verify`: is Muster installed so that it works, and if not, what is to be mended."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.cluster import add_cluster_flags, run_against
+from cli.output import Failure, add_json_flag
+
+if TYPE_CHECKING:
+    from cli.output import Subparsers
+    from cli.verification.finding import Finding
+    from webhook.config import WebhookConfig
+
+
+def register(commands: Subparsers) -> None:
+    """Add the command."""
+    command = commands.add_parser("verify", help="check an installation and say what to mend")
+    command.add_argument(
+        "--scheduler-config", type=Path, metavar="FILE", help="the KubeSchedulerConfiguration"
+    )
+    command.add_argument(
+        "--webhook-config", type=Path, metavar="FILE", help="if it is not the shipped one"
+    )
+    command.add_argument("--muster-namespace", default="muster-system", metavar="NAME")
+    command.add_argument(
+        "--namespace", default="default", help="where a pod is tried, as a dry run"
+    )
+    add_cluster_flags(command)
+    add_json_flag(command)
+    command.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from cli.verification.finding import Level  # noqa: PLC0415  lazy
+    from cli.verification.run import Settings, verify  # noqa: PLC0415
+
+    settings = Settings(
+        webhook=_webhook(arguments.webhook_config),
+        namespace=arguments.muster_namespace,
+        probe_namespace=arguments.namespace,
+        scheduler_config=arguments.scheduler_config,
+    )
+    findings = run_against(arguments, lambda auth: verify(auth, settings))
+    if arguments.json:
+        print(json.dumps(_as_json(findings)))
+    else:
+        _table(findings)
+    return 1 if any(finding.level is Level.BROKEN for finding in findings) else 0
+
+
+def _webhook(path: Path | None) -> WebhookConfig:
+    from webhook.config import Registration, SecretSource, WebhookConfig, load  # noqa: PLC0415
+    from webhook.errors import ConfigError  # noqa: PLC0415
+
+    if path is None:
+        return WebhookConfig(certificates=SecretSource(), registration=Registration())
+    try:
+        return load(path)
+    except ConfigError as error:
+        raise Failure(str(error)) from error
+
+
+def _as_json(findings: list[Finding]) -> dict[str, object]:
+    from cli.verification.finding import Level  # noqa: PLC0415  lazy
+
+    rows = [
+        {"level": f.level.value, "area": f.area, "text": f.text, "remedy": f.remedy}
+        for f in findings
+    ]
+    counts = {level.value: sum(f.level is level for f in findings) for level in Level}
+    return {**counts, "findings": rows}
+
+
+def _table(findings: list[Finding]) -> None:
+    from rich.console import Console  # noqa: PLC0415  --json and --help start without it
+    from rich.table import Table  # noqa: PLC0415
+
+    colours = {"ok": "green", "unknown": "blue", "warning": "yellow", "broken": "bold red"}
+    table = Table("", "area", "what is", "what to do", title="muster verify")
+    for finding in findings:
+        mark = f"[{colours[finding.level]}]{finding.level.value}[/]"
+        table.add_row(mark, finding.area, _plain(finding.text), _plain(finding.remedy))
+    Console().print(table)
+
+
+def _plain(text: str) -> str:
+    """Keep brackets of messages from being taken for markup."""
+    return text.replace("[", "\\[")
