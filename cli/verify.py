@@ -48,7 +48,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(_as_json(findings)))
     else:
-        _table(findings)
+        _lines(findings)
     return 1 if any(finding.level is Level.BROKEN for finding in findings) else 0
 
 
@@ -75,18 +75,16 @@ def _as_json(findings: list[Finding]) -> dict[str, object]:
     return {**counts, "findings": rows}
 
 
-def _table(findings: list[Finding]) -> None:
+def _lines(findings: list[Finding]) -> None:
+    """Print a line per finding, and below it what to do."""
     from rich.console import Console  # noqa: PLC0415  --json and --help start without it
-    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     colours = {"ok": "green", "unknown": "blue", "warning": "yellow", "broken": "bold red"}
-    table = Table("", "area", "what is", "what to do", title="muster verify")
+    console = Console(highlight=False, soft_wrap=True)
     for finding in findings:
-        mark = f"[{colours[finding.level]}]{finding.level.value}[/]"
-        table.add_row(mark, finding.area, _plain(finding.text), _plain(finding.remedy))
-    Console().print(table)
-
-
-def _plain(text: str) -> str:
-    """Keep brackets of messages from being taken for markup."""
-    return text.replace("[", "\\[")
+        level = finding.level.value
+        line = Text(f"{level:8}", style=colours[level])
+        console.print(line.append(f" {finding.area:13} {finding.text}", style="default"))
+        if finding.remedy:
+            console.print(Text(f"{'':22} → {finding.remedy}"))

@@ -319,13 +319,13 @@ async def _answers(url: str, ca: Path | None) -> bool:
 
 async def _create_object(api: Api, obj: dict[str, object]) -> None:
     try:
-        await api.create(_collection(obj), obj)
+        await api.create(collection(obj), obj)
     except ApiFailed as refused:
         if refused.code != 409:
             raise
 
 
-def _collection(obj: dict[str, object]) -> str:
+def collection(obj: dict[str, object]) -> str:
     """Return the URL path of the object's collection, by the regular plural of its kind."""
     version, kind, meta = str(obj["apiVersion"]), str(obj["kind"]), obj.get("metadata")
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"

@@ -24,6 +24,7 @@ AREA: Final = "scheduler"
 _GROUP: Final = "kubescheduler.config.k8s.io/"
 _PATH: Final = "/v1/extender"
 _SEE: Final = "see manifests/scheduler-config/, which explains every field"
+_NAME_CA: Final = "tlsConfig.caFile: /etc/kubernetes/muster/ca.crt"
 _LEAST_WEIGHT: Final = 15  # from there on Muster's order outweighs the default plugins together
 _LEAST_QPS: Final = 100  # two requests per pod: below it no more than 50 pods/s are possible
 
@@ -142,20 +143,25 @@ def _verbs(config: Configuration, it: Extender) -> Iterator[Finding]:
 
 def _address(_config: Configuration, it: Extender) -> Iterator[Finding]:
     https = it.url_prefix.startswith("https://")
-    if https != it.enable_https:
-        text = f"enableHTTPS: {str(it.enable_https).lower()} and urlPrefix {it.url_prefix}"
-        yield broken(AREA, text, "https:// and enableHTTPS: true, or neither")
     loopback = it.host in {"localhost", "127.0.0.1", "::1"}
+    if it.enable_https and not https:
+        text = f"enableHTTPS: true, but urlPrefix {it.url_prefix} decides: nothing is encrypted"
+        yield warning(AREA, text, "urlPrefix: https://…")
     if not https and not loopback:
         text = f"urlPrefix: {it.url_prefix} is neither loopback nor https: anybody may ask and read"
         yield warning(AREA, text, "use https:// with tlsConfig")
     tls = it.tls_config or TlsConfig()
     if https and tls.insecure:
         text = "tlsConfig.insecure: true: whoever answers at that address is believed"
-        yield warning(AREA, text, "name the authority in tlsConfig.caFile")
-    if https and not tls.insecure and not (tls.ca_file or tls.ca_data):
-        text = "tlsConfig: has no caFile: the system's authorities did not sign the extender's"
-        yield broken(AREA, text, "tlsConfig.caFile: /etc/kubernetes/muster/ca.crt")
+        yield warning(AREA, text, _NAME_CA)
+    elif https and not (tls.ca_file or tls.ca_data):
+        # pkg/scheduler/extender.go, makeTransport: enableHTTPS without a CA sets Insecure.
+        if it.enable_https:
+            text = "tlsConfig: has no caFile: whoever answers at that address is believed"
+            yield warning(AREA, text, _NAME_CA)
+        else:
+            text = "tlsConfig: has no caFile: the system's authorities did not sign the extender's"
+            yield broken(AREA, text, _NAME_CA)
     if https and _is_address(it.host) and not tls.server_name and not loopback:
         text = f"tlsConfig.serverName: is missing, and {it.host} is an address"
         remedy = "tlsConfig.serverName: muster-extender.muster-system.svc"
@@ -170,9 +176,7 @@ def _settings(config: Configuration, it: Extender) -> Iterator[Finding]:
         text = f"weight: {it.weight}: the default plugins outvote Muster's order"
         yield warning(AREA, text, "weight: 20")
     if it.bind_verb and it.ignorable:
-        text = (
-            "ignorable: true with bindVerb: a failed bind is made up for without devices"
-        )
+        text = "ignorable: true with bindVerb: a failed bind is made up for without devices"
         yield broken(AREA, text, "ignorable: false")
     if it.bind_verb and config.percentage_of_nodes_to_score != 100:  # noqa: PLR2004  percent
         text = "percentageOfNodesToScore: not 100: ungated pods are shown nodes without the planned"
