@@ -336,4 +336,6 @@ def collection(obj: dict[str, object]) -> str:
 
 def _plural(kind: str) -> str:
     lower = kind.lower()
+    if lower.endswith("y"):
+        return f"{lower[:-1]}ies"  # NetworkPolicy; no kind ends in a vowel and y
     return f"{lower}es" if lower.endswith(("s", "x")) else f"{lower}s"

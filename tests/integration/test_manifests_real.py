@@ -71,8 +71,13 @@ async def test_an_overlay_renders_and_every_object_is_accepted_with_no_unknown_f
     except ApiFailed:
         await api.create(collection(space), space)
     rest = [obj for obj in ours if obj["kind"] != "Namespace"]
-    await create_all(api, rest)
-    await delete_all(api, rest)
+    made: list[JSON] = []
+    try:
+        for obj in rest:
+            await create_all(api, [obj])
+            made.append(obj)
+    finally:
+        await delete_all(api, made)
 
 
 @pytest.mark.parametrize("overlay", ["single", "second-scheduler"])
