@@ -9,14 +9,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from support.eventually import eventually
+from support.fake_extender import DEFAULTS, FakeExtender
 from support.realcluster import JSON, PODS, cluster, racks
 
-from loadtest import pods
+from loadtest import pods, schedulerconfig
 from loadtest.api import Api, ApiFailed
 from loadtest.assets import MINORS, Minor
-from loadtest.controlplane import ControlPlane, Options, native_gangs
+from loadtest.controlplane import SCHEDULER, ControlPlane, Options, native_gangs
 from loadtest.muster import RBAC
-from loadtest.nodes import create_all
+from loadtest.nodes import create_all, create_nodes, grid
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -74,6 +76,85 @@ async def test_a_release_leaves_the_reference_to_the_native_gang_alone(
         await fleet.bound(gang)
         [bound] = await fleet.list_pods(gang)
         assert {key: bound["spec"][key] for key in reference} == reference
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def asked(
+    native: tuple[Minor, ControlPlane],
+) -> AsyncIterator[tuple[Minor, Api, FakeExtender]]:
+    """kube-scheduler with the shipped configuration and an extender that the test drives."""
+    minor, plane = native
+    async with FakeExtender() as extender, plane.api() as api:
+        config = schedulerconfig.write(
+            "recommended",
+            directory=plane.directory,
+            kubeconfig=plane.kubeconfig(SCHEDULER),
+            extender_url=extender.url,
+        )
+        # The stand-in serves /v1/VERB.
+        config.write_text(config.read_text().replace("/v1/extender", "/v1"))
+        await create_nodes(api, grid(4))
+        await plane.start_scheduler(config)
+        yield minor, api, extender
+        await plane.stop(SCHEDULER)
+        for path in (PODS, "/api/v1/nodes"):
+            await api.delete(path)
+
+
+async def test_one_member_turned_away_keeps_a_native_gang_from_being_bound_until_it_is_let_in(
+    asked: tuple[Minor, Api, FakeExtender],
+) -> None:
+    """Four hosts, three members. kube-scheduler asks for each; two are let in, the last is not.
+
+    In 1.35 the two wait at Permit; in 1.36 all three go back to the queue together.
+    """
+    minor, api, extender = asked
+    reference = await create_native(api, minor, "all-or-none", 3)
+    names = [f"all-or-none-{i}" for i in range(3)]
+    last = f"default/{names[2]}"
+
+    def turn_away(body: JSON) -> JSON:
+        failed = dict.fromkeys(body["NodeNames"], "waits for its gang")
+        return {"NodeNames": [], "FailedAndUnresolvableNodes": failed, "Error": ""}
+
+    extender.on(last, "filter", turn_away)
+    for name in names:
+        made = pods.pod(name, gpus=8)
+        made["spec"] |= reference
+        await api.create(PODS, made)
+    await extender.wait_for(last, "filter")
+    for name in names[:2]:
+        await extender.wait_for(f"default/{name}", "filter")
+    items, _ = await api.list_all(PODS)
+    assert [p["metadata"]["name"] for p in items if p["spec"].get("nodeName")] == []
+    extender.on(last, "filter", DEFAULTS["filter"])
+    # What Muster does for a waiting pod: a change of its own wakes it.
+    wake = {"metadata": {"annotations": {"muster.dev/woken": "1"}}}
+    await api.patch(f"{PODS}/{names[2]}", wake)
+    for name in names:
+        await eventually(api, f"{PODS}/{name}", lambda p: "nodeName" in p["spec"], seconds=60)
+
+
+async def test_what_the_extender_is_told_is_the_same_for_members_of_a_native_gang(
+    asked: tuple[Minor, Api, FakeExtender],
+) -> None:
+    """1.36 assumes members in its snapshot while it decides a gang; the body does not show it."""
+    minor, api, extender = asked
+    reference = await create_native(api, minor, "told", 2)
+    for name in ("told-0", "told-1"):
+        made = pods.pod(name, gpus=8)
+        made["spec"] |= reference
+        await api.create(PODS, made)
+    for name in ("told-0", "told-1"):
+        await eventually(api, f"{PODS}/{name}", lambda p: "nodeName" in p["spec"], seconds=60)
+        call = extender.seen(f"default/{name}", "filter")[-1]
+        assert list(call.body) == ["Pod", "Nodes", "NodeNames"]
+        assert "nodeName" not in call.body["Pod"]["spec"]
+        assert {key: call.body["Pod"]["spec"][key] for key in reference} == reference
+    # The second member was not shown the host that the first one had just been given.
+    given = [await api.get(f"{PODS}/{name}") for name in ("told-0", "told-1")]
+    first, second = (pod["spec"]["nodeName"] for pod in given)
+    assert first != second
 
 
 @pytest.mark.parametrize("minor", MINORS)

@@ -5,16 +5,22 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from support.realcluster import cluster
 
+from cli.ops import ungating
 from cli.ops.ungating import Choice, Done, ungate
 from kube import auth
+from kube.client import KubeClient
+from kube.errors import Forbidden
 from kube.names import PLAN_GATE
+from kube.wire import Pod
+from loadtest import schedulerconfig
 from loadtest.api import Api
 from loadtest.assets import MINORS
-from loadtest.controlplane import ControlPlane, Options
+from loadtest.controlplane import SCHEDULER, ControlPlane, Options
 from loadtest.muster import RBAC, Muster
 from loadtest.nodes import create_all
-from loadtest.pods import pod
+from loadtest.pods import Gang, pod
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -78,13 +84,30 @@ async def test_a_dry_run_only_tells(plane: ControlPlane, api: Api) -> None:
     assert await gates(api) == {"one": [PLAN_GATE]}
 
 
-async def test_who_may_not_is_refused_pod_by_pod_and_nothing_is_claimed(
+async def test_who_may_not_list_pods_gets_an_error_and_nothing_is_claimed(
     plane: ControlPlane, api: Api
 ) -> None:
-    """muster-webhook may not even list pods: that is an error; the extender may patch them."""
     await api.create(PODS, gated("one"))
-    done = await run(plane, user="muster-extender")
-    assert done.ungated == ["default/one"]
+    with pytest.raises(Forbidden):
+        await run(plane, user="user")
+    assert await gates(api) == {"one": [PLAN_GATE]}
+
+
+async def test_a_pod_that_is_gone_meanwhile_is_no_failure(plane: ControlPlane, api: Api) -> None:
+    await api.create(PODS, gated("one"))
+    seen = await _gated(plane)
+    await api.delete(f"{PODS}/one")
+    await api.create(PODS, gated("one"))  # the same name, another pod
+    done = Done()
+    async with KubeClient(auth.load(plane.kubeconfig())) as client:
+        await ungating._lift_all(client, seen, done)
+    assert (done.gone, done.ungated) == (1, [])
+    assert await gates(api) == {"one": [PLAN_GATE]}
+
+
+async def _gated(plane: ControlPlane) -> list[Pod]:
+    async with KubeClient(auth.load(plane.kubeconfig())) as client:
+        return await ungating._gated(client, Choice())
 
 
 async def test_a_dead_webhook_does_not_keep_pods_gated_for_good(
@@ -105,3 +128,31 @@ async def test_a_dead_webhook_does_not_keep_pods_gated_for_good(
         await muster._unregister()
     assert (await run(plane)).ungated == ["default/one"]
     assert await gates(api) == {"one": []}
+
+
+async def test_after_the_steps_of_the_runbook_the_bare_scheduler_places_every_pod(
+    plane: ControlPlane,
+) -> None:
+    """One rack of 4 hosts; a gang of 4 runs, one of 8 waits gated. Muster goes; nobody is stuck.
+
+    The waiting gang is placed pod by pod as room appears: that is what no gang scheduler means.
+    """
+    runs, waits = Gang("runs", 4), Gang("waits", 8)
+    async with cluster(plane) as fleet:
+        await fleet.add_racks([0], hosts=4)
+        await fleet.submit(runs)
+        await fleet.bound(runs)
+        await fleet.submit(waits)
+        await fleet.stays_unbound(waits)
+        # docs/runbooks/uninstall.md, in its order.
+        await fleet.muster._unregister()
+        await fleet.muster.extender.stop()
+        done = await run(plane)
+        assert (len(done.ungated), done.refusals, done.webhook_gates) == (8, [], False)
+        bare = schedulerconfig.write(
+            "bare", directory=plane.directory, kubeconfig=plane.kubeconfig(SCHEDULER)
+        )
+        await plane.start_scheduler(bare)
+        await fleet.add_racks([1], hosts=8)
+        await fleet.bound(waits)
+        assert len(await fleet.placement(runs)) == 4

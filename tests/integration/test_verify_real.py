@@ -63,7 +63,9 @@ class Installation:
 
     async def until_good(self) -> None:
         async with asyncio.timeout(PATIENCE_S):
-            while await self.broken():
+            while True:
+                if not await self.broken():
+                    return
                 await asyncio.sleep(0.2)
 
     @asynccontextmanager
