@@ -68,13 +68,13 @@ def is_due(created: datetime, expires: datetime, now: datetime) -> bool:
     return now >= created + (expires - created) * RENEW_AFTER
 
 
-def new_authority(now: datetime, lifetime: timedelta, *, name: str = AUTHORITY_NAME) -> Authority:
+def new_authority(now: datetime, lifetime: timedelta) -> Authority:
     """Make a self-signed authority valid from ``now`` for ``lifetime``.
 
     Every authority has the same subject; verifiers tell them apart by key identifier.
     """
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, AUTHORITY_NAME)])
     builder = (
         _builder(subject, subject, key.public_key(), now, lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -83,16 +83,8 @@ def new_authority(now: datetime, lifetime: timedelta, *, name: str = AUTHORITY_N
     return Authority(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(
-    authority: Authority,
-    names: Names,
-    now: datetime,
-    lifetime: timedelta,
-    *,
-    common_name: str = "muster webhook",
-    usages: tuple[x509.ObjectIdentifier, ...] = (ExtendedKeyUsageOID.SERVER_AUTH,),
-) -> Leaf:
-    """Sign a certificate, for serving unless ``usages`` says else; never outlives the authority."""
+def issue(authority: Authority, names: Names, now: datetime, lifetime: timedelta) -> Leaf:
+    """Sign a serving certificate; it never outlives the authority."""
     lifetime = min(lifetime, authority.expires - now)
     if lifetime <= timedelta(0):
         raise CertificateError(f"the authority expired at {authority.expires}: rotate it first")
@@ -103,13 +95,13 @@ def issue(
             *(x509.IPAddress(ipaddress.ip_address(address)) for address in names.addresses),
         ]
     )
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "muster webhook")])
     issuer = authority.certificate
     certificate = (
         _builder(subject, issuer.subject, key.public_key(), now, lifetime)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(alternative, critical=False)
         .add_extension(_authority_identifier(authority), critical=False)
         .sign(authority.key, hashes.SHA256())
