@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.cluster import add_cluster_flags, run_against
-from cli.output import Failure, add_json_flag
+from cli.output import add_json_flag
 
 if TYPE_CHECKING:
     from cli.output import Subparsers
     from cli.verification.finding import Finding
-    from webhook.config import WebhookConfig
 
 
 def register(commands: Subparsers) -> None:
@@ -39,7 +38,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from cli.verification.run import Settings, verify  # noqa: PLC0415
 
     settings = Settings(
-        webhook=_webhook(arguments.webhook_config),
+        webhook_config=arguments.webhook_config,
         namespace=arguments.muster_namespace,
         probe_namespace=arguments.namespace,
         scheduler_config=arguments.scheduler_config,
@@ -50,18 +49,6 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _lines(findings)
     return 1 if any(finding.level is Level.BROKEN for finding in findings) else 0
-
-
-def _webhook(path: Path | None) -> WebhookConfig:
-    from webhook.config import Registration, SecretSource, WebhookConfig, load  # noqa: PLC0415
-    from webhook.errors import ConfigError  # noqa: PLC0415
-
-    if path is None:
-        return WebhookConfig(certificates=SecretSource(), registration=Registration())
-    try:
-        return load(path)
-    except ConfigError as error:
-        raise Failure(str(error)) from error
 
 
 def _as_json(findings: list[Finding]) -> dict[str, object]:

@@ -112,7 +112,7 @@ class Meta(_Struct, frozen=True):
     """meta/v1 ObjectMeta, as far as it is written."""
 
     name: str
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    labels: dict[str, str]
     resource_version: str = ""
 
 

@@ -8,15 +8,14 @@ answer, whatever they are (RBAC, Node, a webhook, a cloud's IAM).
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
 import yaml
 
+from cli.verification import shipped
 from cli.verification.finding import Finding, broken, ok, unknown
 from kube.errors import Forbidden
 from kube.transport import Request, Transport
@@ -24,8 +23,6 @@ from kube.transport import Request, Transport
 AREA: Final = "rights"
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _IN_FLIGHT: Final = 8
-_TREE: Final = Path(__file__).parents[2] / "manifests" / "rbac" / "muster.yaml"
-_INSTALLED: Final = Path(sys.prefix) / "share" / "muster" / "rbac" / "muster.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +83,6 @@ class _Review(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-def shipped() -> Path:
-    """Return where the shipped RBAC lies: in the source tree, else where it was installed."""
-    return _TREE if _TREE.exists() else _INSTALLED
-
-
 def required(manifest: bytes) -> list[Right]:
     """Return every right that the bindings of a manifest give, in the order of the file."""
     documents = [doc for doc in yaml.safe_load_all(manifest) if doc is not None]
@@ -119,7 +111,8 @@ def _of_role(account: str, role: _Object) -> Iterator[Right]:
 
 async def check(transport: Transport, namespace: str) -> list[Finding]:
     """Ask for each right; one finding per account."""
-    rights = required(await asyncio.to_thread(shipped().read_bytes))
+    manifest = shipped.path("rbac", "muster.yaml")
+    rights = required(await asyncio.to_thread(manifest.read_bytes))
     try:
         allowed = await _ask_all(transport, namespace, rights)
     except Forbidden as refused:

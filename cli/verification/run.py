@@ -12,11 +12,11 @@ import msgspec
 
 from cli.verification import leader, rights, scheduler, servingcert, webhooks
 from cli.verification.finding import Finding, broken, ok, unknown, warning
+from cli.verification.registration import PrintFailed
 from kube import clock
 from kube.auth import Auth
 from kube.errors import KubeError
 from kube.transport import Request, Retry, Transport
-from webhook.config import WebhookConfig
 
 _SKEW_S: Final = 5.0  # half of the renew deadline: tokens, certificates and Leases bear that much
 _OLDEST: Final = (1, 30)  # where pod scheduling gates and webhooks' matchConditions are stable
@@ -27,7 +27,7 @@ _TESTED: Final = ((1, 35), (1, 36))  # what `make test` runs on
 class Settings:
     """What is to be looked at. `namespace`: Muster's; `probe_namespace`: where a pod is tried."""
 
-    webhook: WebhookConfig
+    webhook_config: Path | None = None  # None: the shipped one
     namespace: str = "muster-system"
     probe_namespace: str = "default"
     scheduler_config: Path | None = None
@@ -51,7 +51,9 @@ async def verify(auth: Auth, settings: Settings) -> list[Finding]:
             (rights.AREA, lambda: rights.check(transport, settings.namespace)),
             (
                 webhooks.AREA,
-                lambda: webhooks.check(transport, settings.webhook, settings.probe_namespace, now),
+                lambda: webhooks.check(
+                    transport, settings.webhook_config, settings.probe_namespace, now
+                ),
             ),
             (servingcert.AREA, lambda: servingcert.check(transport, settings.namespace, now)),
             (leader.AREA, lambda: leader.check(transport, settings.namespace, server_now)),
@@ -64,7 +66,7 @@ async def verify(auth: Auth, settings: Settings) -> list[Finding]:
 async def _guarded(area: str, check: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
     try:
         return await check()
-    except (KubeError, msgspec.MsgspecError, ValueError) as error:
+    except (KubeError, PrintFailed, msgspec.MsgspecError, ValueError) as error:
         return [unknown(area, str(error), "try again; if it stays, ask the API server's log")]
 
 

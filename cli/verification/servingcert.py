@@ -10,10 +10,9 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 
 from cli.verification.finding import Finding, broken, ok, unknown
-from cli.verification.x509files import names_of, validity
+from cli.verification.x509files import load_bundle, names_of, validity
 from kube.errors import Forbidden, NotFound
 from kube.transport import Request, Transport
-from webhook.authority import load_bundle
 
 AREA: Final = "certificates"
 SECRET: Final = "muster-extender-tls"  # noqa: S105  a name

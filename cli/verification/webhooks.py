@@ -12,20 +12,19 @@ import base64
 import secrets
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import msgspec
 from cryptography import x509
 
 from cli.verification.finding import Finding, broken, ok, unknown, warning
+from cli.verification.registration import Configuration, expected
+from cli.verification.x509files import load_bundle
 from kube import names
 from kube.errors import APIError, Forbidden, NotFound
 from kube.transport import Request, Transport
 from kube.wire import Pod
-from webhook.authority import load_bundle
-from webhook.config import WebhookConfig
-from webhook.manifests import Configuration
-from webhook.serve import built
 
 AREA: Final = "webhook"
 _COLLECTION: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -39,20 +38,20 @@ _NOT_CALLED: Final = "failed calling webhook"  # apiserver's admission/plugin/we
 
 
 async def check(
-    transport: Transport, config: WebhookConfig, probe_namespace: str, now: datetime
+    transport: Transport, config: Path | None, probe_namespace: str, now: datetime
 ) -> list[Finding]:
     """Look at both configurations, then try them on a pod in `probe_namespace`."""
     findings: list[Finding] = []
-    for expected in built(config, b""):
-        findings += await _configuration(transport, expected, now)
+    for configuration in await expected(config):
+        findings += await _configuration(transport, configuration, now)
     return [*findings, *await _called(transport, probe_namespace)]
 
 
 async def _configuration(
-    transport: Transport, expected: Configuration, now: datetime
+    transport: Transport, wanted: Configuration, now: datetime
 ) -> list[Finding]:
-    what = f"{expected.kind} {expected.metadata.name}"
-    path = f"{_COLLECTION}/{_PLURALS[expected.kind]}/{expected.metadata.name}"
+    what = f"{wanted.kind} {wanted.metadata.name}"
+    path = f"{_COLLECTION}/{_PLURALS[wanted.kind]}/{wanted.metadata.name}"
     try:
         raw = await transport.send(Request("GET", path))
     except NotFound:
@@ -60,14 +59,14 @@ async def _configuration(
     except Forbidden as refused:
         return [unknown(AREA, f"{what}: {refused}", "run this as somebody who may read it")]
     stored = msgspec.json.decode(raw, type=Configuration)
-    return [*_as_shipped(what, expected, stored), *_bundles(what, stored, now)]
+    return [*_as_shipped(what, wanted, stored), *_bundles(what, stored, now)]
 
 
-def _as_shipped(what: str, expected: Configuration, stored: Configuration) -> Iterator[Finding]:
+def _as_shipped(what: str, wanted: Configuration, stored: Configuration) -> Iterator[Finding]:
     """Compare hook by hook, without where it is called: that is tried, not read."""
     present = {hook.name: hook for hook in stored.webhooks}
     differing = []
-    for hook in expected.webhooks:
+    for hook in wanted.webhooks:
         found = present.get(hook.name)
         if found is None:
             differing.append(f"{hook.name} is missing")

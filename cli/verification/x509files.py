@@ -8,7 +8,6 @@ from typing import Final
 from cryptography import x509
 
 from cli.verification.finding import Finding, broken, warning
-from webhook.authority import load_bundle
 
 _SOON: Final = timedelta(days=14)
 _RENEW: Final = "renew it (muster certificates, or see cert-manager's Certificate)"
@@ -28,6 +27,14 @@ def validity(area: str, what: str, pem: bytes, now: datetime) -> Finding | None:
         if end < now + _SOON:
             return warning(area, f"{what}: expires on {_day(end)}", _RENEW)
     return None
+
+
+def load_bundle(data: bytes) -> list[x509.Certificate]:
+    """Read PEM certificates; what is no certificate at all counts as none."""
+    try:
+        return x509.load_pem_x509_certificates(data)
+    except ValueError:
+        return []
 
 
 def names_of(certificate: x509.Certificate) -> set[str]:

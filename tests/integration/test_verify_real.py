@@ -24,7 +24,6 @@ from loadtest.assets import MINORS
 from loadtest.controlplane import ControlPlane, Options
 from loadtest.muster import RBAC, Muster
 from webhook.authority import new_authority, pem
-from webhook.config import Registration, SecretSource, WebhookConfig
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -106,9 +105,8 @@ async def good(
         stack.push_async_callback(muster.webhook.stop)
         api = await stack.enter_async_context(plane.api())
         await api.create(LEASES, lease())
-        webhook = WebhookConfig(certificates=SecretSource(), registration=Registration())
         config = schedulerconfig.SHIPPED / "recommended.yaml"
-        yield Installation(plane, api, Settings(webhook, scheduler_config=config))
+        yield Installation(plane, api, Settings(scheduler_config=config))
 
 
 async def test_a_good_installation_has_nothing_to_mend(good: Installation) -> None:
