@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from cli.verification import leader, rights, scheduler, servingcert, webhooks
+from cli.verification import foundconfig, leader, rights, scheduler, servingcert, webhooks
 from cli.verification.finding import Finding, broken, ok, unknown, warning
 from cli.verification.registration import PrintFailed
 from kube import clock
@@ -57,10 +57,17 @@ async def verify(auth: Auth, settings: Settings) -> list[Finding]:
             ),
             (servingcert.AREA, lambda: servingcert.check(transport, settings.namespace, now)),
             (leader.AREA, lambda: leader.check(transport, settings.namespace, server_now)),
+            (scheduler.AREA, lambda: _scheduler(transport, settings, now)),
         )
         for area, check in checks:
             findings += await _guarded(area, check)
-    return [*findings, *_scheduler(settings.scheduler_config, now)]
+    return findings
+
+
+async def _scheduler(transport: Transport, settings: Settings, now: datetime) -> list[Finding]:
+    if settings.scheduler_config is not None:
+        return scheduler.check(settings.scheduler_config, now)
+    return await foundconfig.check(transport, settings.namespace, now)
 
 
 async def _guarded(area: str, check: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
@@ -89,10 +96,3 @@ async def _version(transport: Transport) -> list[Finding]:
         tested = ", ".join(f"{major}.{minor}" for major, minor in _TESTED)
         return [warning("version", f"{found.git_version} is not among those tested", tested)]
     return [ok("version", found.git_version)]
-
-
-def _scheduler(path: Path | None, now: datetime) -> list[Finding]:
-    if path is None:
-        remedy = "name the file with --scheduler-config, on a control-plane node"
-        return [unknown(scheduler.AREA, "no configuration was named", remedy)]
-    return scheduler.check(path, now)

@@ -261,3 +261,50 @@ async def test_the_command_ends_with_1_when_something_is_broken(
     assert done.returncode == 1, done.stderr
     assert "Muster is never asked" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+async def test_a_second_schedulers_configuration_is_found_where_it_is_mounted_from(
+    good: Installation,
+) -> None:
+    path = "/api/v1/namespaces/muster-system/configmaps"
+    text = (schedulerconfig.SHIPPED.parent / "components/second-scheduler/config.yaml").read_text()
+    await good.api.create(
+        path, {"metadata": {"name": "muster-scheduler-1a"}, "data": {"config.yaml": text}}
+    )
+    try:
+        found = await scheduler_findings(good)
+    finally:
+        await good.api.delete(f"{path}/muster-scheduler-1a")
+    [finding] = found
+    assert finding.level is Level.OK
+    assert finding.text.startswith("ConfigMap muster-scheduler-1a config.yaml: calls https://")
+
+
+@pytest.mark.parametrize(
+    ("flags", "level", "says"),
+    [
+        (["--leader-elect=true"], Level.BROKEN, "runs without --config"),
+        (["--config=/etc/x.yaml"], Level.UNKNOWN, "reads /etc/x.yaml of its own node"),
+    ],
+)
+async def test_a_static_pods_command_line_tells_whether_it_can_know_muster(
+    good: Installation, flags: list[str], level: Level, says: str
+) -> None:
+    path = "/api/v1/namespaces/kube-system/pods"
+    container = {"name": "c", "image": "i", "command": ["kube-scheduler", *flags]}
+    labels = {"component": "kube-scheduler"}
+    pod = {"metadata": {"name": "kube-scheduler-cp0", "labels": labels}}
+    await good.api.create(path, {**pod, "spec": {"containers": [container]}})
+    try:
+        [finding] = await scheduler_findings(good)
+    finally:
+        await good.api.delete(f"{path}/kube-scheduler-cp0")
+    assert (finding.level, says in finding.text) == (level, True)
+    assert finding.remedy
+
+
+async def scheduler_findings(good: Installation) -> list[Finding]:
+    """What is found where no file was named."""
+    settings = replace(good.settings, scheduler_config=None)
+    found = await verify(auth.load(good.plane.kubeconfig()), settings)
+    return [finding for finding in found if finding.area == "scheduler"]
