@@ -68,6 +68,8 @@ lock: $(STAMP)
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
 	  --no-header -c requirements/dev.txt -o requirements/runtime.txt pyproject.toml
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+	  --no-header -c requirements/dev.txt -o requirements/build.txt requirements/build.in
+	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
 	  --no-header -o loadtest/gomodules/toolchain.txt loadtest/gomodules/toolchain.in
 
 clean:

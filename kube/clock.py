@@ -31,6 +31,11 @@ class Skew:
         """The least difference there must be; 0 where there may be none."""
         return max(0.0, abs(self.ahead_s) - self.uncertainty_s)
 
+    @property
+    def possible_s(self) -> float:
+        """The largest difference there may be."""
+        return abs(self.ahead_s) + self.uncertainty_s
+
 
 async def skew(auth: Auth) -> Skew:
     """Ask the API server once. Raises ``TransportError``, ``DecodeError`` and ``AuthError``."""

@@ -79,7 +79,7 @@ async def _guarded(area: str, check: Callable[[], Awaitable[list[Finding]]]) -> 
 
 def _clock(skew: clock.Skew) -> Finding:
     if skew.certain_s <= _SKEW_S:
-        return ok("clock", f"differs from the API server's by {abs(skew.ahead_s):.1f} s at most")
+        return ok("clock", f"differs from the API server's by {skew.possible_s:.1f} s at most")
     side = "ahead of" if skew.ahead_s > 0 else "behind"
     text = f"the API server's is {abs(skew.ahead_s):.0f} s {side} this machine's"
     return broken("clock", text, "let both follow the same time servers (chrony, timesyncd)")

@@ -1,4 +1,7 @@
-"""`muster verify` on the real API server: a good installation, and one broken in each way."""
+"""`muster verify` on the real API server: a good installation, and one broken in each way.
+
+The newest minor alone: what is asked of the API server is stable API, and each look takes seconds.
+"""
 
 import asyncio
 import base64
@@ -89,7 +92,7 @@ def lease(age: timedelta = timedelta()) -> JSON:
     return {"metadata": {"name": "muster-extender"}, "spec": spec}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS[-1:])
 async def good(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Installation]:

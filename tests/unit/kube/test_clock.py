@@ -13,6 +13,7 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 def test_equal_clocks_cannot_be_told_from_a_cut_off_second() -> None:
     found = between("Thu, 01 Jan 2026 12:00:00 GMT", NOW, 0.0)
     assert found.certain_s == 0.0
+    assert found.possible_s == 1.0
 
 
 @pytest.mark.parametrize(("header", "sign"), [("12:01:00", 1), ("11:59:00", -1)])
