@@ -11,7 +11,7 @@ and the cache's directory is named after it and after the list below. Lock and c
 of `loadtest.assets`. They are kept as JSON, which tests read a hundred times faster.
 
 Not to be had this way is KAI, whose module the proxy does not serve: tests define a kind
-without a schema in its place (tests/support/standincrds.py). The Spark operator's module is not
+without a schema in its place (tests/support/customkinds.py). The Spark operator's module is not
 served either, but Koordinator ships that CRD among its examples.
 """
 
