@@ -104,6 +104,10 @@ class Feed:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
         return self._policy.is_managed(pod, self._namespaces.get(pod.metadata.namespace, {}))
 
+    def covers(self, namespace: str) -> bool:
+        """Whether pods of a namespace can be Muster's at all."""
+        return self._policy.covers(namespace, self._namespaces.get(namespace, {}))
+
     def namespace(self, namespace: wire.Namespace) -> None:
         """Take a namespace over. If it was opened or closed to Muster its pods are due again."""
         name, labels = namespace.metadata.name, namespace.metadata.labels

@@ -90,7 +90,7 @@ class Extender:
         recorder = EventRecorder(client, controller=CONTROLLER, instance=socket.gethostname())
         reporter = Reporter(state, pods, recorder, metrics)
         feed = self.feed = Feed(engine, policy, config.levels, pods, reporter)
-        self.statuses = StatusWriter(engine, policy, client, metrics)
+        self.statuses = StatusWriter(engine, policy, feed.covers, client, metrics)
         sync = self.sync = Sync(
             client, feed, self.statuses, self._known_pods, reporter.unreadable, metrics
         )
