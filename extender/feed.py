@@ -11,6 +11,7 @@ from cluster.constraints import PodClass
 from cluster.events import Event, GangGone, GangUpserted, PodGone
 from cluster.ids import GangKey, PodUid
 from extender.engine import Engine
+from extender.outsiders import Outsiders
 from extender.pending import PendingPods, pending, suffers_from_pin
 from extender.rejudge import Rejudging
 from extender.report import Reporter
@@ -94,6 +95,7 @@ class Feed:
         self._claimants = _Claimants()
         self._objects = GangObjects()
         self._book = GangBook()
+        self._outsiders = Outsiders()
         self._specs = SpecBook()
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self.rejudging = Rejudging()
@@ -101,6 +103,10 @@ class Feed:
     def is_managed(self, pod: wire.Pod) -> bool:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
         return self._policy.is_managed(pod, self._namespaces.get(pod.metadata.namespace, {}))
+
+    def covers(self, namespace: str) -> bool:
+        """Whether pods of a namespace can be Muster's at all."""
+        return self._policy.covers(namespace, self._namespaces.get(namespace, {}))
 
     def namespace(self, namespace: wire.Namespace) -> None:
         """Take a namespace over. If it was opened or closed to Muster its pods are due again."""
@@ -212,20 +218,28 @@ class Feed:
         if ours or self._policy.is_managed(pod, labels, explicit=explicit):
             self._managed(uid, pod, placed)
             return
-        if self._engine.state.pod_row(uid) is None:
-            if self._policy.slipped_past(pod, labels, explicit=explicit):
-                self._reporter.slipped_past(pod)
-            elif placed is not None and explicit:
-                self._outside(pod, placed.member)
+        new = self._engine.state.pod_row(uid) is None
+        if new and self._policy.slipped_past(pod, labels, explicit=explicit):
+            self._reporter.slipped_past(pod)
+        elif placed is not None and explicit:
+            self._outside(uid, pod, placed.member, new=new)
         self._leave(uid, None)
         self._drop(uid)
         self._engine.apply(self._translator.pod_event(pod, volumes=self._volumes))
 
-    def _outside(self, pod: wire.Pod, member: Member) -> None:
-        """Tell of a pod that another scheduler keeps from the gang it belongs to."""
-        gang = self._engine.state.gang(self._book.seat(member).key)
-        if gang is not None and len(gang.waiting):
-            self._reporter.outside(pod, gang.key)
+    def _outside(self, uid: PodUid, pod: wire.Pod, member: Member, *, new: bool) -> None:
+        """Take note of a pod that another scheduler keeps from the gang it belongs to."""
+        key = self._book.seat(member).key
+        if pod.spec.node_name:
+            self._outsiders.drop(uid)
+            return
+        self._outsiders.put(uid, key, pod)
+        if new and self._waits(key):
+            self._reporter.outside(pod, key)
+
+    def _waits(self, key: GangKey) -> bool:
+        gang = self._engine.state.gang(key)
+        return gang is not None and len(gang.waiting) > 0
 
     def _managed(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> None:
         named = self._member(uid, pod, placed)
@@ -254,13 +268,21 @@ class Feed:
         known = self._pending.get(uid)
         if known is not None and known.said == said:
             return known.member
-        if self._engine.state.pod_row(uid) is None:
-            for text in conflicts(pod):
-                self._reporter.conflict(pod, text)
         placed = placed or place_or_single(pod)
+        if self._engine.state.pod_row(uid) is None:
+            self._tell(pod, self._book.seat(placed.member).key)
         self._leave(uid, self._book.seat(placed.member).key)
         self._join(uid, placed)
         return placed.member
+
+    def _tell(self, pod: wire.Pod, key: GangKey) -> None:
+        """Tell what is wrong about a new member of a gang, or about its first."""
+        for text in conflicts(pod):
+            self._reporter.conflict(pod, text)
+        outsiders = self._outsiders.of(key)
+        if outsiders and not self._waits(key):
+            for other in outsiders:
+                self._reporter.outside(other, key)
 
     def _keep(self, uid: PodUid, pod: wire.Pod, member: Member, pod_class: PodClass) -> None:
         if self._pending.get(uid) is None and pod_class.unmodelled:
@@ -314,6 +336,7 @@ class Feed:
         """Forget a pod that does not exist any more, whoever found out."""
         key = self._engine.state.gang_of(uid)
         self._drop(uid)
+        self._outsiders.drop(uid)
         self._engine.apply(PodGone(uid))
         if key is not None:
             self._end_membership(uid, key)

@@ -110,7 +110,7 @@ class Extender:
         )
         reporter = Reporter(state, pods, recorder, metrics)
         feed = self.feed = Feed(engine, policy, config.levels, pods, reporter)
-        self.statuses = StatusWriter(engine, policy, client, metrics)
+        self.statuses = StatusWriter(engine, policy, feed.covers, client, metrics)
         mark = None if self.candidacy is None else self.candidacy.mark.applied
         sync = self.sync = Sync(
             client, feed, self.statuses, self._known_pods, reporter.unreadable, metrics, mark

@@ -13,6 +13,7 @@ the object as it was; it is not sent again.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
@@ -47,10 +48,17 @@ class StatusWriter:
     """Keeps the statuses of all objects whose kind has one to be kept."""
 
     def __init__(
-        self, engine: Engine, policy: Policy, client: KubeClient, metrics: ExtenderMetrics
+        self,
+        engine: Engine,
+        policy: Policy,
+        covers: Callable[[str], bool],
+        client: KubeClient,
+        metrics: ExtenderMetrics,
     ) -> None:
+        """``covers`` tells whether pods of a namespace can be Muster's at all."""
         self._engine = engine
         self._policy = policy
+        self._covers = covers
         self._client = client
         self._metrics = metrics
         self._kept: dict[str, _Kept] = {}
@@ -127,7 +135,12 @@ class StatusWriter:
         return True
 
     def _news(self, kept: _Kept) -> Fields:
-        """Return the fields that the object does not have and would take."""
+        """Return the fields that the object does not have and would take.
+
+        In a namespace that is not Muster's the other scheduler is at work, or somebody.
+        """
+        if not self._covers(kept.found.metadata.namespace):
+            return {}
         now = progress(self._engine.state.gang(kept.gang))
         wanted = kept.status.change(kept.found, now)
         return {name: value for name, value in wanted.items() if name not in kept.dropped}

@@ -181,6 +181,7 @@ class Sync:
                     await self._forget_all_but(seen)
                 source.synced.set()
             case NotServed():
+                log.info("not installed", extra={"resource": str(source.resource)})
                 source.synced.set()
             case _ as unreachable:
                 assert_never(unreachable)

@@ -300,7 +300,7 @@ class ListWatch(Generic[T]):
             self._absent_told = True
             self._known.begin()
             sink([*self._known.missing(), NotServed()])
-            self._report((f"{self.resource} is not served: {error}",))
+            self.stats.last_error = f"{self.resource} is not served: {error}"
         await self._sleep(self._timing.absent_s * (0.5 + self._jitter()))
 
     def _turn_to(self, resource: Resource[T]) -> None:

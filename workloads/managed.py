@@ -120,6 +120,10 @@ class Policy:
         name = scheduler or DEFAULT_PROFILE
         return name == self.profile or name in self.profiles
 
+    def covers(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
+        """Return whether pods of a namespace can be Muster's at all."""
+        return namespace not in self.excluded_namespaces and takes(namespace_labels)
+
     def asks(
         self, pod: wire.Pod, namespace_labels: Mapping[str, str], *, explicit: bool | None = None
     ) -> bool:
@@ -127,9 +131,7 @@ class Policy:
 
         ``explicit``: whether it names its group itself, for callers that have looked already.
         """
-        if pod.metadata.namespace in self.excluded_namespaces or _is_bound_by_nature(pod):
-            return False
-        if not takes(namespace_labels):
+        if not self.covers(pod.metadata.namespace, namespace_labels) or _is_bound_by_nature(pod):
             return False
         if explicit is None:
             explicit = names_a_group(pod)

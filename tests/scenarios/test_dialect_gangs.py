@@ -9,7 +9,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.extenders import PODS, World, eventually, plan_of, until
+from support.extenders import PODS, World, eventually, plan_of
 from support.gangcases import CASES
 from support.kinds import (
     COSCHEDULING,
@@ -224,17 +224,32 @@ async def test_a_pod_of_two_dialects_is_told_and_the_documented_precedence_decid
     assert "gang muster/default/mine; coscheduling/default/pg is ignored" in event["note"]
 
 
+@pytest.mark.parametrize("order", [("ours", "theirs"), ("theirs", "ours")])
 async def test_a_member_that_another_scheduler_has_keeps_its_gang_whole_and_is_told(
-    cluster: World,
+    cluster: World, order: tuple[str, str]
 ) -> None:
     await create(cluster.api, described(VOLCANO, "PodGroup", "pg", {"minMember": 2}))
-    await cluster.api.create(PODS, of_task("ours", "worker"))
-    state = cluster.extender.engine.state
-    await until(lambda: state.find_pod("default", "ours") is not None)
-    other = of_task("theirs", "worker")
-    other["spec"] |= {"schedulerName": "somebody-elses", "schedulingGates": []}
-    await cluster.api.create(PODS, other)
+    pods = {name: of_task(name, "worker") for name in order}
+    pods["theirs"]["spec"] |= {"schedulerName": "somebody-elses", "schedulingGates": []}
+    for name in order:
+        await cluster.api.create(PODS, pods[name])
+        await cluster.settled()
     event = await told(cluster, "ForeignScheduler")
     assert event["regarding"]["name"] == "theirs"
     assert "gang volcano/default/pg" in event["note"]
     await waits(cluster, "ours", "theirs")
+
+
+async def test_a_gang_is_whole_when_the_other_scheduler_has_let_go_of_its_member(
+    cluster: World,
+) -> None:
+    await create(cluster.api, described(VOLCANO, "PodGroup", "pg", {"minMember": 2}))
+    theirs = of_task("theirs", "worker")
+    theirs["spec"] |= {"schedulerName": "somebody-elses", "schedulingGates": []}
+    await cluster.api.create(PODS, theirs)
+    await cluster.settled()
+    await cluster.api.delete(f"{PODS}/theirs")
+    for n in range(2):
+        await cluster.api.create(PODS, of_task(f"ours-{n}", "worker"))
+    await cluster.released(["ours-0", "ours-1"])
+    assert await events(cluster, "ForeignScheduler") == []

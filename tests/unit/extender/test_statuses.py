@@ -61,7 +61,7 @@ async def bench() -> AsyncIterator[Bench]:
     ):
         await serve(api, VOLCANO, "PodGroup")
         await create(api, GROUP)
-        writer = StatusWriter(engine, Policy(), client, metrics)
+        writer = StatusWriter(engine, Policy(), lambda _: True, client, metrics)
         yield Bench(server, api, client, engine, writer)
 
 
@@ -115,7 +115,15 @@ async def test_a_field_that_this_version_of_the_kind_drops_is_not_sent_for_ever(
 async def test_of_a_scheduler_that_is_not_replaced_nothing_is_kept(bench: Bench) -> None:
     metrics = ExtenderMetrics(CollectorRegistry())
     policy = Policy(rewrite=frozenset({"kai-scheduler"}))
-    writer = StatusWriter(bench.engine, policy, bench.client, metrics)
+    writer = StatusWriter(bench.engine, policy, lambda _: True, bench.client, metrics)
     writer.seen(RESOURCE, WATCHED.status, await bench.look())
     assert await writer.settle()
+    assert (await bench.status()) == {}
+
+
+async def test_in_a_namespace_that_is_not_musters_nothing_is_written(bench: Bench) -> None:
+    """There the other scheduler may be at work, and its queues decide what is let in."""
+    bench.writer._covers = lambda namespace: namespace != "default"
+    await bench.look()
+    assert await bench.writer.settle()
     assert (await bench.status()) == {}
