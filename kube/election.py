@@ -35,6 +35,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 NEVER: Final = float("-inf")
+ABSENT_RETRIES: Final = (
+    2  # a leader whose Lease was deleted finds out within so many, and goes first
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,7 @@ def _standing_by(me: Candidate, now: float, eligible: bool) -> Decision:  # noqa
 
 def _free_at(me: Candidate, sight: Sight) -> float:
     record = sight.record
-    at_once = record is None or not record.holder or _is_taken_by(me, record)
+    at_once = record is not None and (not record.holder or _is_taken_by(me, record))
     return NEVER if at_once else sight.free_at
 
 
@@ -203,9 +206,15 @@ def seen(me: Candidate, record: Record | None, now: float) -> Candidate:
     known = me.sight
     unchanged = known is not None and _version(known.record) == _version(record)
     if not unchanged:
-        held_s = 0.0 if record is None else record.duration_s or me.rules.lease_s
-        known = Sight(record, now + held_s)
+        known = Sight(record, now + _held_s(me.rules, record))
     return replace(me, sight=known, doubt=False, not_before=NEVER)
+
+
+def _held_s(rules: Rules, record: Record | None) -> float:
+    """Return how long what was seen is left alone."""
+    if record is None:
+        return ABSENT_RETRIES * rules.retry_s
+    return record.duration_s or rules.lease_s
 
 
 def acknowledged(me: Candidate, record: Record, now: float) -> Candidate:

@@ -143,8 +143,9 @@ class Elector:
         try:
             async with asyncio.timeout(self._limit_s()):
                 await self._send(decision)
-        except Conflict:
-            self.observer.requested(ok=True)  # an answer, though not the one hoped for
+        except (Conflict, NotFound) as error:  # answers, though not the ones hoped for
+            log.info("lease changed meanwhile", extra=self._told() | {"error": _text(error)})
+            self.observer.requested(ok=True)
             self.me = election.outrun(self.me)
         except (KubeError, TimeoutError) as error:
             self.observer.requested(ok=False)
@@ -240,6 +241,7 @@ class Elector:
             namespace=self.ref.namespace,
             selectors={"fieldSelector": f"metadata.name={self.ref.name}"},
             timing=Timing(back_off_s=(0.25, self.rules.retry_s)),
+            on_problem=lambda text: log.info("lease watch", extra=self._told() | {"problem": text}),
         )
         await watch.run(self._changed)
 

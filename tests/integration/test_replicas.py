@@ -17,10 +17,11 @@ import pytest
 import pytest_asyncio
 from support.proxy import Proxy
 from support.realcluster import is_released
-from support.replicas import LEASE, NAMESPACE, PATIENCE_S, Audit, Replicated, replicated
+from support.replicas import LEASE_PATH, NAMESPACE, PATIENCE_S, Audit, Replicated, replicated
 
 from kube import names
 from loadtest import pods
+from loadtest.api import ApiFailed
 from loadtest.controlplane import ControlPlane, Options
 from loadtest.muster import RBAC
 
@@ -162,7 +163,7 @@ async def test_a_leader_that_ends_in_order_gives_the_lease_up_and_is_followed_at
         await it.leader(but=leader)
         await it.bound(*submitted)
         *_, last = audit.of(leader)
-        assert (last.name, last.verb, last.code) == (LEASE, "patch", 200)
+        assert (last.resource, last.verb, last.code) == ("leases", "patch", 200)
 
 
 async def test_a_leader_cut_off_from_the_api_server_ends_and_is_followed(
@@ -191,14 +192,30 @@ async def test_a_leader_cut_off_from_the_api_server_ends_and_is_followed(
         assert await it.leader() is follower
 
 
-async def test_a_deleted_lease_is_not_taken_under_its_holder(
+async def test_a_deleted_lease_is_written_again_by_its_holder(
     plane: ControlPlane, audit: Audit
 ) -> None:
     async with replicated(plane, audit, SHORT) as it:
         await it.add_racks([0])
         leader = await it.leader()
         before = await it.holder()
-        await it.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}")
+        await it.api.delete(LEASE_PATH)
         await asyncio.sleep(SHORT["leaseDurationSeconds"] + 2)
         assert await it.holder() == before
         assert await it.leader() is leader
+
+
+async def test_the_extender_may_touch_its_own_lease_and_no_other(
+    plane: ControlPlane, audit: Audit
+) -> None:
+    folder, _, name = LEASE_PATH.rpartition("/")
+    async with replicated(plane, audit, SHORT) as it, plane.api("muster-extender") as own:
+        await it.leader()
+        found = await own.get(folder, fieldSelector=f"metadata.name={name}")
+        assert len(found["items"]) == 1
+        other = {"metadata": {"name": "other", "namespace": NAMESPACE}, "spec": {}}
+        await it.api.create(folder, other)
+        for path, query in ((folder, {}), (f"{folder}/other", {})):
+            with pytest.raises(ApiFailed, match="403"):
+                await own.get(path, **query)
+        await it.api.delete(f"{folder}/other")

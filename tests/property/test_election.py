@@ -133,7 +133,7 @@ class Elections(RuleBasedStateMachine):
         self.late: list[tuple[str, Decision]] = []
         self.people = [Person(n, offset, speed) for n, (offset, speed) in enumerate(clocks)]
         if quiet:
-            self.a_while_passes(RULES.lease_s + 5, ("ok", "ok", "ok"))
+            self.a_while_passes(RULES.lease_s + 10, ("ok", "ok", "ok"))
 
     # -- what happens ----------------------------------------------------------------------------
 
@@ -242,13 +242,13 @@ class Elections(RuleBasedStateMachine):
         assert sum(person.may_write(self.world) for person in people) <= 1
 
     def teardown(self) -> None:
-        """When everything works again there is exactly one leader, after three leases at most."""
+        """When everything works again there is exactly one leader, after four leases at most."""
         if not hasattr(self, "people"):
             return
         for person in self.people:
             person.begin() if person.over or person.paused else None
             person.asked, person.answered = None, False
-        for _ in range(3):
+        for _ in range(4):
             self.a_while_passes(RULES.lease_s, ("ok", "ok", "ok"))
             for person in self.people:
                 if person.over:

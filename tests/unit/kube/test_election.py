@@ -63,12 +63,14 @@ def test_a_released_lease_is_taken_at_once_but_not_by_a_candidate_that_could_not
 
 def test_who_creates_the_lease_waits_for_it_like_anybody() -> None:
     me = sees(None, 0)
-    assert decide(me, 0) == Create()
-    me = acknowledged(writing(me, 0), Record("1", "me", 15, 0), 0)
+    assert decide(me, 1) == Rest(2)
+    me = sees(None, 4, me)  # a leader would have written it again by now
+    assert decide(me, 4) == Create()
+    me = acknowledged(writing(me, 4), Record("1", "me", 15, 0), 4)
     assert me.renewed_at is None
-    me = sees(Record("1", "me", 15, 0), 14, me)
-    assert decide(me, 14) == Rest(15)
-    assert decide(me, 15) == Take("1", 1)
+    me = sees(Record("1", "me", 15, 0), 18, me)
+    assert decide(me, 18) == Rest(19)
+    assert decide(me, 19) == Take("1", 1)
 
 
 def test_a_take_whose_answer_was_lost_is_found_and_renewed() -> None:
