@@ -1,6 +1,6 @@
 """One gang as planning sees it: its spec, and its members by state, in rank order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ from cluster.pods import PodFlag, PodState, PodView
 Rows = NDArray[np.int32]
 
 
+def _none() -> Rows:
+    return np.empty(0, dtype=np.int32)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GangView:
     """A gang at one generation.
@@ -20,7 +24,8 @@ class GangView:
     pod rows sorted by (rank, name, uid), one array per state:
     ``waiting`` can be planned now; ``blocked`` carry gates of others or are terminating
     unbound; ``assumed`` and ``released`` hold room; ``bound`` (terminating ones too) stand
-    on their node; ``finished`` succeeded or failed, ``succeeded`` of them well.
+    on their node, ``leaving`` are the terminating ones among them: they use room and are no
+    part of the gang's future; ``finished`` succeeded or failed, ``succeeded`` of them well.
     ``priority`` is the highest of the unfinished members'. ``submitted_at``,
     ``first_bound_at``, ``last_member_at``: seconds since the epoch. ``attempts`` counts
     plans made and refused, ``skips`` the refusals since the last plan held.
@@ -44,6 +49,12 @@ class GangView:
     attempts: int
     skips: int
     last_reason: str
+    leaving: Rows = field(default_factory=_none)
+
+    @property
+    def staying(self) -> Rows:
+        """Members that stand on their node and are to stay there."""
+        return self.bound[~np.isin(self.bound, self.leaving)] if len(self.leaving) else self.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +99,12 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         attempts=facts.attempts,
         skips=facts.skips,
         last_reason=facts.last_reason,
+        leaving=_terminating(by_state[PodState.BOUND], pods),
     )
+
+
+def _terminating(rows: Rows, pods: PodView) -> Rows:
+    return rows[pods.has(rows, PodFlag.TERMINATING)]
 
 
 def phase(spec: GangSpec | None, by_state: dict[PodState, Rows], succeeded: int) -> GangPhase:

@@ -134,7 +134,7 @@ def _members(
     chosen: Rows | None,
 ) -> Request | Wait:
     members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
-    placed = np.concatenate([view.assumed, view.released, view.bound])
+    placed = np.concatenate([view.assumed, view.released, view.staying])
     if chosen is not None:
         placed = placed[~np.isin(placed, members)]
     need = max(spec.min_count - len(placed) - view.succeeded, 0)

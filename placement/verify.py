@@ -101,7 +101,7 @@ def _already_placed(snapshot: Snapshot, plan: Plan) -> list[int]:
     view = snapshot.gang(plan.gang)
     if view is None:
         return []
-    rows = [*view.assumed.tolist(), *view.released.tolist(), *view.bound.tolist()]
+    rows = [*view.assumed.tolist(), *view.released.tolist(), *view.staying.tolist()]
     mine = {*plan.pods.tolist(), *plan.left_over.tolist()}
     return [row for row in rows if row not in mine]
 

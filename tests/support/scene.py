@@ -226,6 +226,20 @@ class Scene:
             for d, row in zip(domains, plan.nodes.tolist(), strict=True)
         ]
 
+    def used_by(self, key: GangKey) -> set[str]:
+        """Return the nodes that a gang's bound members stand on."""
+        view = self.snapshot.gang(key)
+        assert view is not None
+        return {self.snapshot.nodes.name(row) for row in self.snapshot.pods.node[view.bound]}
+
+    def rack_of(self, node: str) -> str:
+        """Return a node's rack as block/rack."""
+        topology, row = self.snapshot.topology, self.snapshot.nodes.row(node)
+        level = topology.level_index(RACK)
+        assert level is not None
+        assert row is not None
+        return "/".join(topology.path(level, int(topology.domain(level)[row])))
+
     def hold(self, plan: Plan) -> None:
         """Let the ledger assume a plan."""
         snapshot = self.snapshot
