@@ -6,8 +6,13 @@ Widening circles around the *anchors* (positions of placed members)::
 
 Each circle takes as many as it has room for, on as few domains as can be. With a required
 level, the domain that most anchors lie in is fixed and nothing goes elsewhere.
+
+A member that takes the place of a lost one first looks around its *neighbours*, the
+placed members next to it in rank: on their hosts and their racks, which is where the
+lost one was.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -34,16 +39,19 @@ def region_of(tree: Tree, level: int, anchors: Ints) -> Flags:
     return inside
 
 
-def near(arena: Arena, anchors: Ints, need: int) -> Steps[Ints]:
-    """Return amounts per position for up to ``need`` members around ``anchors``."""
+def near(arena: Arena, anchors: Ints, need: int, neighbours: Ints | None = None) -> Steps[Ints]:
+    """Return amounts per position for up to ``need`` members around ``anchors``.
+
+    ``neighbours``: int64[positions], the anchors next in rank to the members to place.
+    """
     arena = arena.within(region_of(arena.board.tree, arena.wish.required, anchors))
     yield
     total = np.zeros_like(arena.leaf)
     tree = arena.board.tree
-    for level in range(tree.host, ROOT - 1, -1):
+    for level, centre in _circles(tree, anchors, neighbours):
         if not need:
             break
-        circle = _circle(arena, level, anchors + total)
+        circle = _circle(arena, level, centre + total)
         room = trim(np.where(circle, arena.leaf, 0), arena.families)
         take = min(need, int(room.sum()))
         yield
@@ -51,6 +59,15 @@ def near(arena: Arena, anchors: Ints, need: int) -> Steps[Ints]:
             added = yield from descend(tree, room, 0, take)
             arena, total, need = arena.after(added), total + added, need - take
     return total
+
+
+def _circles(tree: Tree, anchors: Ints, neighbours: Ints | None) -> Iterator[tuple[int, Ints]]:
+    """Yield level and centre of every circle, in the order in which they are looked at."""
+    if neighbours is not None:
+        for level in range(tree.host, max(tree.host - 2, ROOT), -1):
+            yield level, neighbours
+    for level in range(tree.host, ROOT - 1, -1):
+        yield level, anchors
 
 
 def _circle(arena: Arena, level: int, anchors: Ints) -> Flags:

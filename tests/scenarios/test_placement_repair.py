@@ -9,7 +9,7 @@
 from dataclasses import replace
 
 import pytest
-from support.scene import RACK, Scene, pod_class
+from support.scene import BLOCK, RACK, Scene, pod_class
 
 from cluster.ids import PodUid
 from placement.decision import Wait
@@ -58,3 +58,20 @@ def test_the_successor_of_a_member_that_is_ending_is_placed_beside_those_that_st
     scene.members(gang, range(1), pod_class())
     (old,) = {scene.rack_of(node) for node in scene.used_by(gang)}
     assert scene.racks_of(scene.place(gang)) == [old]
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_lost_member_is_replaced_on_the_rack_where_its_neighbours_in_rank_are(
+    scene: Scene, lost: int
+) -> None:
+    """The other rack of the gang has less room to spare, so size alone would choose it."""
+    kept_free = [scene.run("n3"), scene.run("n6")]
+    gang = scene.gang("g", 4, required_level=BLOCK)
+    placed = scene.place(gang)
+    racks = scene.racks_of(placed)
+    assert racks[0] == racks[1] != racks[2] == racks[3]
+    uids = scene.bind(placed)
+    for uid in [*kept_free, uids[lost]]:
+        scene.end(uid)
+    scene.members(gang, [lost], pod_class())
+    assert scene.racks_of(scene.place(gang)) == [racks[lost]]
