@@ -60,7 +60,7 @@ def test_the_successor_of_a_member_that_is_ending_is_placed_beside_those_that_st
     assert scene.racks_of(scene.place(gang)) == [old]
 
 
-@pytest.mark.parametrize("lost", range(4))
+@pytest.mark.parametrize("lost", [0, 3])
 def test_a_lost_member_is_replaced_on_the_rack_where_its_neighbours_in_rank_are(
     scene: Scene, lost: int
 ) -> None:
