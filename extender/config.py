@@ -62,6 +62,11 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     ``assembly_window_seconds``: how long a gang of unknown size is given for more members.
     ``release_concurrency``: PATCHes in flight. ``evict_after_seconds``: how long a pod
     pinned to a node that has filled up waits before its controller is made to replace it.
+    ``refused_after_seconds``: how long kube-scheduler may turn a released pod away, for a
+    reason of its own, before the pod is planned elsewhere. ``partial_after_seconds``: how
+    long a gang may have some but too few members bound before it is reported.
+    ``roll_back_after_seconds``: how long before such a gang, if it never ran whole, is
+    evicted to be planned anew; null: never.
     ``cycle_seconds``: planning time after which the list of waiting gangs is read anew.
     ``debounce_seconds``: events that come within it share one planning cycle.
     ``body_limit_bytes``: largest request; more is answered 413. ``drain_seconds``: time
@@ -85,6 +90,9 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     assembly_window_seconds: float = 0.2
     release_concurrency: int = 32  # 16: 6 % fewer pods/s; 64: no more, and longer loop stalls
     evict_after_seconds: float = 300.0
+    refused_after_seconds: float = 60.0
+    partial_after_seconds: float = 60.0
+    roll_back_after_seconds: float | None = 600.0
     debounce_seconds: float = 0.005
     cycle_seconds: float = 0.1
     body_limit_bytes: int = 64 * MIB
@@ -167,6 +175,9 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("assemblyWindowSeconds", config.assembly_window_seconds, 0, 600),
         ("releaseConcurrency", config.release_concurrency, 1, 1024),
         ("evictAfterSeconds", config.evict_after_seconds, 0, 86400),
+        ("refusedAfterSeconds", config.refused_after_seconds, 0, 86400),
+        ("partialAfterSeconds", config.partial_after_seconds, 0, 86400),
+        ("rollBackAfterSeconds", config.roll_back_after_seconds or 0, 0, 86400),
         ("debounceSeconds", config.debounce_seconds, 0, 10),
         ("cycleSeconds", config.cycle_seconds, 0.001, 60),
         ("bodyLimitBytes", config.body_limit_bytes, smallest_body, 2**31),

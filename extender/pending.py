@@ -14,7 +14,7 @@ from kube import podwrites
 from kube.names import PLAN
 from kube.plan import plan_note, required_terms, without_pin
 from kube.podwrites import PodRef
-from kube.wire import Pod
+from kube.wire import Condition, Pod
 from workloads.dialect import Member
 from workloads.managed import has_gate
 
@@ -27,7 +27,8 @@ class PendingPod:
     as read if it has node affinity of its own, else None. ``gated``: our gate still holds
     it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan fail
     (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
-    with its plan in its spec, which nothing can change any more.
+    with its plan in its spec, which nothing can change any more. ``refused``: it is in
+    kube-scheduler's hands, which found no node that it may go to and passes its filters.
     """
 
     ref: PodRef
@@ -38,6 +39,7 @@ class PendingPod:
     owned: bool
     soft: bool
     pinned: bool
+    refused: bool = False
 
     def pin(self, configured: Pin) -> podwrites.Pin:
         """Return how to tie this pod to its plan.
@@ -77,7 +79,12 @@ def pending(pod: Pod, member: Member, *, said: int, soft: bool) -> PendingPod:
         owned=any(owner.controller for owner in meta.owner_references),
         soft=soft,
         pinned=_is_pinned(pod),
+        refused=not has_gate(pod) and any(map(_says_unschedulable, pod.status.conditions)),
     )
+
+
+def _says_unschedulable(condition: Condition) -> bool:
+    return (condition.type, condition.reason) == ("PodScheduled", "Unschedulable")
 
 
 def _is_pinned(pod: Pod) -> bool:
@@ -88,9 +95,10 @@ def _is_pinned(pod: Pod) -> bool:
 
 @dataclass(slots=True)
 class PendingPods:
-    """The records by UID."""
+    """The records by UID; ``refused`` are those that are so marked."""
 
     _pods: dict[PodUid, PendingPod] = field(default_factory=dict)
+    refused: set[PodUid] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -102,7 +110,12 @@ class PendingPods:
     def put(self, uid: PodUid, pod: PendingPod) -> None:
         """Remember or replace a record."""
         self._pods[uid] = pod
+        if pod.refused:
+            self.refused.add(uid)
+        else:
+            self.refused.discard(uid)
 
     def drop(self, uid: PodUid) -> None:
         """Forget a pod; unknown ones are no error."""
         self._pods.pop(uid, None)
+        self.refused.discard(uid)

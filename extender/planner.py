@@ -14,7 +14,7 @@ held, and then the plan is made again.
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -47,9 +47,11 @@ from queueing.order import order
 
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
 STALE_RETRY_S: Final = 0.5
+REFUSED_RETRY_S: Final = 60.0  # a refusal grows old without any event
 PLAN_ID_BYTES: Final = 6
 
 Release = Callable[[list[PodUid]], None]
+Refused = Callable[[GangKey], Sequence[str]]
 
 
 @dataclass(slots=True)
@@ -87,6 +89,8 @@ class Planner:
         self._deferred: dict[GangKey, float] = {}
         self._wake = asyncio.Event()
         self._resting = False
+        self.refused: Refused = lambda _key: ()
+        """The nodes that kube-scheduler turned members of a gang away from."""
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
         engine.listen(self.notice)
@@ -241,7 +245,12 @@ class Planner:
 
     async def _decide(self, view: GangView, snapshot: Snapshot, pace: Pace) -> Decision:
         began = self._monotonic()
-        work = gang_placement.plan(snapshot, view.key, spare_count=self._config.spare_count)
+        work = gang_placement.plan(
+            snapshot,
+            view.key,
+            spare_count=self._config.spare_count,
+            refused=self.refused(view.key),
+        )
         decision = await pace.drive(work)
         outcome = type(decision).__name__.lower()
         self._metrics.decisions.labels(outcome).observe(self._monotonic() - began)
@@ -258,6 +267,8 @@ class Planner:
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
+        if self.refused(view.key):
+            self._not_before[view.key] = self._engine.clock() + REFUSED_RETRY_S
 
     async def _hold(self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace) -> bool:
         """Hold the plan and hand it to the release; False when it no longer fits."""

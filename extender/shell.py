@@ -93,6 +93,7 @@ class Extender:
         )
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
+        self.planner.refused = self.repairer.refused
         census = Census(state)
         metrics.registry.register(
             StateCollector(

@@ -1,6 +1,7 @@
 """Where may one more pod of a class go? kube-scheduler's filters, in arrays.
 
-Rules are applied in a fixed order and every rule gets a row, also when it removes nothing::
+Rules are applied in a fixed order and every rule gets a row, also when it removes nothing
+(all but one: that kube-scheduler refused a node is told where it happened)::
 
     node is ready, not cordoned ─► taints ─► selector, affinity ─► volumes ─► host ports
       ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► budgets
@@ -31,6 +32,7 @@ TAINT: Final = "untolerated taint"
 SELECTOR: Final = "node selector"
 NODE_AFFINITY: Final = "node affinity"
 VOLUMES: Final = "volume node affinity"
+REFUSED: Final = "refused by kube-scheduler"
 PORTS: Final = "host port in use"
 SPREAD: Final = "topology spread"
 POD_AFFINITY: Final = "pod affinity"
@@ -39,7 +41,9 @@ REPELLED: Final = "anti-affinity of other pods"
 RESOURCE: Final = "insufficient resource"
 BUDGET: Final = "budget exhausted"
 
-PERMANENT: Final = frozenset({NOT_READY, CORDONED, TAINT, SELECTOR, NODE_AFFINITY, VOLUMES})
+PERMANENT: Final = frozenset(
+    {NOT_READY, CORDONED, TAINT, SELECTOR, NODE_AFFINITY, VOLUMES, REFUSED}
+)
 """Rules about nodes and specs: no pod's end cures them."""
 
 BETWEEN_PODS: Final = frozenset({PORTS, SPREAD, POD_AFFINITY, ANTI_AFFINITY, REPELLED})
@@ -121,6 +125,8 @@ def _node_rules(world: World, pod_class: PodClass, sieve: _Sieve) -> None:
     affinity = pod_class.node_affinity
     sieve.apply(NODE_AFFINITY, None if affinity is None else any_term_mask(nodes, affinity))
     sieve.apply(VOLUMES, _volume_mask(world, pod_class))
+    if world.refused is not None:
+        sieve.apply(REFUSED, ~world.refused, ", ".join(pod_class.unmodelled))
 
 
 def _volume_mask(world: World, pod_class: PodClass) -> Mask | None:

@@ -22,6 +22,7 @@ from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from placement.arena import Arena, Board, arena
 from placement.decision import Decision, Plan, Reject, RejectReason
+from placement.labels import Mask
 from placement.request import Group, Request, Rows, read
 from placement.seats import Seats, seat
 from placement.spares import choose_spares
@@ -37,13 +38,15 @@ def plan(
     *,
     spare_count: int,
     members: NDArray[np.int32] | None = None,
+    refused: Sequence[str] = (),
 ) -> Generator[None, None, Decision]:
     """Decide about one gang, in slices of about a millisecond at 130,000 nodes.
 
     ``members``: int32 pod rows to place, by default all that are waiting; a subset (repair,
     late members) goes near the members that are already placed. ``spare_count``: spare
-    nodes wanted per member. The generator's return value is the decision. Raises
-    ``KeyError`` when the snapshot has no such gang.
+    nodes wanted per member. ``refused``: names of nodes that kube-scheduler turned members
+    away from; unknown names are ignored. The generator's return value is the decision.
+    Raises ``KeyError`` when the snapshot has no such gang.
     """
     request = read(snapshot, key, spare_count=spare_count, members=members)
     yield
@@ -55,8 +58,9 @@ def plan(
     board = Board(snapshot.topology, tree_of(snapshot.topology))
     yield
     arenas = []
+    world = World(snapshot, refused=_mask(snapshot, refused))
     for group in request.groups:
-        made = yield from arena(World(snapshot), board, group, request.wish)
+        made = yield from arena(world, board, group, request.wish)
         arenas.append(made)
     seats = yield from seat(snapshot, request, arenas)
     if seats is None:
@@ -73,6 +77,16 @@ def plan_now(
 ) -> Decision:
     """As ``plan``, run to its end at once."""
     return run(plan(snapshot, key, spare_count=spare_count, members=members))
+
+
+def _mask(snapshot: Snapshot, names: Sequence[str]) -> Mask | None:
+    """Return bool[nodes] of ``names``, ``None`` when there are none."""
+    rows = [row for row in map(snapshot.nodes.row, names) if row is not None]
+    if not rows:
+        return None
+    mask = np.zeros(snapshot.nodes.count, dtype=np.bool_)
+    mask[rows] = True
+    return mask
 
 
 def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
