@@ -38,6 +38,7 @@ class ReadApi:
     census: Census
     ready: Callable[[], bool]
     backlog: Callable[[], int]
+    partial_since: Callable[[GangKey], float | None] = lambda _key: None
 
     def routes(self) -> list[web.RouteDef]:
         """Return the three routes."""
@@ -75,7 +76,7 @@ class ReadApi:
                 break
             view = None if namespace and _namespace(key) != namespace else self.state.gang(key)
             if view is not None and wanted in ("", view.phase.value.lower()):
-                rows.append(_row(view))
+                rows.append(self._row(view))
             await pace.breathe()
         return _json(rows)
 
@@ -103,7 +104,7 @@ class ReadApi:
         if view is None:
             return {"lines": ["not managed by Muster"]}
         hold = self.state.hold(uid)
-        answer: dict[str, object] = {"gang": _row(view)}
+        answer: dict[str, object] = {"gang": self._row(view)}
         if hold is not None:
             answer |= {
                 "state": hold.state.value,
@@ -115,6 +116,9 @@ class ReadApi:
             }
             return answer
         return answer | self._waiting(view)
+
+    def _row(self, view: GangView) -> dict[str, object]:
+        return _row(view) | {"partial_since": self.partial_since(view.key)}
 
     def _waiting(self, view: GangView) -> dict[str, object]:
         """Explain a gang that has no plan: members first, then what the last search said."""

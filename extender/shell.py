@@ -37,6 +37,7 @@ from extender.feed import Feed
 from extender.handlers import Handlers
 from extender.holding import Holding
 from extender.metrics import ExtenderMetrics, StateCollector
+from extender.partial import PartialGangs
 from extender.pending import PendingPods
 from extender.planner import Planner
 from extender.release import Releaser
@@ -72,6 +73,7 @@ class Extender:
     planner: Planner = field(init=False)
     releaser: Releaser = field(init=False)
     repairer: Repairer = field(init=False)
+    partial: PartialGangs = field(init=False)
     parts: Parts = field(init=False)
     draining: bool = False
 
@@ -94,13 +96,16 @@ class Extender:
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
-        census = Census(state)
+        self.partial = PartialGangs(engine, client, config, metrics, reporter)
+        self.partial.defer = self.planner.defer
+        census = Census(state, self.partial.notice)
         metrics.registry.register(
             StateCollector(
                 lambda: census.gangs,
                 lambda: census.holds,
                 lambda: self.planner.waiting,
                 lambda: sync.backlog,
+                lambda: self.partial.reported,
             )
         )
         ready = sync.synced.is_set
@@ -113,7 +118,15 @@ class Extender:
         self.parts = Parts(
             config=config,
             handlers=handlers,
-            api=ReadApi(state, self.planner, client, census, ready, lambda: sync.backlog),
+            api=ReadApi(
+                state,
+                self.planner,
+                client,
+                census,
+                ready,
+                lambda: sync.backlog,
+                self.partial.since,
+            ),
             live=Health(),
             ready=Health({"listed": sync.problem, "draining": self._draining}),
             metrics=metrics,
@@ -122,6 +135,7 @@ class Extender:
                 "planner": self._plan,
                 "releaser": self.releaser.run,
                 "repairer": self.repairer.run,
+                "partial": self.partial.run,
                 "ticker": self._tick,
                 "census": census.run,
                 "events": recorder.run,
