@@ -5,6 +5,7 @@ for ever with nothing to say why, so unknown fields are refused and every messag
 the file, the field, the value and what is allowed.
 """
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -14,12 +15,16 @@ import msgspec
 
 from extender.errors import ConfigError
 from kube import names
+from kube.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
+from placement.beyond import Need
 from workloads.managed import ManagedConfig, Policy
 
 API_VERSION: Final = "muster.dev/v1alpha1"
 KIND: Final = "ExtenderConfiguration"
 MIB: Final = 1024 * 1024
 LONGEST_NAME_BYTES: Final = 256  # a DNS subdomain of 253 characters, quotes and a comma
+_PART: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_CLASS_NAME: Final = re.compile(rf"{_PART}(\.{_PART})*")  # as the CRD wants it
 LARGEST_CLUSTER: Final = 130_000  # nodes that the design is sized for
 
 
@@ -52,8 +57,29 @@ class ApiServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     request_timeout_seconds: float = 30.0
 
 
+class Autoscaler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """How nodes are asked for that a gang lacks; by default they are not.
+
+    ``provisioning_class``: of the ProvisioningRequests that are made, for instance
+    ``check-capacity.autoscaling.x-k8s.io``; ``parameters``: what the class understands.
+    ``ask``: for gangs that not even the empty cluster could hold, or for all that do not
+    fit. ``release_unpinned``: where that API is not served, or no class is set, gates are
+    lifted without a plan. ``after_seconds``: how long a gang lacks nodes first.
+    ``retry_seconds``: after a request that failed or expired.
+    """
+
+    provisioning_class: str | None = None
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+    ask: Need = Need.BEYOND_CLUSTER
+    release_unpinned: bool = False
+    after_seconds: float = 30.0
+    retry_seconds: float = 300.0
+
+
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Everything that can be set; the defaults suit a cluster of any size.
+
+    ``autoscaler``: how nodes are asked for that are missing.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
     host key last. ``managed``: which pods are Muster's; must say what the webhook's section
@@ -84,6 +110,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     api_server: ApiServer = ApiServer()
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     managed: ManagedConfig = ManagedConfig()
+    autoscaler: Autoscaler = Autoscaler()
     pin: Pin = Pin.AUTO
     spare_count: int = 1
     hold_seconds: float = 60.0
@@ -106,6 +133,7 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "tls": Tls,
     "apiServer": ApiServer,
     "managed": ManagedConfig,
+    "autoscaler": Autoscaler,
 }
 
 
@@ -181,6 +209,8 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("debounceSeconds", config.debounce_seconds, 0, 10),
         ("cycleSeconds", config.cycle_seconds, 0.001, 60),
         ("bodyLimitBytes", config.body_limit_bytes, smallest_body, 2**31),
+        ("autoscaler.afterSeconds", config.autoscaler.after_seconds, 0, 86400),
+        ("autoscaler.retrySeconds", config.autoscaler.retry_seconds, 1, 86400),
         ("drainSeconds", config.drain_seconds, 0, 600),
         ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),
     )
@@ -195,6 +225,12 @@ def _name_problems(config: ExtenderConfig) -> list[str]:
     problems = []
     if not config.cluster:
         problems.append("cluster: is empty; any name that tells this cluster from others")
+    wanted = config.autoscaler.provisioning_class
+    if wanted is not None and not _CLASS_NAME.fullmatch(wanted):
+        problems.append(
+            f"autoscaler.provisioningClass: {wanted!r} is not a class name; allowed are names such "
+            f"as {CHECK_CAPACITY} and {BEST_EFFORT_ATOMIC}"
+        )
     try:
         Policy.of(config.managed)
     except ValueError as error:

@@ -85,6 +85,11 @@ class ExtenderMetrics:
             "Released pods whose pin cannot be kept, by remedy.",
             "remedy",
         )
+        self.provisioning = counter(
+            "muster_provisioning_total",
+            "Gangs for which an autoscaler was asked for nodes, by what became of it.",
+            "outcome",
+        )
         self.unmodelled = counter(
             "muster_unmodelled_pods_total",
             "Managed pods with a constraint the model does not know.",

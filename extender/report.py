@@ -117,6 +117,16 @@ class Reporter:
         text = f"gang {view.key} cannot be completed: {pods} members are evicted and made anew"
         self._on_first(view, "GangRolledBack", text, warning=True)
 
+    def provisioning(self, view: GangView, progress: str, message: str) -> None:
+        """Tell how an autoscaler that was asked for a gang's nodes stands."""
+        log.info(
+            "nodes asked for",
+            extra={"gang": view.key, "progress": progress, "autoscaler": message},
+        )
+        text = f"gang {view.key} lacks nodes: {progress}" + (f": {message}" if message else "")
+        warning = progress in ("Failed", "Expired")
+        self._on_first(view, f"GangProvisioning{progress}", text, warning=warning)
+
     def slipped_past(self, pod: Pod) -> None:
         """Tell that a pod of ours names another scheduler; the field is immutable."""
         self._metrics.foreign.inc()

@@ -40,6 +40,7 @@ from extender.metrics import ExtenderMetrics, StateCollector
 from extender.partial import PartialGangs
 from extender.pending import PendingPods
 from extender.planner import Planner
+from extender.provision import Provisioner
 from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
@@ -74,6 +75,7 @@ class Extender:
     releaser: Releaser = field(init=False)
     repairer: Repairer = field(init=False)
     partial: PartialGangs = field(init=False)
+    provisioner: Provisioner = field(init=False)
     parts: Parts = field(init=False)
     draining: bool = False
 
@@ -98,6 +100,10 @@ class Extender:
         self.planner.refused = self.repairer.refused
         self.partial = PartialGangs(engine, client, config, metrics, reporter)
         self.partial.defer = self.planner.defer
+        self.provisioner = Provisioner(
+            engine, pods, client, config.autoscaler, metrics, reporter,
+            lambda: self.planner.decisions,
+        )  # fmt: skip
         census = Census(state, self.partial.notice)
         metrics.registry.register(
             StateCollector(
@@ -136,6 +142,7 @@ class Extender:
                 "releaser": self.releaser.run,
                 "repairer": self.repairer.run,
                 "partial": self.partial.run,
+                "provisioner": self.provisioner.run,
                 "ticker": self._tick,
                 "census": census.run,
                 "events": recorder.run,

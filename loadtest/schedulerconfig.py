@@ -36,10 +36,12 @@ def write(
     kubeconfig: Path,
     extender_url: str | None = None,
     qps: int = UNTHROTTLED,
+    node_cache_capable: bool = True,
 ) -> Path:
     """Write the configuration into `directory` for kube-scheduler --config, and return the file.
 
     `extender_url` is scheme, host and port, without a path; "bare" takes none.
+    `node_cache_capable` as shipped: False has kube-scheduler send whole nodes.
     """
     config = load(variant)
     config["clientConnection"] = {"kubeconfig": str(kubeconfig), "qps": qps, "burst": qps}
@@ -48,6 +50,7 @@ def write(
         if extender_url is None:
             raise ValueError(f"variant {variant!r} calls an extender: give extender_url")
         extender["urlPrefix"] = f"{extender_url}/v1/extender"
+        extender["nodeCacheCapable"] = node_cache_capable
     path = directory / f"{variant}.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     return path

@@ -121,6 +121,7 @@ async def cluster(
     *,
     proxy_port: int | None = None,
     gated: bool = True,
+    node_cache_capable: bool = True,
     **extender: object,
 ) -> AsyncIterator[Cluster]:
     """Start kube-scheduler and Muster on the plane; judge the block, then clear everything away."""
@@ -136,6 +137,7 @@ async def cluster(
             directory=plane.directory,
             kubeconfig=plane.kubeconfig(SCHEDULER),
             extender_url=muster.extender_url,
+            node_cache_capable=node_cache_capable,
         )
         await plane.start_scheduler(config)
         stack.push_async_callback(plane.stop, SCHEDULER)
