@@ -63,6 +63,7 @@ class PartialGangs:
         self._metrics = metrics
         self._reporter = reporter
         self._patience = Patience(config.partial_after_seconds, config.roll_back_after_seconds)
+        self._started_at = engine.clock()
         self._torsos: dict[GangKey, _Torso] = {}
         self._seen: set[GangKey] = set()
         self._whole: set[GangKey] = set()  # of those seen: since they last began with nothing
@@ -88,11 +89,10 @@ class PartialGangs:
         if not is_torso(gang):
             self._end(key, whole=key in self._whole)
         elif key not in self._torsos:
-            now = self._engine.clock()
-            past = key not in self._seen and may_have_run(
-                gang, seen_at=now, patience=self._patience
+            before = key not in self._seen and may_have_run(
+                gang, started_at=self._started_at, patience=self._patience
             )
-            self._torsos[key] = _Torso(now, past or key in self._whole)
+            self._torsos[key] = _Torso(self._engine.clock(), before or key in self._whole)
         self._seen.add(key)
 
     async def run(self) -> None:

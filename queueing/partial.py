@@ -59,16 +59,15 @@ def replaceable(gang: GangView, pods: PodView) -> bool:
     return bool(pods.has(rows, PodFlag.OWNED).all())
 
 
-def may_have_run(gang: GangView, *, seen_at: float, patience: Patience) -> bool:
-    """Whether a torso first seen at ``seen_at`` may have run whole before anybody looked.
+def may_have_run(gang: GangView, *, started_at: float, patience: Patience) -> bool:
+    """Whether a torso that a process finds may have run whole before the process started.
 
-    A process that has just started finds torsos and does not know their past. One that
-    never was whole would have been rolled back by its predecessor in time, so an older
-    one probably ran.
+    Such a process does not know the past of the torsos it finds. One that never was whole
+    would have been rolled back by its predecessor in time, so an older one probably ran.
     """
     if patience.roll_back_s is None or gang.first_bound_at is None:
         return True
-    return seen_at - gang.first_bound_at > patience.roll_back_s
+    return started_at - gang.first_bound_at > patience.roll_back_s
 
 
 def remedy(

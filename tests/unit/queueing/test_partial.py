@@ -98,5 +98,5 @@ def test_the_past_of_a_torso_found_at_the_start_is_judged_by_its_first_binding(
     scene: Scene,
 ) -> None:
     gang = replace(half(scene), first_bound_at=1000.0)
-    assert not may_have_run(gang, seen_at=1600.0, patience=PATIENCE)
-    assert may_have_run(gang, seen_at=1600.1, patience=PATIENCE)
+    assert not may_have_run(gang, started_at=1600.0, patience=PATIENCE)
+    assert may_have_run(gang, started_at=1600.1, patience=PATIENCE)
