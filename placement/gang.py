@@ -22,7 +22,7 @@ from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from placement.arena import Arena, Board, arena
 from placement.decision import Decision, Plan, Reject, RejectReason
-from placement.labels import Mask
+from placement.refused import masks
 from placement.request import Group, Request, Rows, read
 from placement.seats import Seats, seat
 from placement.spares import choose_spares
@@ -57,15 +57,21 @@ def plan(
         return too_large
     board = Board(snapshot.topology, tree_of(snapshot.topology))
     yield
+    arenas: list[Arena] = []
+    for mask in masks(snapshot, refused):
+        arenas = yield from _arenas(World(snapshot, refused=mask), board, request)
+        seats = yield from seat(snapshot, request, arenas)
+        if seats is not None:
+            return (yield from _plan(snapshot, request, arenas, seats))
+    return (yield from wait(snapshot, request, arenas))
+
+
+def _arenas(world: World, board: Board, request: Request) -> Steps[list[Arena]]:
     arenas = []
-    world = World(snapshot, refused=_mask(snapshot, refused))
     for group in request.groups:
         made = yield from arena(world, board, group, request.wish)
         arenas.append(made)
-    seats = yield from seat(snapshot, request, arenas)
-    if seats is None:
-        return (yield from wait(snapshot, request, arenas))
-    return (yield from _plan(snapshot, request, arenas, seats))
+    return arenas
 
 
 def plan_now(
@@ -74,19 +80,10 @@ def plan_now(
     *,
     spare_count: int,
     members: NDArray[np.int32] | None = None,
+    refused: Sequence[str] = (),
 ) -> Decision:
     """As ``plan``, run to its end at once."""
-    return run(plan(snapshot, key, spare_count=spare_count, members=members))
-
-
-def _mask(snapshot: Snapshot, names: Sequence[str]) -> Mask | None:
-    """Return bool[nodes] of ``names``, ``None`` when there are none."""
-    rows = [row for row in map(snapshot.nodes.row, names) if row is not None]
-    if not rows:
-        return None
-    mask = np.zeros(snapshot.nodes.count, dtype=np.bool_)
-    mask[rows] = True
-    return mask
+    return run(plan(snapshot, key, spare_count=spare_count, members=members, refused=refused))
 
 
 def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:

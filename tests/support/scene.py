@@ -12,7 +12,7 @@ rack of ``-`` has no rack label, a block of ``-`` no block label.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -196,11 +196,20 @@ class Scene:
         """The cluster of now."""
         return self.state.snapshot()
 
-    def decide(self, key: GangKey, *, spares: int = 0, uids: Iterable[PodUid] = ()) -> Decision:
+    def decide(
+        self,
+        key: GangKey,
+        *,
+        spares: int = 0,
+        uids: Iterable[PodUid] = (),
+        refused: Sequence[str] = (),
+    ) -> Decision:
         """Plan a gang (or some of its members) and verify a plan pod by pod."""
         rows = [self.state.pod_row(uid) for uid in uids]
         members = np.array(rows, dtype=np.int32) if rows else None
-        decision = plan_now(self.snapshot, key, spare_count=spares, members=members)
+        decision = plan_now(
+            self.snapshot, key, spare_count=spares, members=members, refused=refused
+        )
         if isinstance(decision, Plan):
             assert verify(self.snapshot, decision) == []
         return decision
