@@ -89,7 +89,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     ``release_concurrency``: PATCHes in flight. ``evict_after_seconds``: how long a pod
     pinned to a node that has filled up waits before its controller is made to replace it.
     ``refused_after_seconds``: how long kube-scheduler may turn a released pod away, for a
-    reason of its own, before the pod is planned elsewhere. ``partial_after_seconds``: how
+    reason of its own, before the pod is planned elsewhere. ``keep_lost_seat_seconds``: how
+    long the node of a gang's lost member is kept for its successor. ``partial_after_seconds``: how
     long a gang may have some but too few members bound before it is reported.
     ``roll_back_after_seconds``: how long before such a gang, if it never ran whole, is
     evicted to be planned anew; null: never.
@@ -118,6 +119,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     release_concurrency: int = 32  # 16: 6 % fewer pods/s; 64: no more, and longer loop stalls
     evict_after_seconds: float = 300.0
     refused_after_seconds: float = 60.0
+    keep_lost_seat_seconds: float = 15.0
     partial_after_seconds: float = 60.0
     roll_back_after_seconds: float | None = 600.0
     debounce_seconds: float = 0.005
@@ -204,6 +206,7 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("releaseConcurrency", config.release_concurrency, 1, 1024),
         ("evictAfterSeconds", config.evict_after_seconds, 0, 86400),
         ("refusedAfterSeconds", config.refused_after_seconds, 0, 86400),
+        ("keepLostSeatSeconds", config.keep_lost_seat_seconds, 0, 3600),
         ("partialAfterSeconds", config.partial_after_seconds, 0, 86400),
         ("rollBackAfterSeconds", config.roll_back_after_seconds or 0, 0, 86400),
         ("debounceSeconds", config.debounce_seconds, 0, 10),

@@ -4,12 +4,13 @@ One method per kind and direction. Each is total: an object that cannot be read 
 and logged, and the rest of the cluster goes on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cluster.constraints import PodClass
 from cluster.events import GangGone, GangUpserted, PodGone
 from cluster.gangs import GangSpec
+from cluster.holds import HoldState
 from cluster.ids import GangKey, PodUid
 from extender.engine import Engine
 from extender.pending import PendingPods, pending, suffers_from_pin
@@ -23,6 +24,7 @@ from workloads.objects import GangObjects
 from workloads.registry import SINGLE, member_or_single, spec_from_pod
 
 Claim = tuple[str, str]  # namespace, name
+Lost = Callable[[GangKey, str], None]
 
 
 @dataclass(slots=True)
@@ -80,6 +82,8 @@ class Feed:
         self._objects = GangObjects()
         self._specs = SpecBook()
         self._namespaces: dict[str, Mapping[str, str]] = {}
+        self.lost: Lost = lambda _gang, _node: None
+        """Told of a gang and of the node that a bound member with a controller has left."""
 
     def is_managed(self, pod: wire.Pod) -> bool:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
@@ -170,6 +174,8 @@ class Feed:
             volumes=self._volumes,
         )
         # Before the event: its effects may lead straight to the release, which reads this.
+        if event.finished and not event.succeeded:
+            self._tell_lost(uid)
         if event.node is None and not event.finished:
             self._keep(uid, pod, member, event.pod_class)
         else:
@@ -231,9 +237,16 @@ class Feed:
         """Forget a deleted pod."""
         self.forget(translate.pod_uid(meta.uid))
 
+    def _tell_lost(self, uid: PodUid) -> None:
+        """Tell of a bound member that is about to leave its node; called before it does."""
+        hold = self._engine.state.hold(uid)
+        if hold is not None and hold.state is HoldState.CONFIRMED and hold.gang is not None:
+            self.lost(hold.gang, hold.node)
+
     def forget(self, uid: PodUid) -> None:
         """Forget a pod that does not exist any more, whoever found out."""
         key = self._engine.state.gang_of(uid)
+        self._tell_lost(uid)
         self._drop(uid)
         self._engine.apply(PodGone(uid))
         if key is not None:

@@ -48,10 +48,11 @@ from queueing.order import order
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
 STALE_RETRY_S: Final = 0.5
 REFUSED_RETRY_S: Final = 60.0  # a refusal grows old without any event
+KEPT_RETRY_S: Final = 1.0  # and so does room that is kept
 PLAN_ID_BYTES: Final = 6
 
 Release = Callable[[list[PodUid]], None]
-Refused = Callable[[GangKey], Sequence[str]]
+NodesOf = Callable[[GangKey], Sequence[str]]
 
 
 @dataclass(slots=True)
@@ -89,8 +90,10 @@ class Planner:
         self._deferred: dict[GangKey, float] = {}
         self._wake = asyncio.Event()
         self._resting = False
-        self.refused: Refused = lambda _key: ()
+        self.refused: NodesOf = lambda _key: ()
         """The nodes that kube-scheduler turned members of a gang away from."""
+        self.kept: NodesOf = lambda _key: ()
+        """The nodes whose room is kept for lost members of other gangs."""
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
         engine.listen(self.notice)
@@ -250,6 +253,7 @@ class Planner:
             view.key,
             spare_count=self._config.spare_count,
             refused=self.refused(view.key),
+            kept=self.kept(view.key),
         )
         decision = await pace.drive(work)
         outcome = type(decision).__name__.lower()
@@ -267,7 +271,9 @@ class Planner:
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
-        if self.refused(view.key):
+        if self.kept(view.key):
+            self._not_before[view.key] = self._engine.clock() + KEPT_RETRY_S
+        elif self.refused(view.key):
             self._not_before[view.key] = self._engine.clock() + REFUSED_RETRY_S
 
     async def _hold(self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace) -> bool:

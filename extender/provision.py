@@ -20,7 +20,7 @@ gang began to lack nodes: which requests there are is read from the API server.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -80,19 +80,19 @@ class Provisioner:
         """Look for ever; at once over when the operator wants neither way."""
         while self.config.provisioning_class or self.config.release_unpinned:
             await asyncio.sleep(PERIOD_S)
-            try:
-                await self.look()
-            except KubeError as error:
-                log.warning("autoscaler not asked", extra={"error": str(error)})
+            await self.look()
 
     async def look(self) -> None:
         """Compare who lacks nodes with what is asked for, once."""
         await self._note_lacks()
-        if self.config.provisioning_class and await self._by_request():
+        try:
+            served = bool(self.config.provisioning_class) and await self._by_request()
+        except KubeError as error:  # the list itself: whether it is served is not known
+            log.warning("autoscaler not asked", extra={"error": str(error)})
             return
-        if self.config.release_unpinned:
+        if self.config.release_unpinned and not served:
             for key, lack in self._due():
-                await self._open(key, lack)
+                await self._try(key, self._open(key, lack))
 
     async def _note_lacks(self) -> None:
         """Judge every decision once: one that has not changed means what it meant."""
@@ -133,19 +133,28 @@ class Provisioner:
                 labelSelector=f"{provisioning.MANAGED_BY}={provisioning.MANAGER}",
             )
         except NotFound:
+            if not self._absent_until:
+                log.warning("not served", extra={"resource": str(provisioning.REQUESTS)})
             self._absent_until = self.engine.clock() + ABSENT_S
             return False
-        asked = {GangKey(r.metadata.annotations.get(provisioning.GANG_KEY, "")) for r in found}
+        asked = {_gang_of(request) for request in found}
         for request in found:
-            await self._review(request)
+            await self._try(_gang_of(request), self._review(request))
         for key, _ in self._due():
             if key not in asked:
-                await self._ask(key)
+                await self._try(key, self._ask(key))
         return True
+
+    async def _try(self, key: GangKey, work: Coroutine[None, None, None]) -> None:
+        """Do one gang's part; what the API server refuses of it is tried again next time."""
+        try:
+            await work
+        except KubeError as error:
+            log.warning("autoscaler not asked", extra={"gang": key, "error": str(error)})
 
     async def _review(self, request: ProvisioningRequest) -> None:
         """Delete a request that is answered, outlived or refused; tell how it stands."""
-        key = GangKey(request.metadata.annotations.get(provisioning.GANG_KEY, ""))
+        key = _gang_of(request)
         lack = self._lacks.get(key)
         if lack is None:
             if not self._is_open(key):
@@ -251,3 +260,7 @@ class Provisioner:
         uids = [self.engine.state.pod_uid(row) for row in view.waiting.tolist()]
         found = [self.pods.get(uid) for uid in uids]
         return [pod for pod in found if pod is not None and pod.gated]
+
+
+def _gang_of(request: ProvisioningRequest) -> GangKey:
+    return GangKey(request.metadata.annotations.get(provisioning.GANG_KEY, ""))

@@ -36,6 +36,7 @@ from extender.errors import ConfigError
 from extender.feed import Feed
 from extender.handlers import Handlers
 from extender.holding import Holding
+from extender.lost import LostSeats
 from extender.metrics import ExtenderMetrics, StateCollector
 from extender.partial import PartialGangs
 from extender.pending import PendingPods
@@ -98,6 +99,8 @@ class Extender:
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
+        lost = LostSeats(engine, config.keep_lost_seat_seconds)
+        feed.lost, self.planner.kept = lost.note, lost.kept_from
         self.partial = PartialGangs(engine, client, config, metrics, reporter)
         self.partial.defer = self.planner.defer
         self.provisioner = Provisioner(

@@ -1,7 +1,7 @@
 """Where may one more pod of a class go? kube-scheduler's filters, in arrays.
 
 Rules are applied in a fixed order and every rule gets a row, also when it removes nothing
-(all but one: that kube-scheduler refused a node is told where it happened)::
+(all but two: nodes that were refused, or are kept for others, are told where there are any)::
 
     node is ready, not cordoned ─► taints ─► selector, affinity ─► volumes ─► host ports
       ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► budgets
@@ -39,6 +39,7 @@ POD_AFFINITY: Final = "pod affinity"
 ANTI_AFFINITY: Final = "pod anti-affinity"
 REPELLED: Final = "anti-affinity of other pods"
 RESOURCE: Final = "insufficient resource"
+KEPT: Final = "kept for a lost member of another gang"
 BUDGET: Final = "budget exhausted"
 
 PERMANENT: Final = frozenset(
@@ -101,6 +102,8 @@ def feasible_in(world: World, pod_class: PodClass, labels_id: int) -> Feasibilit
     for resource, amount in pod_class.requests:
         passing = world.free(resource) >= amount if amount else None
         sieve.apply(RESOURCE, passing, resource)
+    if world.kept is not None:
+        sieve.apply(KEPT, ~world.kept)
     for name, passing in _budget_rules(world, pod_class):
         sieve.apply(BUDGET, passing, name)
     return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled)

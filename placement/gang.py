@@ -22,7 +22,7 @@ from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from placement.arena import Arena, Board, arena
 from placement.decision import Decision, Plan, Reject, RejectReason
-from placement.refused import masks
+from placement.refused import masks, named
 from placement.request import Group, Request, Rows, read
 from placement.seats import Seats, seat
 from placement.spares import choose_spares
@@ -39,13 +39,15 @@ def plan(
     spare_count: int,
     members: NDArray[np.int32] | None = None,
     refused: Sequence[str] = (),
+    kept: Sequence[str] = (),
 ) -> Generator[None, None, Decision]:
     """Decide about one gang, in slices of about a millisecond at 130,000 nodes.
 
     ``members``: int32 pod rows to place, by default all that are waiting; a subset (repair,
     late members) goes near the members that are already placed. ``spare_count``: spare
     nodes wanted per member. ``refused``: names of nodes that kube-scheduler turned members
-    away from; unknown names are ignored. The generator's return value is the decision.
+    away from, ``kept``: of nodes whose room is kept for others; unknown names are
+    ignored. The generator's return value is the decision.
     Raises ``KeyError`` when the snapshot has no such gang.
     """
     request = read(snapshot, key, spare_count=spare_count, members=members)
@@ -59,7 +61,8 @@ def plan(
     yield
     arenas: list[Arena] = []
     for mask in masks(snapshot, refused):
-        arenas = yield from _arenas(World(snapshot, refused=mask), board, request)
+        world = World(snapshot, refused=mask, kept=named(snapshot, kept))
+        arenas = yield from _arenas(world, board, request)
         seats = yield from seat(snapshot, request, arenas)
         if seats is not None:
             return (yield from _plan(snapshot, request, arenas, seats))
@@ -81,9 +84,11 @@ def plan_now(
     spare_count: int,
     members: NDArray[np.int32] | None = None,
     refused: Sequence[str] = (),
+    kept: Sequence[str] = (),
 ) -> Decision:
     """As ``plan``, run to its end at once."""
-    return run(plan(snapshot, key, spare_count=spare_count, members=members, refused=refused))
+    work = plan(snapshot, key, spare_count=spare_count, members=members, refused=refused, kept=kept)
+    return run(work)
 
 
 def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:

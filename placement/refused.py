@@ -21,13 +21,21 @@ from placement.labels import Mask
 SPREADS_AT: Final = 2  # refused children (or all of them) after which a domain is suspect
 
 
-def masks(snapshot: Snapshot, names: Sequence[str]) -> tuple[Mask | None, ...]:
-    """Return what to leave out, in the order of trying: bool[nodes], ``None`` for nothing."""
+def named(snapshot: Snapshot, names: Sequence[str]) -> Mask | None:
+    """Return bool[nodes] of ``names``, ``None`` when the cluster has none of them."""
     rows = [row for row in map(snapshot.nodes.row, names) if row is not None]
     if not rows:
+        return None
+    mask = np.zeros(snapshot.nodes.count, dtype=np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def masks(snapshot: Snapshot, names: Sequence[str]) -> tuple[Mask | None, ...]:
+    """Return what to leave out, in the order of trying: bool[nodes], ``None`` for nothing."""
+    narrow = named(snapshot, names)
+    if narrow is None:
         return (None,)
-    narrow = np.zeros(snapshot.nodes.count, dtype=np.bool_)
-    narrow[rows] = True
     wide = _spread(snapshot, narrow)
     return (narrow,) if np.array_equal(wide, narrow) else (wide, narrow)
 

@@ -50,6 +50,23 @@ class Clocked:
         obj["spec"]["nodeName"] = node
         await self._known(await self.cluster.api.create(PODS, obj))
 
+    async def fresh(self) -> None:
+        """Have an urgent pod wait that would take any node."""
+        await self.cluster.api.create(
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {"metadata": {"name": "urgent"}, "value": 1000},
+        )
+        obj = pod("fresh", gpus=8, priority_class="urgent")
+        obj["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+        await self._known(await self.cluster.api.create(PODS, obj))
+        assert plan_of(await self.cluster.pod("fresh")) is None
+
+    async def plan(self, after: float) -> None:
+        """Let time pass, and the planner's timers with it."""
+        self.now += after
+        await self.cluster.extender.planner.settle()
+        await self.cluster.settled()
+
     async def lose(self, name: str) -> None:
         obj = await self.cluster.pod(name)
         await self.cluster.api.delete(f"{PODS}/{name}")
@@ -183,14 +200,7 @@ async def test_a_lost_member_goes_before_a_gang_of_higher_priority(clocked: Cloc
     placed = await clocked.place(gang, bind=True)
     for index in range(3):
         await clocked.stranger(f"squatter-{index}", f"{_other(placed)}-{index}")
-    await clocked.cluster.api.create(
-        "/apis/scheduling.k8s.io/v1/priorityclasses",
-        {"metadata": {"name": "urgent"}, "value": 1000},
-    )
-    fresh = pod("fresh", gpus=8, priority_class="urgent")
-    fresh["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
-    await clocked._known(await clocked.cluster.api.create(PODS, fresh))
-    assert plan_of(await clocked.cluster.pod("fresh")) is None
+    await clocked.fresh()
     obj = await clocked.cluster.pod("g-2")
     # Its successor is there before it is gone, as podReplacementPolicy's default has it.
     await clocked.cluster.api.patch(
@@ -205,6 +215,54 @@ async def test_a_lost_member_goes_before_a_gang_of_higher_priority(clocked: Cloc
     await clocked.cluster.api.patch(f"{PODS}/g-2", {"metadata": {"finalizers": None}})
     assert (await clocked.cluster.released(["g-2-again"]))["g-2-again"] == placed["g-2"]
     assert plan_of(await clocked.cluster.pod("fresh")) is None
+
+
+async def test_the_seat_of_a_lost_member_is_kept_until_its_controller_makes_another(
+    clocked: Clocked,
+) -> None:
+    """A Job waits ten seconds after a failure; whoever waits meanwhile does not get the seat."""
+    gang = Gang("g", 3, required=names.RACK)
+    placed = await clocked.place(gang, bind=True)
+    for index in range(3):
+        await clocked.stranger(f"squatter-{index}", f"{_other(placed)}-{index}")
+    await clocked.fresh()
+    await clocked.cluster.api.patch(f"{PODS}/g-2/status", {"status": {"phase": "Failed"}})
+    await clocked.cluster.settled()
+    await clocked.plan(after=10)
+    assert plan_of(await clocked.cluster.pod("fresh")) is None
+    await clocked.lose("g-2")
+    await clocked.recreate(gang, 2)
+    assert (await clocked.cluster.released(["g-2"]))["g-2"] == placed["g-2"]
+    assert plan_of(await clocked.cluster.pod("fresh")) is None
+
+
+@pytest.mark.parametrize("owned", [True, False])
+async def test_a_seat_is_not_kept_for_ever_and_not_where_nobody_makes_another(
+    clocked: Clocked, *, owned: bool
+) -> None:
+    gang = Gang("g", 3, required=names.RACK)
+    placed = await clocked.place(gang, owned=owned, bind=True)
+    for index in range(3):
+        await clocked.stranger(f"squatter-{index}", f"{_other(placed)}-{index}")
+    await clocked.fresh()
+    await clocked.lose("g-2")
+    await clocked.cluster.settled()
+    if owned:
+        assert plan_of(await clocked.cluster.pod("fresh")) is None
+        await clocked.plan(after=16)
+    assert (await clocked.cluster.released(["fresh"]))["fresh"] == placed["g-2"]
+
+
+async def test_no_seat_is_kept_of_a_gang_that_is_deleted_whole(clocked: Clocked) -> None:
+    gang = Gang("g", 3, required=names.RACK)
+    placed = await clocked.place(gang, bind=True)
+    for index in range(3):
+        await clocked.stranger(f"squatter-{index}", f"{_other(placed)}-{index}")
+    await clocked.fresh()
+    for rank in range(3):
+        await clocked.lose(f"g-{rank}")
+    await clocked.plan(after=2)
+    assert rack((await clocked.cluster.released(["fresh"]))["fresh"]) == rack(placed["g-0"])
 
 
 def _other(placed: dict[str, str]) -> str:

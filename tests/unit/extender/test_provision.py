@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
+from support.apifaults import Fault
 from support.extenders import PODS, World, eventually, plan_of, world
 from support.provisioning import CRDS, DEFINITION, REQUESTS, TEMPLATES, say
 
@@ -245,3 +246,16 @@ async def test_without_the_api_and_without_leave_the_gang_stays_gated() -> None:
         member = await made.cluster.pod("big-0")
         assert plan_of(member) is None
         assert member["spec"]["schedulingGates"] == [{"name": names.PLAN_GATE}]
+
+
+async def test_a_gang_whose_request_is_refused_does_not_keep_others_from_being_asked_for(
+    asking: Clocked,
+) -> None:
+    await asking.cluster.gang(BIG)
+    await asking.cluster.gang(Gang("other", 4))
+    await asking.look()
+    asking.cluster.server.faults.append(Fault("POST", "provisioningrequests", code=403))
+    await asking.look(after=AFTER_S)
+    assert len(await asking.asked()) == 1
+    await asking.look()
+    assert len(await asking.asked()) == 2
