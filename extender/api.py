@@ -39,6 +39,7 @@ class ReadApi:
     ready: Callable[[], bool]
     backlog: Callable[[], int]
     partial_since: Callable[[GangKey], float | None] = lambda _key: None
+    trouble: Callable[[PodUid], str] = lambda _uid: ""
 
     def routes(self) -> list[web.RouteDef]:
         """Return the three routes."""
@@ -114,6 +115,8 @@ class ReadApi:
                 "rank": hold.rank,
                 "lines": [f"{hold.state.value}: node {hold.node}"],
             }
+            if why := self.trouble(uid):
+                answer["lines"] = [f"released to node {hold.node} and cannot bind: {why}"]
             return answer
         return answer | self._waiting(view)
 

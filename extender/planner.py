@@ -41,6 +41,7 @@ from extender.report import Reporter
 from extender.worklist import WorkList
 from placement import gang as gang_placement
 from placement.decision import Decision, Plan, Reject, Wait
+from placement.feasibility import KEPT, REFUSED
 from queueing.assembly import Idle, Incomplete, NotBefore, Ready, assemble
 from queueing.lack import FreeTotals
 from queueing.order import order
@@ -271,10 +272,9 @@ class Planner:
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
-        if self.kept(view.key):
-            self._not_before[view.key] = self._engine.clock() + KEPT_RETRY_S
-        elif self.refused(view.key):
-            self._not_before[view.key] = self._engine.clock() + REFUSED_RETRY_S
+        again_s = _retry_s(decision)
+        if again_s is not None:
+            self._not_before[view.key] = self._engine.clock() + again_s
 
     async def _hold(self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace) -> bool:
         """Hold the plan and hand it to the release; False when it no longer fits."""
@@ -295,3 +295,13 @@ class Planner:
             self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))
         self._release([assignment.uid for assignment in chosen])
         return True
+
+
+def _retry_s(decision: Wait | Reject) -> float | None:
+    """Return after how many seconds time alone may have cured what a gang waits for."""
+    if isinstance(decision, Reject):
+        return None
+    removed = {rule.rule for rule in decision.explanation.rules if rule.removed}
+    if KEPT in removed:
+        return KEPT_RETRY_S
+    return REFUSED_RETRY_S if REFUSED in removed else None

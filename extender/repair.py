@@ -82,6 +82,11 @@ class Repairer:
         """Return the nodes that plans for a gang leave out."""
         return self._refusals.of(gang, self._engine.clock())
 
+    def trouble(self, uid: PodUid) -> str:
+        """Return why a released pod cannot bind, "" when nothing keeps it from it."""
+        hold, pod = self._engine.state.hold(uid), self._pods.get(uid)
+        return "" if hold is None or pod is None else _why(hold, pod)
+
     def notice(self, effect: Effect) -> None:
         """Take note of a broken plan; called by the engine."""
         if isinstance(effect, PlanBroken):
@@ -99,7 +104,7 @@ class Repairer:
             self._watch(uid)
         for uid, trouble in list(self._troubles.items()):
             hold, pod = self._engine.state.hold(uid), self._pods.get(uid)
-            why = "" if hold is None or pod is None else _why(hold, pod)
+            why = self.trouble(uid)
             if hold is None or pod is None or not why or hold.plan_id != trouble.plan_id:
                 self._drop(uid)
             else:

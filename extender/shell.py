@@ -135,6 +135,7 @@ class Extender:
                 ready,
                 lambda: sync.backlog,
                 self.partial.since,
+                self.repairer.trouble,
             ),
             live=Health(),
             ready=Health({"listed": sync.problem, "draining": self._draining}),

@@ -148,6 +148,15 @@ async def test_a_pod_that_is_bound_while_it_is_looked_at_keeps_its_plan(clocked:
     assert plan_of(await cluster.pod("free-0")) is not None
 
 
+async def test_explain_says_that_kube_scheduler_refuses_the_pod(clocked: Clocked) -> None:
+    await clocked.cluster.gang(Gang("g", 1))
+    node = (await clocked.cluster.released(["g-0"]))["g-0"]
+    await clocked.refuse("g-0")
+    async with clocked.cluster.http.get("/v1/explain/default/g-0") as response:
+        (line,) = (await response.json())["lines"]
+    assert line == f"released to node {node} and cannot bind: refused by kube-scheduler"
+
+
 async def test_members_that_only_wait_for_their_gang_are_not_taken_for_refused(
     clocked: Clocked,
 ) -> None:
