@@ -24,6 +24,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+import numpy as np
+
 from cluster.gangview import GangView
 from cluster.ids import GangKey
 from extender.config import Autoscaler
@@ -40,6 +42,7 @@ from kube.release import open_body
 from kube.resources import PODS, KubeObject, Resource
 from placement.beyond import demand, lacks_nodes
 from placement.decision import Decision
+from workloads.accelerators import Accelerators
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -47,6 +50,11 @@ log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 10.0  # nodes take minutes
 ABSENT_S: Final = 60.0  # between questions for an API that is not served
+
+UNSEEN: Final = (
+    "a member asks for no accelerator: without its gate it would be bound alone, so the gang "
+    "is not released unpinned"
+)
 
 Decisions = Callable[[], Mapping[GangKey, Decision]]
 
@@ -72,6 +80,7 @@ class Provisioner:
     metrics: ExtenderMetrics
     reporter: Reporter
     decisions: Decisions
+    accelerators: Accelerators
     _lacks: dict[GangKey, _Lack] = field(default_factory=dict)
     _judged: dict[GangKey, tuple[Decision, bool]] = field(default_factory=dict)
     _absent_until: float = 0.0
@@ -246,6 +255,9 @@ class Provisioner:
     async def _open(self, key: GangKey, lack: _Lack) -> None:
         """Lift the gates of a gang's members, each once."""
         view = self.engine.state.gang(key)
+        if view is not None and not self._is_shown(view):
+            self._tell(key, lack, Standing(Progress.FAILED, UNSEEN))
+            return
         gated = [] if view is None else self._gated(view)
         for pod in gated:
             await self.client.patch(
@@ -255,6 +267,19 @@ class Provisioner:
             lack.opened = True
             self.metrics.provisioning.labels("unpinned").inc()
             self.reporter.provisioning(view, "Unpinned", f"{len(gated)} pods")
+
+    def _is_shown(self, view: GangView) -> bool:
+        """Whether kube-scheduler asks about every member, so that ``filter`` holds it back.
+
+        As shipped it asks only about pods that request a device (managedResources).
+        """
+        snapshot = self.engine.state.snapshot()
+        numbers = np.unique(snapshot.pods.pod_class[view.waiting]).tolist()
+        asked = (snapshot.classes[number].requests for number in numbers)
+        return all(
+            any(name in self.accelerators and amount for name, amount in requests)
+            for requests in asked
+        )
 
     def _gated(self, view: GangView) -> list[PendingPod]:
         uids = [self.engine.state.pod_uid(row) for row in view.waiting.tolist()]

@@ -90,7 +90,8 @@ class Extender:
         pods = PendingPods()
         recorder = EventRecorder(client, controller=CONTROLLER, instance=socket.gethostname())
         reporter = Reporter(state, pods, recorder, metrics)
-        feed = Feed(engine, Policy.of(config.managed), pods, reporter)
+        policy = Policy.of(config.managed)
+        feed = Feed(engine, policy, pods, reporter)
         sync = self.sync = Sync(client, feed, self._known_pods, reporter.unreadable, metrics)
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
         self.planner = Planner(
@@ -104,9 +105,15 @@ class Extender:
         self.partial = PartialGangs(engine, client, config, metrics, reporter)
         self.partial.defer = self.planner.defer
         self.provisioner = Provisioner(
-            engine, pods, client, config.autoscaler, metrics, reporter,
+            engine,
+            pods,
+            client,
+            config.autoscaler,
+            metrics,
+            reporter,
             lambda: self.planner.decisions,
-        )  # fmt: skip
+            policy.accelerators,
+        )
         census = Census(state, self.partial.notice)
         metrics.registry.register(
             StateCollector(

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -50,6 +51,7 @@ def scaler(**settings: object) -> Autoscaler:
     return Autoscaler(**given)  # type: ignore[arg-type]
 
 
+@asynccontextmanager
 async def served(made: Clocked, autoscaler: Autoscaler, *, crd: bool) -> AsyncIterator[Clocked]:
     settings = {"spare_count": 0, "autoscaler": autoscaler}
     async with world(clock=lambda: made.now, **settings) as cluster:
@@ -63,7 +65,7 @@ async def served(made: Clocked, autoscaler: Autoscaler, *, crd: bool) -> AsyncIt
 @pytest.fixture
 async def asking() -> AsyncIterator[Clocked]:
     scale = scaler(provisioning_class=BEST_EFFORT_ATOMIC, parameters={"ValidUntilSeconds": "600"})
-    async for made in served(Clocked(), scale, crd=True):
+    async with served(Clocked(), scale, crd=True) as made:
         yield made
 
 
@@ -114,7 +116,7 @@ async def test_a_gang_that_only_waits_for_others_to_end_is_not_asked_for(asking:
 
 async def test_where_the_operator_wants_it_a_full_cluster_is_reason_enough() -> None:
     scale = scaler(provisioning_class=CHECK_CAPACITY, ask=Need.NO_ROOM)
-    async for made in served(Clocked(), scale, crd=True):
+    async with served(Clocked(), scale, crd=True) as made:
         await made.cluster.gang(Gang("first", 2))
         await made.cluster.released(["first-0", "first-1"])
         await made.cluster.gang(Gang("second", 2))
@@ -220,7 +222,7 @@ async def test_each_kind_of_member_has_a_template_of_its_own(asking: Clocked) ->
 
 async def test_without_the_api_a_gang_is_released_unpinned_if_the_operator_wants_that() -> None:
     scale = scaler(provisioning_class=CHECK_CAPACITY, release_unpinned=True)
-    async for made in served(Clocked(), scale, crd=False):
+    async with served(Clocked(), scale, crd=False) as made:
         cluster = made.cluster
         await cluster.gang(BIG)
         await made.look()
@@ -239,7 +241,7 @@ async def test_without_the_api_a_gang_is_released_unpinned_if_the_operator_wants
 
 
 async def test_without_the_api_and_without_leave_the_gang_stays_gated() -> None:
-    async for made in served(Clocked(), scaler(provisioning_class=CHECK_CAPACITY), crd=False):
+    async with served(Clocked(), scaler(provisioning_class=CHECK_CAPACITY), crd=False) as made:
         await made.cluster.gang(BIG)
         await made.look()
         await made.look(after=AFTER_S)
@@ -259,3 +261,23 @@ async def test_a_gang_whose_request_is_refused_does_not_keep_others_from_being_a
     assert len(await asking.asked()) == 1
     await asking.look()
     assert len(await asking.asked()) == 2
+
+
+async def test_a_gang_with_a_member_that_filter_never_sees_is_not_released_unpinned() -> None:
+    """The launcher of a job asks for no device: ungated, kube-scheduler would bind it alone."""
+    async with served(Clocked(), scaler(release_unpinned=True), crd=False) as made:
+        for rank, gpus in enumerate((0, 8, 8, 8)):
+            await made.cluster.gang(
+                Gang("g", 4, gpus=gpus), ranks=range(rank, rank + 1), owned=False
+            )
+        await made.look()
+        await made.look(after=AFTER_S)
+        for rank in range(4):
+            assert (await made.cluster.pod(f"g-{rank}"))["spec"]["schedulingGates"]
+
+        async def told() -> bool:
+            path = "/apis/events.k8s.io/v1/namespaces/default/events"
+            events = (await made.cluster.api.get(path))["items"]
+            return any("no accelerator" in event.get("note", "") for event in events)
+
+        await eventually(told)
