@@ -85,7 +85,8 @@ def _one_group(snapshot: Snapshot, here: Arena, request: Request, kin: Kin) -> S
 
 def _beside_kin(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None]:
     group = here.group
-    neighbours = _neighbours(snapshot, kin, group.rows, len(kin.amounts))
+    ranked = bool((snapshot.pods.rank[group.rows] >= 0).all())
+    neighbours = _nearest_in_rank(snapshot, kin, group.rows) if ranked else None
     amounts: Ints | None = yield from near(here, kin.amounts, len(group.rows), neighbours)
     if amounts is not None and int(amounts.sum()) < group.mandatory:
         amounts = yield from near_whole(here, kin.amounts, group.mandatory)
@@ -126,13 +127,6 @@ def _nearest_in_rank(snapshot: Snapshot, kin: Kin, rows: Rows) -> Ints:
     closer = np.abs(ranks[before] - wanted) <= np.abs(ranks[after] - wanted)
     nearest: Ints = np.where(closer, positions[before], positions[after])
     return nearest
-
-
-def _neighbours(snapshot: Snapshot, kin: Kin, rows: Rows, size: int) -> Ints | None:
-    """Return int64[positions], the placed members next in rank; ``None`` without ranks."""
-    if (snapshot.pods.rank[rows] < 0).any():
-        return None
-    return np.bincount(_nearest_in_rank(snapshot, kin, rows), minlength=size)
 
 
 def _beside_slices(

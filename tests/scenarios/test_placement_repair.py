@@ -75,3 +75,30 @@ def test_a_lost_member_is_replaced_on_the_rack_where_its_neighbours_in_rank_are(
         scene.end(uid)
     scene.members(gang, [lost], pod_class())
     assert scene.racks_of(scene.place(gang)) == [racks[lost]]
+
+
+def test_members_lost_on_two_racks_are_replaced_each_on_its_own(scene: Scene) -> None:
+    """One rack could take both."""
+    kept_free = scene.run("n3"), scene.run("n6")
+    gang = scene.gang("g", 4, required_level=BLOCK)
+    placed = scene.place(gang)
+    racks = scene.racks_of(placed)
+    uids = scene.bind(placed)
+    for uid in (kept_free[0], uids[0], uids[3]):
+        scene.end(uid)
+    scene.members(gang, [0, 3], pod_class())
+    assert scene.racks_of(scene.place(gang)) == [racks[0], racks[3]]
+
+
+def test_a_lost_member_goes_elsewhere_when_the_rack_of_its_neighbours_is_full(
+    scene: Scene,
+) -> None:
+    gang = scene.gang("g", 6, required_level=BLOCK)
+    placed = scene.place(gang)
+    uids = scene.bind(placed)
+    lost = scene.nodes_of(placed)[0]
+    scene.end(uids[0])
+    scene.run(lost)
+    scene.node("n10", block="a", rack="r9")
+    scene.members(gang, [0], pod_class())
+    assert scene.nodes_of(scene.place(gang)) == ["n10"]
