@@ -163,6 +163,25 @@ async def test_a_gang_that_cannot_be_completed_is_rolled_back_and_goes_whole_els
         assert racks(await fleet.placement(gang)) == {"r0", "r1"} - {lost.partition("-")[0]}
 
 
+async def test_a_lost_member_of_a_running_gang_is_replaced_on_its_rack(
+    real_plane: ControlPlane,
+) -> None:
+    async with cluster(real_plane) as fleet:
+        await fleet.add_racks([0], hosts=4)
+        gang = pods.Gang("train", 3, preferred=names.RACK)
+        await fleet.submit(gang)
+        await fleet.bound(gang)
+        await fleet.add_racks([1], hosts=4)
+        placed = await fleet.placement(gang)
+        await fleet.api.delete(f"/api/v1/nodes/{placed['train-1']}")
+        await fleet.api.delete(f"{PODS}/train-1")
+        await recreate(fleet, gang, 1)
+        await fleet.bound(gang)
+        again = await fleet.placement(gang)
+        assert racks(again) == {"r0"}
+        assert again["train-1"] not in placed.values()
+
+
 async def absent(fleet: Cluster, *named: str) -> bool:
     return not any([await exists(fleet, name) for name in named])
 
