@@ -20,8 +20,14 @@ cannot contradict them; a restart that lists the same objects arrives at the sam
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cluster.ids import GangKey
+
+PODS_PER_JOB: Final = 1 << 14  # in numbers of members that come in several jobs, see `ranks`
 
 
 class GangPhase(StrEnum):
@@ -54,6 +60,10 @@ class GangSpec:
     ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
     while reading; such a gang is rejected with them. ``lives_with_pods``: read from the
     members themselves, so nobody reports its end and it goes with its last member.
+    ``min_is_remaining``: whoever describes the gang lowers ``min_count`` as members succeed,
+    so those that did are not counted a second time. ``rank_runs``: (jobs, pods of each),
+    where members are numbered job times ``PODS_PER_JOB`` plus index; such a number only orders, the
+    rank follows from it (``ranks``). Without runs a member's number is its rank.
     """
 
     key: GangKey
@@ -72,3 +82,22 @@ class GangSpec:
     submitted_at: float = 0.0
     problems: tuple[str, ...] = ()
     lives_with_pods: bool = False
+    min_is_remaining: bool = False
+    rank_runs: tuple[tuple[int, int], ...] = ()
+
+
+def ranks(spec: GangSpec, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the position of each member in rank order, from 0, counting members to come.
+
+    ``numbers``: int32, the members' numbers; one below 0, or of a job that the gang does
+    not have, is -1 in the result: unknown.
+    """
+    if sum(jobs for jobs, _ in spec.rank_runs) <= 1:
+        return numbers.astype(np.int64)
+    jobs, pods = np.array(spec.rank_runs, dtype=np.int64).T
+    sizes = np.repeat(pods, jobs)
+    job, index = np.divmod(numbers.astype(np.int64), PODS_PER_JOB)
+    known = (job >= 0) & (job < len(sizes))
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    result: NDArray[np.int64] = np.where(known, first[np.where(known, job, 0)] + index, -1)
+    return result

@@ -1,6 +1,6 @@
 """One gang as planning sees it: its spec, and its members by state, in rank order."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,6 @@ from cluster.pods import PodFlag, PodState, PodView
 Rows = NDArray[np.int32]
 
 
-def _none() -> Rows:
-    return np.empty(0, dtype=np.int32)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class GangView:
     """A gang at one generation.
@@ -23,9 +19,10 @@ class GangView:
     ``spec``: ``None`` until the object that describes the gang was seen. Members are int32
     pod rows sorted by (rank, name, uid), one array per state:
     ``waiting`` can be planned now; ``blocked`` carry gates of others or are terminating
-    unbound; ``assumed`` and ``released`` hold room; ``bound`` (terminating ones too) stand
-    on their node, ``leaving`` are the terminating ones among them: they use room and are no
-    part of the gang's future; ``finished`` succeeded or failed, ``succeeded`` of them well.
+    unbound; ``assumed`` and ``released`` hold room; ``bound`` stand on their node, and so do
+    ``leaving``, which are being deleted: their room is used, but whoever takes their place
+    in the gang cannot count on them. ``finished`` succeeded or failed; ``succeeded`` of
+    them count towards ``spec.min_count``.
     ``priority`` is the highest of the unfinished members'. ``submitted_at``,
     ``first_bound_at``, ``last_member_at``: seconds since the epoch. ``attempts`` counts
     plans made and refused, ``skips`` the refusals since the last plan held.
@@ -41,6 +38,7 @@ class GangView:
     assumed: Rows
     released: Rows
     bound: Rows
+    leaving: Rows
     finished: Rows
     succeeded: int
     submitted_at: float
@@ -49,12 +47,6 @@ class GangView:
     attempts: int
     skips: int
     last_reason: str
-    leaving: Rows = field(default_factory=_none)
-
-    @property
-    def staying(self) -> Rows:
-        """Members that stand on their node and are to stay there."""
-        return self.bound[~np.isin(self.bound, self.leaving)] if len(self.leaving) else self.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +71,14 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     unfinished = rows[state != PodState.FINISHED]
     counted = unfinished if len(unfinished) else rows
     finished = by_state[PodState.FINISHED]
-    succeeded = int(np.count_nonzero(pods.has(finished, PodFlag.SUCCEEDED)))
+    standing = by_state[PodState.BOUND]
+    leaves = pods.has(standing, PodFlag.TERMINATING)
+    by_state[PodState.BOUND] = standing[~leaves]
+    succeeded = _succeeded(facts.spec, finished, pods)
     return GangView(
         key=facts.key,
         spec=facts.spec,
-        phase=phase(facts.spec, by_state, succeeded),
+        phase=phase(facts.spec, by_state, succeeded, leaving=int(leaves.sum())),
         priority=int(pods.priority[counted].max()) if len(counted) else 0,
         queue=_queue(facts.spec, rows, pods),
         waiting=by_state[PodState.WAITING],
@@ -91,6 +86,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         assumed=by_state[PodState.ASSUMED],
         released=by_state[PodState.RELEASED],
         bound=by_state[PodState.BOUND],
+        leaving=standing[leaves],
         finished=finished,
         succeeded=succeeded,
         submitted_at=_submitted_at(facts, rows, pods),
@@ -99,22 +95,23 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         attempts=facts.attempts,
         skips=facts.skips,
         last_reason=facts.last_reason,
-        leaving=_terminating(by_state[PodState.BOUND], pods),
     )
 
 
-def _terminating(rows: Rows, pods: PodView) -> Rows:
-    return rows[pods.has(rows, PodFlag.TERMINATING)]
-
-
-def phase(spec: GangSpec | None, by_state: dict[PodState, Rows], succeeded: int) -> GangPhase:
+def phase(
+    spec: GangSpec | None, by_state: dict[PodState, Rows], succeeded: int, *, leaving: int
+) -> GangPhase:
     """Derive a gang's phase; the drawing is in ``cluster.gangs``.
 
-    Members that failed count for nothing; those that succeeded count as placed.
+    Members that failed count for nothing; those that succeeded count as placed. Those that
+    are leaving count for what they were until others take their place.
     """
     counts = {state: len(rows) for state, rows in by_state.items()}
-    members = sum(counts.values())
+    present = sum(counts.values())
+    members = present + leaving
     placed = counts[PodState.BOUND] + succeeded
+    if present == counts[PodState.FINISHED]:
+        placed += leaving
     if members and counts[PodState.FINISHED] == members:
         return GangPhase.FINISHED
     if spec is not None and placed >= max(spec.min_count, 1):
@@ -126,6 +123,12 @@ def phase(spec: GangSpec | None, by_state: dict[PodState, Rows], succeeded: int)
     if spec is not None and members and counts[PodState.WAITING] >= spec.min_count:
         return GangPhase.ADMITTED
     return GangPhase.PENDING
+
+
+def _succeeded(spec: GangSpec | None, finished: Rows, pods: PodView) -> int:
+    if spec is not None and spec.min_is_remaining:
+        return 0
+    return int(np.count_nonzero(pods.has(finished, PodFlag.SUCCEEDED)))
 
 
 def _in_order(rows: Rows, pods: PodView) -> Rows:

@@ -29,7 +29,7 @@ from cluster.nodes import AMOUNT_LIMIT, NodeTable
 from cluster.nodeview import NodeView
 from cluster.pods import HELD, PodFlag, PodState, PodTable
 from cluster.snapshot import Overlaid, Snapshot, Tables
-from cluster.topology import TopologyCell
+from cluster.treebuild import TopologyCell
 
 _ROW = Struct("i")
 

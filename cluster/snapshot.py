@@ -28,7 +28,9 @@ from cluster.matching import NamespaceLabels, term_matches
 from cluster.names import NameView
 from cluster.nodeview import NodeView
 from cluster.pods import PodView
-from cluster.topology import Topology, TopologyCell
+from cluster.steps import Steps
+from cluster.topology import Topology
+from cluster.treebuild import TopologyCell
 
 
 class Overlaid(Protocol):
@@ -109,6 +111,10 @@ class Snapshot:
     def topology(self) -> Topology:
         """The topology tree of this snapshot's nodes; built at its first use."""
         return self.topology_cell.get()
+
+    def topology_steps(self) -> Steps[Topology]:
+        """Return the tree too; it is built in slices where it does not stand yet."""
+        return self.topology_cell.steps()
 
     # --- gangs ------------------------------------------------------------------------
 

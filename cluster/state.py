@@ -15,6 +15,8 @@ in with the event, so a recorded stream of events leads to the same state every 
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from cluster import dump as dumping
 from cluster import gangevents, gangview, nodeevents, planevents, podevents, validation
 from cluster.effects import Effect
@@ -186,6 +188,15 @@ class ClusterState:
             facts = self._model.gangs.freeze().facts(row)
             found = self._gangs[key] = gangview.view(facts, self._model.pods.peek())
         return found
+
+    def is_idle(self, key: GangKey) -> bool:
+        """Return whether a gang is known and no member waits; much cheaper than ``gang``."""
+        row = self._model.gangs.keys.find(key)
+        if row is None:
+            return False
+        members = np.frombuffer(self._model.gangs.members[row], dtype=np.int32)
+        states = self._model.pods.state.peek(self._model.pods.count)[members]
+        return not bool((states == PodState.WAITING.value).any())
 
     def gangs(self) -> Iterator[GangKey]:
         """Yield the keys of all gangs."""

@@ -14,23 +14,20 @@ a required level must not be satisfied by "all nodes without a rack".
                    └─ z1/r2 ─── n3                       └────┴────┴────┴────┘
                z2 ─── z2/r1 ─── n4             rack starts 0         2    3
 
-Built once per change of the node set or of a level's label, by one sort: with the node
-rows sorted by (path names, node name), every domain of every level is a contiguous range
-of ``order``, its id is its position among the domains of its level, and any count per
-domain is ``np.add.reduceat(count[order], starts)``.
+With the node rows sorted by (path names, node name), every domain of every level is a
+contiguous range of ``order``, its id is its position among the domains of its level, and
+any count per domain is ``np.add.reduceat(count[order], starts)``. ``cluster.treebuild``
+makes the tree, once per change of the node set or of a level's label.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.columns import read_only
-from cluster.ids import NO_ROW
-from cluster.labelcolumns import ABSENT, LabelColumn
+from cluster.labelcolumns import ABSENT
 from cluster.names import NameView
-from cluster.nodeview import NodeView
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,114 +109,3 @@ class Topology:
         starts = self.starts(level)
         end = starts[domain + 1] if domain + 1 < len(starts) else len(self.order)
         return self.order[starts[domain] : end]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Inputs:
-    """What the tree depends on, and nothing else: old columns must not be kept alive."""
-
-    levels: tuple[str, ...]
-    names: NameView[str]
-    alive: NDArray[np.bool_]
-    labels: tuple[LabelColumn | None, ...]
-
-    @classmethod
-    def of(cls, nodes: NodeView, levels: tuple[str, ...]) -> "Inputs":
-        """Take them from frozen node columns; the last level is the host."""
-        labels = tuple(nodes.labels(key) for key in levels[:-1])
-        return cls(levels, nodes.names, nodes.alive, labels)
-
-
-class TopologyCell:
-    """A topology that is built when it is first asked for, shared by many snapshots."""
-
-    __slots__ = ("_inputs", "_topology")
-
-    def __init__(self, nodes: NodeView, levels: tuple[str, ...]) -> None:
-        self._inputs: Inputs | None = Inputs.of(nodes, levels)
-        self._topology: Topology | None = None
-
-    def get(self) -> Topology:
-        """Return the topology."""
-        if self._topology is None:
-            assert self._inputs is not None  # noqa: S101  # dropped below, together
-            self._topology = build(self._inputs)
-            self._inputs = None
-        return self._topology
-
-
-def build(inputs: Inputs) -> Topology:
-    """Build the tree of a frozen set of nodes. O(n log n), one ``lexsort``."""
-    rows = np.flatnonzero(inputs.alive).astype(np.int32)
-    codes = [_codes(column, rows) for column in inputs.labels]
-    ranks = [_rank(c)[code] for c, code in zip(inputs.labels, codes, strict=True)]
-    by_path = np.lexsort((_name_rank(inputs.names, rows), *reversed(ranks)))
-    order = rows[by_path]
-    count = len(inputs.names)
-    built: list[Level] = []
-    above = np.zeros(len(order), dtype=np.int32)  # the domain one level up, along `order`
-    for depth, column in enumerate(inputs.labels):
-        values = None if column is None else column.values
-        level = _level(inputs.levels[depth], above, codes[depth][by_path], order, count, values)
-        built.append(level)
-        above = level.domain[order]
-    # A node is its own host domain, whatever its hostname label says.
-    built.append(_level(inputs.levels[-1], above, order, order, count, inputs.names))
-    built[0] = _without_parents(built[0])
-    return Topology(inputs.levels, read_only(order), tuple(built))
-
-
-def _level(
-    key: str,
-    above: NDArray[np.int32],
-    codes: NDArray[np.int32],
-    order: NDArray[np.int32],
-    count: int,
-    values: NameView[str] | None,
-) -> Level:
-    # A domain begins where its parent or its own label value changes along the order.
-    begins = np.ones(len(order), dtype=np.bool_)
-    begins[1:] = (above[1:] != above[:-1]) | (codes[1:] != codes[:-1])
-    starts = np.flatnonzero(begins).astype(np.int32)
-    domain = np.full(count, NO_ROW, dtype=np.int32)
-    along = np.cumsum(begins, dtype=np.int32) - 1
-    domain[order] = along
-    return Level(
-        key=key,
-        domain=read_only(domain),
-        parent=read_only(above[starts]),
-        starts=read_only(starts),
-        labelled=read_only(codes[starts] != ABSENT),
-        codes=read_only(codes[starts]),
-        values=values,
-        along=read_only(along),
-    )
-
-
-def _without_parents(level: Level) -> Level:
-    none = read_only(np.full(len(level.starts), NO_ROW, dtype=np.int32))
-    return replace(level, parent=none)
-
-
-def _codes(column: LabelColumn | None, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    if column is None:
-        return np.full(len(rows), ABSENT, dtype=np.int32)
-    return column.codes[rows]
-
-
-def _rank(column: LabelColumn | None) -> NDArray[np.int32]:
-    # Position of each value in sorted order; one more entry at the end, which the code
-    # ABSENT (-1) finds by wrapping around: pseudo domains come last.
-    values = [] if column is None else [value or "" for value in column.values]
-    return np.append(_sorted_positions(values), np.int32(len(values)))
-
-
-def _name_rank(names: NameView[str], rows: NDArray[np.int32]) -> NDArray[np.int32]:
-    every = list(names)
-    return _sorted_positions([every[row] or "" for row in rows.tolist()])
-
-
-def _sorted_positions(values: list[str]) -> NDArray[np.int32]:
-    positions = np.empty(len(values), dtype=np.int32)
-    positions[sorted(range(len(values)), key=values.__getitem__)] = np.arange(len(values))
-    return positions

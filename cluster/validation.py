@@ -15,7 +15,7 @@ from cluster.holds import Hold, HoldState
 from cluster.ids import NO_ROW
 from cluster.model import Model
 from cluster.pods import HELD, OCCUPYING, PodFlag, PodState
-from cluster.topology import TopologyCell
+from cluster.treebuild import TopologyCell
 
 
 def validate(model: Model) -> None:

@@ -25,7 +25,7 @@ from placement import explain
 from placement.decision import Reject
 
 MAX_ROWS: Final = 10_000
-STATES: Final = ("waiting", "blocked", "assumed", "released", "bound", "finished")
+STATES: Final = ("waiting", "blocked", "assumed", "released", "bound", "leaving", "finished")
 
 
 @dataclass(slots=True)

@@ -4,8 +4,9 @@ Devices are taken in the order the node lists them free, which is by NUMA node a
 parent, so the devices of one pod are neighbours. The planned node and the spares get
 devices of their own, disjoint within the plan: whichever node wins, the set is valid.
 
-A pod that has a rank of its own (a completion index) keeps it; the others are numbered in
-the order of the plan, which follows the fabric.
+A pod that has a rank of its own keeps it: its completion index, or in a JobSet its place
+after the pods of the jobs before its own. The others are numbered in the order of the plan,
+which follows the fabric.
 
 A pod with required node affinity of its own gets no spares: a spare is one more ORed
 term, and the API server lets nobody add terms to a gated pod that has some.
@@ -15,8 +16,12 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from cluster.constraints import PodClass
 from cluster.events import Assignment
+from cluster.gangs import ranks
+from cluster.gangview import GangView
 from cluster.ids import NO_ROW
 from cluster.snapshot import Snapshot
 from placement.decision import Plan
@@ -67,7 +72,7 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
     devices = _Devices(snapshot)
     known = snapshot.devices.count > 0
     gang = snapshot.gang(plan.gang)
-    first = 0 if gang is None else holding(gang)  # late members are numbered after the others
+    rank = _ranks(snapshot, plan, gang)
     result: list[Assignment] = []
     for index, row in enumerate(plan.pods.tolist()):
         pod_class = snapshot.classes[snapshot.pods.pod_class[row]]
@@ -84,9 +89,20 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
                 node=names[0],
                 spares=tuple(names[1:]),
                 devices=chosen,
-                rank=own if (own := int(snapshot.pods.rank[row])) >= 0 else first + index,
+                rank=rank[index],
             )
         )
         if index % PODS_PER_STEP == PODS_PER_STEP - 1:
             yield
     return tuple(result)
+
+
+def _ranks(snapshot: Snapshot, plan: Plan, gang: GangView | None) -> list[int]:
+    """Return the rank of each pod of ``plan``; late ones without their own come after the rest."""
+    numbers = snapshot.pods.rank[plan.pods]
+    if gang is None or gang.spec is None:
+        return [int(number) for number in numbers]
+    own = ranks(gang.spec, numbers)
+    placed = holding(gang) + np.arange(len(own))
+    result: list[int] = np.where(own >= 0, own, placed).tolist()
+    return result

@@ -44,11 +44,15 @@ class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Files of the serving certificate; ``clientCaFile`` makes client certificates mandatory."""
+    """Files of the serving certificate; ``clientCaFile`` makes client certificates mandatory.
+
+    ``check_seconds``: how often they are looked at, to serve what replaced them.
+    """
 
     cert_file: str
     key_file: str
     client_ca_file: str | None = None
+    check_seconds: float = 10.0
 
 
 class ApiServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -217,6 +221,8 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("drainSeconds", config.drain_seconds, 0, 600),
         ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),
     )
+    if config.tls is not None:
+        bounds += (("tls.checkSeconds", config.tls.check_seconds, 0.05, 86400),)
     return [
         f"{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"
         for field, value, low, high in bounds

@@ -14,17 +14,20 @@ from cluster.holds import HoldState
 from cluster.ids import GangKey, PodUid
 from extender.engine import Engine
 from extender.pending import PendingPods, pending, suffers_from_pin
+from extender.rejudge import Rejudging
 from extender.report import Reporter
 from extender.specbook import SpecBook
 from kube import names, translate, wire
 from kube.volumes import VolumeIndex
 from workloads.dialect import Member
-from workloads.managed import Policy
+from workloads.managed import Policy, takes
 from workloads.objects import GangObjects
 from workloads.registry import SINGLE, member_or_single, spec_from_pod
 
 Claim = tuple[str, str]  # namespace, name
 Lost = Callable[[GangKey, str], None]
+# Copied from the node (kube-apiserver, plugin/pkg/admission/podtopologylabels).
+_ADDED_BY_BINDING = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
 
 
 @dataclass(slots=True)
@@ -54,11 +57,15 @@ class _Claimants:
 
 
 def _said(pod: wire.Pod) -> int:
-    """Return a digest of everything that dialects read of a pod: all but our own plan."""
+    """Return a digest of everything that dialects read of a pod.
+
+    Our own plan is not, nor the labels that the API server adds with the binding.
+    """
     meta = pod.metadata
     notes = frozenset(item for item in meta.annotations.items() if item[0] != names.PLAN)
+    labels = frozenset(item for item in meta.labels.items() if item[0] not in _ADDED_BY_BINDING)
     owners = tuple(owner.uid for owner in meta.owner_references)
-    return hash((frozenset(meta.labels.items()), notes, owners))
+    return hash((labels, notes, owners))
 
 
 def _claims(pod: wire.Pod) -> set[Claim]:
@@ -84,19 +91,24 @@ class Feed:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self.lost: Lost = lambda _gang, _node: None
         """Told of a gang and of the node that a bound member with a controller has left."""
+        self.rejudging = Rejudging()
 
     def is_managed(self, pod: wire.Pod) -> bool:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
         return self._policy.is_managed(pod, self._namespaces.get(pod.metadata.namespace, {}))
 
     def namespace(self, namespace: wire.Namespace) -> None:
-        """Take a namespace over. Its pods are judged anew at their own next event."""
-        self._namespaces[namespace.metadata.name] = namespace.metadata.labels
+        """Take a namespace over. If it was opened or closed to Muster its pods are due again."""
+        name, labels = namespace.metadata.name, namespace.metadata.labels
+        if takes(labels) != takes(self._namespaces.get(name, {})):
+            self.rejudging.due(name)
+        self._namespaces[name] = labels
         self._engine.apply(translate.namespace_event(namespace))
 
     def namespace_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a namespace."""
         self._namespaces.pop(meta.name, None)
+        self.rejudging.done(meta.name)
         self._engine.apply(translate.namespace_gone(meta))
 
     def node(self, node: wire.Node) -> None:
@@ -150,9 +162,34 @@ class Feed:
         for event in self._objects.gone(meta.uid):
             self._engine.apply(event)
 
+    def is_echo(self, pod: wire.Pod) -> bool:
+        """Whether a watched version of a pod is the one that its release made.
+
+        Only for what a watch tells: it leaves no version out, so there is nothing in it but
+        the release, and that was applied when its reply came. Not while the namespace is
+        judged again, which counts every event.
+        """
+        meta = pod.metadata
+        known = self._pending.get(translate.pod_uid(meta.uid))
+        if known is None or not known.released_as:
+            return False
+        return known.released_as == meta.resource_version and meta.namespace not in self.rejudging
+
+    def judge_again(self, pod: wire.Pod) -> None:
+        """Take over a pod of a namespace that was listed again, unless the watch knows better.
+
+        A list may be older than what the watch has told since: a pod that had an event is
+        judged already, and one that is not known is gone or will be told.
+        """
+        uid = translate.pod_uid(pod.metadata.uid)
+        known = self._engine.state.pod_row(uid) is not None
+        if known and not self.rejudging.was_seen(pod.metadata.namespace, uid):
+            self.pod(pod)
+
     def pod(self, pod: wire.Pod) -> None:
         """Take a pod over."""
         uid = translate.pod_uid(pod.metadata.uid)
+        self.rejudging.saw(pod.metadata.namespace, uid)
         if self.is_managed(pod):
             self._managed(uid, pod)
             return

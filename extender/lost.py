@@ -65,7 +65,7 @@ class LostSeats:
 
     def _wants(self, gang: GangKey) -> bool:
         view = self._engine.state.gang(gang)
-        if view is None or not begun(view) or not len(view.staying):
+        if view is None or not begun(view) or not len(view.bound):
             return False
         pods = self._engine.state.snapshot().pods
-        return bool(pods.has(view.staying, PodFlag.OWNED).all())  # and so was the lost one
+        return bool(pods.has(view.bound, PodFlag.OWNED).all())  # and so was the lost one

@@ -84,7 +84,7 @@ class PartialGangs:
         key = gang.key
         if is_whole(gang):
             self._whole.add(key)
-        elif not len(gang.staying):
+        elif not len(gang.bound):
             self._whole.discard(key)
         if not is_torso(gang):
             self._end(key, whole=key in self._whole)
@@ -130,7 +130,7 @@ class PartialGangs:
         self.defer(view.key, PLANNER_STAYS_OFF_S)
         uids = {
             self._engine.state.pod_uid(row)
-            for row in np.concatenate([view.released, view.staying]).tolist()
+            for row in np.concatenate([view.released, view.bound]).tolist()
         }
         try:
             refs = await self._refs(view, uids)

@@ -5,7 +5,7 @@ has node affinity of its own, because that is replaced as a whole. Kept from the
 sight of a managed pod until it is bound or gone.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cluster.constraints import PodClass
 from cluster.ids import PodUid
@@ -27,8 +27,9 @@ class PendingPod:
     as read if it has node affinity of its own, else None. ``gated``: our gate still holds
     it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan fail
     (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
-    with its plan in its spec, which nothing can change any more. ``refused``: it is in
-    kube-scheduler's hands, which found no node that it may go to and passes its filters.
+    with its plan in its spec, which nothing can change any more. ``released_as``: the
+    resource version of that release, where its reply has been taken over. ``refused``: it is
+    in kube-scheduler's hands, which found no node that it may go to and passes its filters.
     """
 
     ref: PodRef
@@ -40,6 +41,7 @@ class PendingPod:
     soft: bool
     pinned: bool
     refused: bool = False
+    released_as: str = ""
 
     def pin(self, configured: Pin) -> podwrites.Pin:
         """Return how to tie this pod to its plan.
@@ -114,6 +116,15 @@ class PendingPods:
             self.refused.add(uid)
         else:
             self.refused.discard(uid)
+
+    def released(self, uid: PodUid, version: str) -> None:
+        """Take over the reply of a release with affinity.
+
+        Not for a pod whose node affinity had to be read: it reads differently now.
+        """
+        pod = self._pods.get(uid)
+        if pod is not None and pod.seen is None:
+            self._pods[uid] = replace(pod, gated=False, pinned=True, released_as=version)
 
     def drop(self, uid: PodUid) -> None:
         """Forget a pod; unknown ones are no error."""

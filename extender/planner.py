@@ -175,6 +175,9 @@ class Planner:
         """Return the listed gangs that are complete; the others leave the list."""
         ready: list[GangView] = []
         for key in list(self._list.todo):
+            if self._engine.state.is_idle(key):
+                self._rest(key)
+                continue
             view = self._view(key)
             if view is not None and self._is_ready(view):
                 ready.append(view)
@@ -184,6 +187,13 @@ class Planner:
                 self._forget_if_gone(key, view)
             await pace.breathe()
         return ready
+
+    def _rest(self, key: GangKey) -> None:
+        """Leave a gang until it changes: most changes are of members on their way to a node."""
+        self._list.drop([key])
+        self._views.pop(key, None)
+        self._not_before.pop(key, None)
+        self.decisions.pop(key, None)
 
     def _view(self, key: GangKey) -> GangView | None:
         """Return a gang, sorted out once per change and not once per look."""

@@ -34,6 +34,7 @@ from kube.errors import KubeError
 from kube.podwrites import (
     AlreadyReleased,
     Conflicted,
+    Pin,
     PodVanished,
     Refused,
     Released,
@@ -140,8 +141,10 @@ class Releaser:
     ) -> bool:
         """Act on an outcome; return whether that was the last word."""
         match outcome:
-            case Released():
+            case Released(version):
                 self._released(uid, hold)
+                if pod.pin(self._config.pin) is Pin.AFFINITY:
+                    self._pods.released(uid, version)
             case AlreadyReleased(note, _) if note is not None and note.plan_id == hold.plan_id:
                 self._released(uid, hold)
             case AlreadyReleased():

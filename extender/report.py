@@ -103,7 +103,7 @@ class Reporter:
     def partial(self, view: GangView, seconds: float) -> None:
         """Tell that a gang has had some but too few members bound for ``seconds``."""
         needed = 0 if view.spec is None else view.spec.min_count
-        counts = {"bound": len(view.staying), "needed": needed, "waiting": len(view.waiting)}
+        counts = {"bound": len(view.bound), "needed": needed, "waiting": len(view.waiting)}
         log.warning("gang partial", extra={"gang": view.key, "seconds": round(seconds), **counts})
         text = (
             f"gang {view.key}: {counts['bound']} members are bound, {needed} are needed; the "

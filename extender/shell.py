@@ -13,7 +13,6 @@ import json
 import logging
 import signal
 import socket
-import ssl
 import sys
 import time
 from dataclasses import dataclass, field
@@ -30,9 +29,8 @@ from extender.api import ReadApi
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Parts, make_app
 from extender.binding import Binder
 from extender.census import Census
-from extender.config import ExtenderConfig, Tls
+from extender.config import ExtenderConfig
 from extender.engine import Clock, Engine
-from extender.errors import ConfigError
 from extender.feed import Feed
 from extender.handlers import Handlers
 from extender.holding import Holding
@@ -46,6 +44,7 @@ from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
 from extender.sync import Sync
+from extender.tls import ServingCertificate
 from extender.verbs import Verbs
 from kube.auth import Auth
 from kube.client import KubeClient
@@ -71,6 +70,8 @@ class Extender:
     client: KubeClient
     clock: Clock = time.time
     engine: Engine = field(init=False)
+    pods: PendingPods = field(init=False)
+    feed: Feed = field(init=False)
     sync: Sync = field(init=False)
     planner: Planner = field(init=False)
     releaser: Releaser = field(init=False)
@@ -87,11 +88,11 @@ class Extender:
         state = ClusterState(config.cluster, levels=config.levels)
         engine = self.engine = Engine(state, self.clock)
         holding = Holding(engine)
-        pods = PendingPods()
+        pods = self.pods = PendingPods()
         recorder = EventRecorder(client, controller=CONTROLLER, instance=socket.gethostname())
         reporter = Reporter(state, pods, recorder, metrics)
         policy = Policy.of(config.managed)
-        feed = Feed(engine, policy, pods, reporter)
+        feed = self.feed = Feed(engine, policy, pods, reporter)
         sync = self.sync = Sync(client, feed, self._known_pods, reporter.unreadable, metrics)
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
         self.planner = Planner(
@@ -194,6 +195,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    tls = None if config.tls is None else ServingCertificate(config.tls)
     await auth.current()  # a kubeconfig that cannot be read ends the process, not a retry
     transport = Transport(
         auth,
@@ -203,6 +205,8 @@ async def run_extender(config: ExtenderConfig, auth: Auth) -> None:
     )
     async with KubeClient(auth, transport=transport) as client:
         extender = Extender(config, client)
+        if tls is not None:
+            extender.parts.jobs["certificates"] = tls.keep
         runner = web.AppRunner(
             make_app(extender.parts),
             access_log=None,
@@ -212,7 +216,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth) -> None:
         )
         await runner.setup()
         try:
-            await _serve(runner, config)
+            await _serve(runner, config, tls)
             await stop.wait()
             log.info("stopping")
             extender.draining = True
@@ -220,25 +224,14 @@ async def run_extender(config: ExtenderConfig, auth: Auth) -> None:
             await runner.cleanup()
 
 
-async def _serve(runner: web.AppRunner, config: ExtenderConfig) -> None:
-    tls = None if config.tls is None else _tls(config.tls)
-    site = web.TCPSite(runner, config.listen.host, config.listen.port, ssl_context=tls)
+async def _serve(
+    runner: web.AppRunner, config: ExtenderConfig, tls: ServingCertificate | None
+) -> None:
+    front = None if tls is None else tls.front
+    site = web.TCPSite(runner, config.listen.host, config.listen.port, ssl_context=front)
     await site.start()
     host, port = runner.addresses[0][:2]
     scheme = "http" if tls is None else "https"
     shown = f"[{host}]" if ":" in host else host
     sys.stdout.write(json.dumps({"listening": f"{scheme}://{shown}:{port}"}) + "\n")
     sys.stdout.flush()
-
-
-def _tls(files: Tls) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(files.cert_file, files.key_file)
-        if files.client_ca_file is not None:
-            context.load_verify_locations(files.client_ca_file)
-            context.verify_mode = ssl.CERT_REQUIRED
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"tls: {files.cert_file}, {files.key_file}: {error}") from error
-    return context

@@ -25,6 +25,7 @@ from extender.pace import Pace
 from kube import resources, translate, wire
 from kube.changes import Change, Gone, NotServed, Synced, Upserted
 from kube.client import KubeClient
+from kube.errors import KubeError
 from kube.inbox import Inbox
 from kube.resources import KubeObject, Resource
 from kube.watch import ListWatch
@@ -34,17 +35,24 @@ from workloads.registry import DIALECTS
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
+RETRY_S: Final = 1.0  # the client has retried by itself before
+UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
 
 
 @dataclass(slots=True)
 class Source(Generic[T]):
-    """One kind: its resource, and what its changes mean to the feed."""
+    """One kind: its resource, and what its changes mean to the feed.
+
+    ``is_echo``: whether a version of an object is one that we wrote ourselves and have
+    taken over already.
+    """
 
     resource: Resource[T]
     upserted: Callable[[T], None]
     gone: Callable[[wire.ObjectMeta], None]
     tracks: bool = True
+    is_echo: Callable[[T], bool] = lambda _found: False
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -73,7 +81,9 @@ class Sync:
         self._metrics = metrics
         self._inbox: Inbox[Item] = Inbox()
         self._first = _first_sources(feed)
-        self._pods = Source(resources.PODS, feed.pod, feed.pod_gone, tracks=False)
+        self._pods = Source(
+            resources.PODS, feed.pod, feed.pod_gone, tracks=False, is_echo=feed.is_echo
+        )
         self.synced = asyncio.Event()
 
     @property
@@ -96,6 +106,7 @@ class Sync:
                 group.create_task(self._watch(source), name=f"watch {source.resource}")
             for source in self._first:
                 await source.synced.wait()
+            group.create_task(self._judge_again(), name="judge again")
             group.create_task(self._watch(self._pods), name="watch pods")
             await self._pods.synced.wait()
             log.info("cluster listed", extra={"events": self._inbox.total})
@@ -123,6 +134,8 @@ class Sync:
 
     async def _apply(self, source: Source[T], change: Change[T]) -> None:
         match change:
+            case Upserted(object=found, listed=False) if source.is_echo(found):
+                return
             case Upserted(object=found):
                 self._metrics.applied.labels(source.resource.plural).inc()
                 try:
@@ -141,6 +154,30 @@ class Sync:
                 source.synced.set()
             case _ as unreachable:
                 assert_never(unreachable)
+
+    async def _judge_again(self) -> None:
+        """List the pending pods of namespaces that were opened or closed to Muster."""
+        due = self._feed.rejudging
+        due.begin()
+        while True:
+            namespace = await due.next()
+            try:
+                await self._judge_namespace(namespace)
+            except KubeError as error:
+                text = f"namespace {namespace}: its pods cannot be listed: {error}"
+                log.warning("judge again", extra={"problem": text})
+                await asyncio.sleep(RETRY_S)
+                due.again(namespace)
+            else:
+                due.listed(namespace)
+
+    async def _judge_namespace(self, namespace: str) -> None:
+        pace = Pace(time.perf_counter)
+        pages = self._client.pages(resources.PODS, namespace=namespace, selectors=UNBOUND)
+        async for page in pages:
+            for pod in page.items:
+                self._feed.judge_again(pod)
+                await pace.breathe()
 
     async def _forget_all_but(self, seen: frozenset[str]) -> None:
         """Drop the pods of the state that a list does not have any more."""

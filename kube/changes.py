@@ -12,9 +12,13 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class Upserted(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object is there now; it may be unchanged."""
+    """An object is there now; it may be unchanged.
+
+    ``listed``: told by a list, which may have skipped versions; a watch tells every one.
+    """
 
     object: T
+    listed: bool = False
 
 
 class Gone(msgspec.Struct, frozen=True, gc=False):

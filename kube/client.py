@@ -9,8 +9,8 @@ filled the cache. The alternatives:
 * ``resourceVersion=0`` also comes from the cache, but ``limit`` is then ignored (one
   answer of 95 MB here, gigabytes in a large cluster) and it may be older than what was
   already seen;
-* ``watch`` with ``sendInitialEvents`` streams from the cache, but took 1.3 to 2 times the
-  CPU of the pages on both sides, and servers before 1.32 do not have it.
+* ``watch`` with ``sendInitialEvents`` streams from the cache, but took 1 to 2.6 times the CPU
+  of the pages on the server and 1.4 to 2.4 times on the client; servers before 1.32 lack it.
 
 Servers before 1.31 read such pages from etcd: page by page still, never all at once. When
 a list takes so long that its version is compacted (410), it is read once more in one
@@ -22,7 +22,7 @@ Writes ask for ``PartialObjectMetadata``: a PATCH would otherwise return the who
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
@@ -50,6 +50,7 @@ Body = bytes | msgspec.Struct | Mapping[str, object]
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+_UNVALIDATED: Final = MappingProxyType({"fieldValidation": "Ignore"})
 METADATA_ONLY: Final = (
     "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 )
@@ -186,11 +187,13 @@ class KubeClient:
     ) -> PartialObject:
         """Patch an object or its subresource and return its new metadata.
 
-        Custom resources know no strategic merge: give ``MERGE``.
+        Custom resources know no strategic merge: give ``MERGE``. The server does not look for
+        unknown fields: our bodies have none, and looking is a tenth of what a PATCH costs it.
         """
         request = Request(
             "PATCH",
             resource.path(name, namespace=namespace, subresource=subresource),
+            _UNVALIDATED,
             body=_encoded(body),
             content_type=content_type,
             accept=METADATA_ONLY,

@@ -46,7 +46,7 @@ class Known(Generic[T]):
             self.upserted(meta)
             if self._reconciles:
                 self._seen.add(meta.uid)
-            changes.append(Upserted(item))
+            changes.append(Upserted(item, listed=True))
         return changes
 
     def missing(self) -> list[Gone]:

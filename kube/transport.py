@@ -13,9 +13,9 @@ connection lost, time-out, 5xx      yes        never: it may have taken effect; 
                                                reads again and decides
 ==================================  =========  ============================================
 
-aiohttp by itself repeats GET, PUT and DELETE (never PATCH and POST) once, at once, when a
-connection that was kept open turns out to be closed. A PUT carries its resourceVersion and
-a DELETE its UID, so the second of a pair is refused and nothing is done twice.
+aiohttp, which reads and watches, repeats a GET by itself once, at once, when a connection
+that was kept open turns out to be closed. What has a body goes through ``kube.exchange``,
+which never repeats anything.
 
 Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
 server asked for with Retry-After.
@@ -28,6 +28,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
+from urllib.parse import urlencode
 
 import aiohttp
 from yarl import URL
@@ -44,12 +45,14 @@ from kube.errors import (
     Unauthorized,
     from_response,
 )
+from kube.exchange import Exchange, NoConnectionError, Server
 
 JSON: Final = "application/json"
 _OK: Final = range(200, 300)
 _FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
 _READ_BUFFER_BYTES: Final = 1 << 20  # what a stream may run ahead while the loop is busy
 _CONNECT_S: Final = 10.0
+_CLOSED: Final = "the client is closed: use it inside `async with`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,11 @@ class Request:
     retry_429: bool = True
 
     @property
+    def target(self) -> str:
+        """Return path and query, encoded."""
+        return self.path if self.query is None else f"{self.path}?{urlencode(self.query)}"
+
+    @property
     def changes_nothing(self) -> bool:
         """Return whether sending it twice is the same as sending it once."""
         return self.method == "GET"
@@ -100,9 +108,11 @@ class Transport:
     ) -> None:
         self._auth = auth
         self._slots = asyncio.Semaphore(connections)
+        self._timeout_s = timeout_s
+        self._user_agent = user_agent
+        self._exchange: Exchange | None = None
         self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
         self._retry = retry or Retry()
-        self._headers = {"User-Agent": user_agent}
         self._sleep = sleep
         self._jitter = jitter
         self._session: aiohttp.ClientSession | None = None
@@ -111,7 +121,7 @@ class Transport:
         # Streams hold a connection each and for ever, so only `send` is limited, by a semaphore.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30),
-            headers=self._headers,
+            headers={"User-Agent": self._user_agent},
             timeout=self._timeout,
             read_bufsize=_READ_BUFFER_BYTES,
         )
@@ -124,6 +134,8 @@ class Transport:
         trace: TracebackType | None,
     ) -> None:
         session, self._session = self._session, None
+        if self._exchange is not None:
+            self._exchange.close()
         if session is not None:
             await session.close()
 
@@ -168,12 +180,45 @@ class Transport:
                 return await self._once(request, renewed)
 
     async def _once(self, request: Request, credentials: Credentials) -> bytes:
+        if request.body is not None and credentials.proxy is None:
+            return await self._write(request, request.body, credentials)
         opened = await self._connect(request, credentials, self._timeout)
         async with opened:
             try:
                 return await opened.read()
             except _FAILURES as error:
                 raise _transport_error(request, error) from error
+
+    async def _write(self, request: Request, body: bytes, credentials: Credentials) -> bytes:
+        """Send what has a body, the hot path, without aiohttp; see ``kube.exchange``."""
+        headers = {
+            "User-Agent": self._user_agent,
+            "Accept": request.accept,
+            "Content-Type": request.content_type,
+            **credentials.headers,
+        }
+        try:
+            answer = await self._pool(credentials).ask(
+                request.method, request.target, headers, body, within_s=self._timeout_s
+            )
+        except NoConnectionError as error:
+            raise NotSent(f"{request.method} {request.path}: {error}") from error
+        except (OSError, TimeoutError) as error:
+            raise _transport_error(request, error) from error
+        if answer.status in _OK:
+            return answer.body
+        raise from_response(answer.status, answer.body, retry_after=answer.retry_after)
+
+    def _pool(self, credentials: Credentials) -> Exchange:
+        """Return the connections of these credentials; those of older ones are closed."""
+        if self._session is None:
+            raise RuntimeError(_CLOSED)
+        server = Server(credentials.server, credentials.tls, credentials.server_hostname)
+        if self._exchange is None or self._exchange.server != server:
+            if self._exchange is not None:
+                self._exchange.retire()
+            self._exchange = Exchange(server)
+        return self._exchange
 
     async def _connect(
         self, request: Request, credentials: Credentials, limits: aiohttp.ClientTimeout
@@ -193,7 +238,7 @@ class Transport:
         self, request: Request, credentials: Credentials, limits: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         if self._session is None:
-            raise RuntimeError("the client is closed: use it inside `async with`")
+            raise RuntimeError(_CLOSED)
         url = URL(credentials.server + request.path, encoded=True)
         headers = {"Accept": request.accept, **credentials.headers}
         if request.body is not None:

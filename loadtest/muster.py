@@ -34,7 +34,8 @@ class Muster:
 
     `extender`, `webhook`: settings on top of the shipped defaults, as in their YAML.
     `server`: where they find the API server, if not at the plane itself (a proxy).
-    `with_webhook`: False leaves it out, and pods arrive ungated.
+    `with_webhook`: False leaves it out, and pods arrive ungated. `tls`: the extender serves TLS
+    with the plane's own certificate.
     """
 
     def __init__(
@@ -45,13 +46,16 @@ class Muster:
         webhook: Mapping[str, Any] | None = None,
         server: str | None = None,
         with_webhook: bool = True,
+        tls: bool = False,
     ) -> None:
         self._plane = plane
         self._with_webhook = with_webhook
         self._server = server
         port = free_port()
-        self.extender_url = f"http://127.0.0.1:{port}"
+        self.extender_url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+        self.extender_ca = plane.credentials.ca if tls else None
         settings = {
+            **(_serving(plane) if tls else {}),
             "kind": "ExtenderConfiguration",
             "listen": {"port": port},
             "drainSeconds": 0,  # nobody is routed elsewhere meanwhile
@@ -91,7 +95,7 @@ class Muster:
 
     async def get(self, path: str) -> dict[str, Any]:
         """Ask the extender's read-only API."""
-        async with Api(self.extender_url) as api:
+        async with Api(self.extender_url, ca=self.extender_ca) as api:
             return await api.get(path)
 
     async def _close(self) -> None:
@@ -148,6 +152,11 @@ class Muster:
                 return await _is_gated(api)
         except (ApiFailed, aiohttp.ClientError, TimeoutError):
             return False
+
+
+def _serving(plane: Plane) -> dict[str, Any]:
+    made = plane.credentials
+    return {"tls": {"certFile": str(made.certificate), "keyFile": str(made.key)}}
 
 
 async def _is_gated(api: Api) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster.steps import Steps
 from cluster.topology import Topology
 from placement.capacity import capacity
 from placement.families import Family, count_up
@@ -23,7 +24,6 @@ from placement.request import Group
 from placement.select import Wish, holding, labelled_only, place
 from placement.sequential import place_one_by_one
 from placement.slices import place_slices
-from placement.steps import Steps
 from placement.tree import ROOT, Flags, Ints, Tree, domains_used
 from placement.world import World
 

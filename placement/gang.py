@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
+from cluster.steps import Steps, run
 from placement.arena import Arena, Board, arena
 from placement.decision import Decision, Plan, Reject, RejectReason
 from placement.refused import masks, named
 from placement.request import Group, Request, Rows, read
 from placement.seats import Seats, seat
 from placement.spares import choose_spares
-from placement.steps import Steps, run
 from placement.tree import Ints, domains_used, tree_of
 from placement.why import wait
 from placement.world import World
@@ -57,7 +57,8 @@ def plan(
     too_large = _too_large(snapshot, request)
     if too_large is not None:
         return too_large
-    board = Board(snapshot.topology, tree_of(snapshot.topology))
+    topology = yield from snapshot.topology_steps()
+    board = Board(topology, tree_of(topology))
     yield
     arenas: list[Arena] = []
     for mask in masks(snapshot, refused):

@@ -23,12 +23,12 @@ from typing import Final
 
 import numpy as np
 
+from cluster.steps import Steps
 from placement.arena import Arena, Board, arena, search
 from placement.interpod import spreads
 from placement.near import near, near_whole, region_of
 from placement.request import Group
 from placement.select import Wish, holding
-from placement.steps import Steps
 from placement.tree import ROOT, Flags, Ints
 from placement.world import World
 

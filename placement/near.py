@@ -17,10 +17,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.steps import Steps
 from placement.arena import Arena, search
 from placement.families import trim
 from placement.select import descend
-from placement.steps import Steps
 from placement.tree import ROOT, Flags, Ints, Tree
 
 _RACKS = 64

@@ -73,7 +73,7 @@ def read(
     message = contradiction(view.spec)
     if message:
         return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
-    message = unknown_level(view.spec, snapshot.topology.levels)
+    message = unknown_level(view.spec, snapshot.levels)
     if message:
         return Reject(key, snapshot.generation, RejectReason.UNKNOWN_LEVEL, message)
     return _members(snapshot, view, view.spec, spare_count, members)
@@ -134,7 +134,7 @@ def _members(
     chosen: Rows | None,
 ) -> Request | Wait:
     members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
-    placed = np.concatenate([view.assumed, view.released, view.staying])
+    placed = np.concatenate([view.assumed, view.released, view.bound])
     if chosen is not None:
         placed = placed[~np.isin(placed, members)]
     need = max(spec.min_count - len(placed) - view.succeeded, 0)
@@ -190,8 +190,7 @@ def _mandatory(
 
 def _wish(snapshot: Snapshot, spec: GangSpec) -> Wish:
     def number(level: str | None) -> int:
-        found = None if level is None else snapshot.topology.level_index(level)
-        return ROOT if found is None else found
+        return ROOT if level not in snapshot.levels else snapshot.levels.index(level)
 
     return Wish(
         required=number(spec.required_level),

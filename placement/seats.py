@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.snapshot import Snapshot
+from cluster.steps import Steps
 from placement.arena import Arena, Board
 from placement.mixed import (
     Mixed,
@@ -24,7 +25,6 @@ from placement.near import near, near_slices, near_whole
 from placement.request import Request, Rows
 from placement.single import Found, place_single, slots
 from placement.slices import partial_last
-from placement.steps import Steps
 from placement.tree import Ints, domains_used
 from placement.world import World
 

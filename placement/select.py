@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cluster.steps import Steps
 from placement.choose import choose
 from placement.families import Family, count_up, trim
-from placement.steps import Steps
 from placement.tree import ROOT, Flags, Ints, Tree
 
 

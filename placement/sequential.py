@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cluster.steps import Steps
 from placement.families import Family
 from placement.interpod import Codes, Spread
-from placement.steps import Steps
 from placement.tree import Flags, Ints
 
 _BATCH = 16

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster.steps import Steps
 from placement.arena import Arena, search, standing
 from placement.near import near
 from placement.slices import partial_last
-from placement.steps import Steps
 from placement.tree import ROOT, Ints, domains_used
 
 

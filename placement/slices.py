@@ -16,9 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from cluster.steps import Steps
 from placement.families import Family, count_up, trim
 from placement.select import Scope, Wish, descend, find_scope, place
-from placement.steps import Steps
 from placement.tree import ROOT, Ints, Tree
 
 

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.steps import Steps
 from placement.arena import Arena
 from placement.families import aligned_level
 from placement.interpod import codes_of
-from placement.steps import Steps
 from placement.tree import Ints, Tree
 
 Spares = NDArray[np.int64]

@@ -101,7 +101,7 @@ def _already_placed(snapshot: Snapshot, plan: Plan) -> list[int]:
     view = snapshot.gang(plan.gang)
     if view is None:
         return []
-    rows = [*view.assumed.tolist(), *view.released.tolist(), *view.staying.tolist()]
+    rows = [*view.assumed.tolist(), *view.released.tolist(), *view.bound.tolist()]
     mine = {*plan.pods.tolist(), *plan.left_over.tolist()}
     return [row for row in rows if row not in mine]
 
@@ -113,7 +113,7 @@ def _levels(bench: Bench, snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     view = snapshot.gang(plan.gang)
     if view is None or view.spec is None:
         return
-    levels = snapshot.topology.levels
+    levels = snapshot.levels
     used = [bench.nodes[row] for row in plan.nodes.tolist()]
     for key, count in plan.domains:
         found = len({_path(node, levels, key) for node in used})
@@ -134,7 +134,7 @@ def _path(node: Node, levels: Sequence[str], key: str) -> tuple[str | None, ...]
 
 
 def _required(bench: Bench, snapshot: Snapshot, plan: Plan, key: str) -> Iterator[str]:
-    levels = snapshot.topology.levels
+    levels = snapshot.levels
     rows = [*plan.nodes.tolist(), *plan.spares[plan.spares >= 0].tolist()]
     paths = {_path(bench.nodes[row], levels, key) for row in rows}
     if len(paths) > 1:
@@ -151,7 +151,7 @@ def _required(bench: Bench, snapshot: Snapshot, plan: Plan, key: str) -> Iterato
 
 
 def _slices(bench: Bench, snapshot: Snapshot, plan: Plan, size: int, key: str) -> Iterator[str]:
-    levels = snapshot.topology.levels
+    levels = snapshot.levels
     ranks = snapshot.pods.rank[plan.pods].tolist()
     by_index = _NO_RANK in ranks or not _already_placed(snapshot, plan)
     domains: dict[int, set[tuple[str | None, ...]]] = {}

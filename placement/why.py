@@ -13,6 +13,7 @@ import numpy as np
 
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
+from cluster.steps import Steps
 from placement.arena import Arena, Board
 from placement.capacity import by_resource, capacity
 from placement.decision import Explanation, NearestFit, RuleCount, Wait, WaitReason
@@ -24,7 +25,6 @@ from placement.near import region_of
 from placement.request import Group, Request
 from placement.seats import kin_of
 from placement.select import holding, labelled_only
-from placement.steps import Steps
 from placement.tree import ROOT, Ints
 
 NO_LABEL: Final = "no label of the required level"

@@ -26,12 +26,8 @@ def placed(gang: GangView) -> int:
 
 
 def holding(gang: GangView) -> int:
-    """Return the members that hold room to stay: assumed, released or bound.
-
-    One that is being deleted still uses its room, but its successor has to be placed: a
-    gang whose old pods are still ending is not whole because of them.
-    """
-    return len(gang.assumed) + len(gang.released) + len(gang.bound) - len(gang.leaving)
+    """Return the members that hold room: assumed, released or bound."""
+    return len(gang.assumed) + len(gang.released) + len(gang.bound)
 
 
 def begun(gang: GangView) -> bool:

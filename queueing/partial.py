@@ -50,7 +50,7 @@ def is_whole(gang: GangView) -> bool:
 
 def is_torso(gang: GangView) -> bool:
     """Whether some members stand on nodes, and too few for the gang to be of any use."""
-    return gang.spec is not None and len(gang.staying) > 0 and not is_whole(gang)
+    return gang.spec is not None and len(gang.bound) > 0 and not is_whole(gang)
 
 
 def replaceable(gang: GangView, pods: PodView) -> bool:
@@ -82,4 +82,4 @@ def remedy(
 
 
 def _bound(gang: GangView) -> int:
-    return len(gang.staying) + gang.succeeded
+    return len(gang.bound) + gang.succeeded

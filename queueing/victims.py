@@ -23,7 +23,7 @@ def breaks(snapshot: Snapshot, key: GangKey, victims: Collection[int]) -> bool:
     view = snapshot.gang(key)
     if view is None or view.spec is None:
         return True  # what it needs is not known yet
-    placed = np.concatenate([view.assumed, view.released, view.staying])
+    placed = np.concatenate([view.assumed, view.released, view.bound])
     left = placed[~np.isin(placed, list(victims))]
     return bool(len(left)) and not _suffices(snapshot, view, left)
 

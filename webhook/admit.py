@@ -24,14 +24,24 @@ _NULL: Final = b"null"
 T = TypeVar("T")
 
 
-def admit_mutating(request: AdmissionRequest, policy: Policy) -> tuple[Verdict, Mutation]:
-    """Return the verdict and what was done to the pod."""
+def admit_mutating(
+    request: AdmissionRequest, policy: Policy, rules: Rules
+) -> tuple[Verdict, Mutation]:
+    """Return the verdict and what was done to the pod.
+
+    A pod that is refused is refused here already, which saves the second call for every
+    pod: ``webhook.celfilters`` sends new pods to validation only where this is not called.
+    """
     if not _is_pod(request):
         return _wrong_kind(request, "pods"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
-    done = mutate(_pod(request.object, request), policy)
-    return Verdict(operations=done.operations), done
+    pod = _pod(request.object, request)
+    findings = check_pod(pod, None, request.user_info, rules)
+    if findings.code is not HTTPStatus.OK:
+        return _verdict(findings), NOTHING
+    done = mutate(pod, policy)
+    return Verdict(operations=done.operations, warnings=findings.warnings), done
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
@@ -42,6 +52,10 @@ def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
     if request.operation not in {"CREATE", "UPDATE"} or request.sub_resource:
         return ALLOWED
     findings = _check_pod(request, rules) if read is None else _check_object(request, read, rules)
+    return _verdict(findings)
+
+
+def _verdict(findings: Findings) -> Verdict:
     if findings.code is HTTPStatus.OK:
         return Verdict(warnings=findings.warnings) if findings.warnings else ALLOWED
     return denied(findings.code, findings.message, findings.warnings)

@@ -91,7 +91,7 @@ class Server:
 
     def _mutate(self, request: AdmissionRequest) -> Verdict:
         try:
-            verdict, done = admit_mutating(request, self._policy)
+            verdict, done = admit_mutating(request, self._policy, self._rules)
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
@@ -99,13 +99,10 @@ class Server:
             return Verdict(warnings=(_DEFECT,))
         if done is not NOTHING:
             self._note(request, done)
-        return verdict
+        return _told(request, verdict)
 
     def _validate(self, request: AdmissionRequest) -> Verdict:
-        verdict = admit_validating(request, self._rules)
-        if not verdict.allowed:
-            _log.info("refused", extra={**_subject(request), "reason": verdict.message})
-        return verdict
+        return _told(request, admit_validating(request, self._rules))
 
     def _note(self, request: AdmissionRequest, done: Mutation) -> None:
         if done.gated:
@@ -135,6 +132,12 @@ def _outcome(verdict: Verdict) -> str:
     if not verdict.allowed:
         return "denied"
     return "patched" if verdict.operations else "unchanged"
+
+
+def _told(request: AdmissionRequest, verdict: Verdict) -> Verdict:
+    if not verdict.allowed:
+        _log.info("refused", extra={**_subject(request), "reason": verdict.message})
+    return verdict
 
 
 def _subject(request: AdmissionRequest) -> dict[str, str]:

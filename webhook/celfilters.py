@@ -47,11 +47,13 @@ def pods_to_mutate(policy: Policy) -> tuple[Condition, ...]:
     )
 
 
-def pods_to_validate(rules: Rules) -> tuple[Condition, ...]:
+def pods_to_validate(policy: Policy, rules: Rules) -> tuple[Condition, ...]:
     """Return the conditions of pod requests that touch what is Muster's.
 
     An update that leaves metadata and gates as they are (finalizers, images, resizes) has
-    nothing to be checked. Muster's own releases are not sent back to Muster.
+    nothing to be checked. Muster's own releases are not sent back to Muster. New pods that
+    the mutating webhook is called for are checked there, unless they carry a plan: that
+    nobody else writes plans must hold while no replica answers, too.
     """
     changed = " || ".join(
         f"{field.format('object')} != {field.format('oldObject')}"
@@ -62,7 +64,15 @@ def pods_to_validate(rules: Rules) -> tuple[Condition, ...]:
         Condition("is-not-by-muster", _not_by(rules)),
         Condition("changes-something", f"oldObject == null || {changed}"),
         Condition("concerns-muster", concerned),
+        Condition("is-not-checked-already", _not_checked(policy)),
     )
+
+
+def _not_checked(policy: Policy) -> str:
+    """Return whether a request is an update, carries a plan, or passes by mutation."""
+    plan = f"{_text(names.PLAN)} in {_ANNOTATIONS.format('object')}"
+    mutated = " && ".join(f"({condition.expression})" for condition in pods_to_mutate(policy))
+    return f"oldObject != null || {plan} || !({mutated})"
 
 
 def templates_to_validate() -> tuple[Condition, ...]:

@@ -8,9 +8,11 @@ what is installed.
 - mutating pods: *Ignore*. A pod that comes through ungated is still placed right, only
   slower: the extender's filter holds it until its gang is planned. Refusing pods would
   stop every accelerator job of the cluster for the length of an outage.
-- validating pods: *Fail*. It is only called for requests that set or change something of
-  Muster's (see ``webhook.celfilters``), never for other pods, and it guards what the rest
-  relies on: nobody but Muster writes plans. Controllers try again.
+- validating pods: *Fail*. It is only called for updates that change something of Muster's
+  and for new pods that carry a plan (see ``webhook.celfilters``), and it guards what the
+  rest relies on: nobody but Muster writes plans. Controllers try again. New pods are
+  otherwise checked where they are mutated: that is one call less for each, and an outage
+  does not stop them; the extender refuses a gang whose keys contradict each other.
 - validating templates: *Ignore*. Only convenience: the pods are checked again.
 
 Nothing can lock itself out: kube-system, the namespace of Muster itself and opted-out
@@ -210,7 +212,7 @@ def _validating_pods(
         client_config=client,
         rules=(_rule("", "v1", ("pods",), ("CREATE", "UPDATE")),),
         namespace_selector=_namespaces(policy, opt_out=False),
-        match_conditions=pods_to_validate(rules),
+        match_conditions=pods_to_validate(policy, rules),
         failure_policy=failure.validate_pods,
         timeout_seconds=VALIDATE_TIMEOUT_S,
     )

@@ -8,6 +8,9 @@ annotation. Everything else about the pod stays as it is, and every other pod al
 Running twice changes nothing the second time: a pod with the gate gets no other, and the
 rewritten name is no longer on the list. A pod that already names its node has bypassed
 scheduling; a gate would make it invalid (core/v1: gates need an empty nodeName).
+
+A gated pod that a controller made also loses its ``managedFields``: docs/adr/0007 says why
+and what it costs.
 """
 
 from collections.abc import Mapping
@@ -21,6 +24,7 @@ from webhook.patch import Operation, append_gate, pointer, set_annotations
 from workloads.managed import DEFAULT_PROFILE, Policy, has_gate
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_UNTRACKED = Operation(pointer("metadata", "managedFields"), [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ def mutate(
     operations = _renamed(pod, old, policy.profile) if old else []
     if gate:
         operations.append(append_gate(len(pod.spec.scheduling_gates), names.PLAN_GATE))
+        if any(owner.controller for owner in pod.metadata.owner_references):
+            operations.append(_UNTRACKED)
     return Mutation(tuple(operations), gate, old)
 
 

@@ -2,8 +2,20 @@
 
 ``completionMode: Indexed`` gives every pod a number and a stable name, which is what
 ranks of a training job need; the pods that exist at one time are
-min(parallelism, completions), and so many are placed together. A pod that replaces a
-finished or failed one joins as a late member.
+min(parallelism, completions), and so many are placed together.
+
+::
+
+    parallelism 4, completions 10        what must run together (min_count)
+    ├─ 4 pods begin as one gang                                           4
+    ├─ one succeeds, the next index takes its place, near the other three 4
+    ├─ suspended (pods deleted), resumed: whoever is left begins again    4
+    └─ 8 indexes are done: no more than 2 pods will ever be there         2
+
+So ``min_count`` is what is left to run, from the Job's status, and pods that succeeded do
+not count beside it: they may be deleted (TTL, garbage collection) without the rest waiting
+for them, and after a suspension four new pods are a whole gang again and not four late
+members of those that are done.
 
 A NonIndexed Job is a bag of independent tasks (each pod takes what work is left), and
 often asks for far more parallelism than there is room: holding the first task back until
@@ -13,6 +25,9 @@ template carries ``muster.dev/gang``, which makes it Muster's own dialect.
 Jobs made by a JobSet belong to the JobSet's gang (``workloads.jobset``).
 """
 
+from dataclasses import replace
+from typing import Final
+
 from cluster.gangs import GangSpec
 from kube import names, wire
 from workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
@@ -20,6 +35,7 @@ from workloads.labels import overlay, read
 from workloads.ranks import COMPLETION_INDEX, index
 
 INDEXED = "Indexed"
+_DIGITS: Final = 10  # an index is an int32 (apis/batch/validation)
 
 
 class JobSpec(wire.Wire, frozen=True):
@@ -36,11 +52,29 @@ class JobSpec(wire.Wire, frozen=True):
         return parallelism if self.completions is None else min(parallelism, self.completions)
 
 
+class JobStatus(wire.Wire, frozen=True):
+    """What Muster reads of a batch/v1 JobStatus; ``failed_indexes`` is such as "1,3-5"."""
+
+    succeeded: int = 0
+    failed_indexes: str = ""
+
+    def done(self) -> int:
+        """Return how many indexes need no pod any more."""
+        return self.succeeded + sum(_length(part) for part in self.failed_indexes.split(","))
+
+
 class Job(wire.Wire, frozen=True):
     """batch/v1 Job."""
 
     metadata: wire.ObjectMeta = wire.ObjectMeta()
     spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+    def left(self) -> int:
+        """Return how many pods will still run at one time; at least 1, for a status is late."""
+        completions = self.spec.completions
+        unfinished = self.spec.pods() if completions is None else completions - self.status.done()
+        return max(1, min(self.spec.pods(), unfinished))
 
 
 def spec(job: Job) -> GangSpec | None:
@@ -58,10 +92,23 @@ def spec(job: Job) -> GangSpec | None:
         min_count=pods,
         size=pods,
         submitted_at=created(meta),
+        min_is_remaining=True,
     )
-    return overlay(
+    laid = overlay(
         plain, read(template.labels, template.annotations, path="spec.template.metadata")
     )
+    return replace(laid, min_count=min(laid.min_count, job.left()))
+
+
+def _length(part: str) -> int:
+    """Return how many indexes a part of such a list names, 0 for what is no index or range."""
+    first, _, last = part.partition("-")
+    last = last or first
+    if not all(
+        text.isascii() and text.isdigit() and len(text) <= _DIGITS for text in (first, last)
+    ):
+        return 0
+    return max(0, int(last) - int(first) + 1)
 
 
 def owner(meta: wire.ObjectMeta, group: str, kind: str) -> str:

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cluster.gangs import GangSpec, RoleSpec
+from cluster.gangs import PODS_PER_JOB, GangSpec, RoleSpec
 from cluster.ids import GangKey
 from kube import wire
 from workloads.batchjob import JobSpec
@@ -39,7 +39,6 @@ JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"
 GLOBAL_INDEX: Final = "jobset.sigs.k8s.io/job-global-index"
 EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY: Final = "alpha.jobset.sigs.k8s.io/node-selector"
-_PODS_OF_A_JOB: Final = 1 << 14  # ranks leave this much room for the pods of one job
 
 
 class DependsOn(wire.Wire, frozen=True):
@@ -98,9 +97,14 @@ class JobSet(wire.Wire, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _Role:
-    """A replicated job's share: members in all, and members that must start together."""
+    """A replicated job's share: jobs and indexes of each, and who must start together.
+
+    ``size``: members at one time. ``indexes``: completions of one job.
+    """
 
     name: str
+    jobs: int
+    indexes: int
     size: int
     at_start: int
 
@@ -122,6 +126,7 @@ def spec(jobset: JobSet) -> GangSpec | None:
         size=size,
         roles=tuple(RoleSpec(role.name, role.at_start) for role in needed),
         submitted_at=created(meta),
+        rank_runs=tuple((role.jobs, role.indexes) for role in roles),
     )
     return _with_keys(jobset, plain)
 
@@ -136,7 +141,8 @@ def _role(jobset: JobSet, number: int) -> _Role:
     at_start = needed if not _comes_later(jobset, number) else 0
     if _leaders_first(jobset, job):
         at_start = min(at_start, replicas)
-    return _Role(job.name, size, at_start)
+    indexes = max(pods, job.template.spec.completions or 0)
+    return _Role(job.name, replicas, indexes, size, at_start)
 
 
 def _comes_later(jobset: JobSet, number: int) -> bool:
@@ -206,14 +212,14 @@ def _rank(meta: wire.ObjectMeta) -> int:
     """Return a number that orders pods by job, then by completion index.
 
     The position in that order is the rank; this number is not, because a pod does not know
-    how many pods the jobs before its own have. With a single job both are the same.
+    how many pods the jobs before its own have. The JobSet knows it (``GangSpec.rank_runs``).
     """
     job, pod = index(meta, GLOBAL_INDEX), max(index(meta, COMPLETION_INDEX), 0)
     if job == NO_RANK:
         job = index(meta, JOB_INDEX)
-    if job == NO_RANK or (job and pod >= _PODS_OF_A_JOB):
+    if job == NO_RANK or (job and pod >= PODS_PER_JOB):
         return NO_RANK
-    rank = job * _PODS_OF_A_JOB + pod
+    rank = job * PODS_PER_JOB + pod
     return rank if rank <= MAX_RANK else NO_RANK
 
 

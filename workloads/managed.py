@@ -119,9 +119,14 @@ class Policy:
         """Return whether the pod is of the sort that Muster plans, whatever its scheduler."""
         if pod.metadata.namespace in self.excluded_namespaces or _is_bound_by_nature(pod):
             return False
-        if namespace_labels.get(names.MANAGED) == "false":
+        if not takes(namespace_labels):
             return False
         return self.accelerators.asked_by(pod.spec) or names_a_group(pod)
+
+
+def takes(namespace_labels: Mapping[str, str]) -> bool:
+    """Return whether a namespace leaves its pods to Muster: all that is read of its labels."""
+    return namespace_labels.get(names.MANAGED) != "false"
 
 
 def is_ours(pod: wire.Pod) -> bool:

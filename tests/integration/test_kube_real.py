@@ -27,6 +27,7 @@ from kube.errors import (
     Conflict,
     Forbidden,
     NotFound,
+    NotSent,
     TooManyRequests,
     TransportError,
 )
@@ -557,9 +558,11 @@ async def test_no_connection_is_told_apart_from_no_answer() -> None:
 
     transport = Transport(nowhere, sleep=sleep)
     async with KubeClient(nowhere, transport=transport) as client:
-        with pytest.raises(TransportError, match="ClientConnectorError"):
+        with pytest.raises(NotSent, match="ConnectionRefusedError"):
             await client.create(PODS, b"{}", namespace="default")
-    assert len(waits) == 4
+        with pytest.raises(NotSent, match="ClientConnectorError"):
+            await client.get(PODS, "p", namespace="default")
+    assert len(waits) == 8
 
 
 # -- Events --------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from support.extenders import (
 from extender.config import ExtenderConfig
 from extender.wire import Reason
 from kube import names
+from kube.translate import pod_uid
 from loadtest.api import Api
 from loadtest.pods import Gang, pod
 
@@ -152,6 +153,21 @@ async def test_without_the_webhook_the_gang_goes_through_filter_alone(cluster: W
     for name in named(gang):
         answer = await cluster.filter(await cluster.pod(name), ALL)
         assert answer["NodeNames"] == [placed[name]]
+
+
+async def test_a_gang_that_waits_in_a_namespace_that_is_opened_to_muster_is_planned(
+    cluster: World,
+) -> None:
+    """Its pods have no event of their own: only the namespace changes."""
+    where, gang = "/api/v1/namespaces/default", Gang("plain", 2)
+    await cluster.api.patch(where, {"metadata": {"labels": {names.MANAGED: "false"}}})
+    (first,) = await cluster.gang(gang, gated=False, ranks=range(1))
+    state, uid = cluster.extender.engine.state, pod_uid(first["metadata"]["uid"])
+    await until(lambda: state.pod_row(uid) is not None and state.gang_of(uid) is None)
+    await cluster.gang(gang, gated=False, ranks=range(1, 2), owned=False)
+    await waits(cluster, gang)
+    await cluster.api.patch(where, {"metadata": {"labels": {names.MANAGED: None}}})
+    await cluster.released(named(gang))
 
 
 async def test_members_that_wait_ungated_are_woken_by_a_patch_once_the_plan_stands(

@@ -6,6 +6,7 @@ objects in another order agree by name and not by row.
 
 from collections.abc import Hashable
 
+from cluster.gangview import GangView, Rows
 from cluster.pods import COLUMNS, PodState
 from cluster.snapshot import Snapshot
 
@@ -92,10 +93,15 @@ def by_name(snapshot: Snapshot) -> Hashable:
     )
 
 
+def _members(view: GangView) -> tuple[Rows, ...]:
+    held = (view.assumed, view.released, view.bound, view.leaving)
+    return (view.waiting, view.blocked, *held, view.finished)
+
+
 def _gang(snapshot: Snapshot, key: str) -> Hashable:
     view = snapshot.gang(key)  # type: ignore[arg-type]  # a GangKey
     assert view is not None
-    rows = (view.waiting, view.blocked, view.assumed, view.released, view.bound, view.finished)
+    rows = _members(view)
     times = (view.submitted_at, view.first_bound_at, view.last_member_at)
     counts = (view.attempts, view.skips, view.last_reason, view.priority, view.succeeded)
     return (key, view.spec, view.phase, *(r.tobytes() for r in rows), times, counts)
@@ -104,7 +110,7 @@ def _gang(snapshot: Snapshot, key: str) -> Hashable:
 def _gang_by_uid(snapshot: Snapshot, key: str) -> Hashable:
     view = snapshot.gang(key)  # type: ignore[arg-type]  # a GangKey
     assert view is not None
-    rows = (view.waiting, view.blocked, view.assumed, view.released, view.bound, view.finished)
+    rows = _members(view)
     return (
         key,
         view.spec,

@@ -26,7 +26,7 @@ def gang(
     """Return a gang with so many members in each state; rows are numbered through."""
     key = GangKey(f"muster/ns/{name}")
     counter = itertools.count()
-    states = ("waiting", "blocked", "assumed", "released", "bound")
+    states = ("waiting", "blocked", "assumed", "released", "bound", "leaving")
     rows = {
         state: np.fromiter(itertools.islice(counter, members.get(state, 0)), np.int32)
         for state in states

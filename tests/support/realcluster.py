@@ -122,13 +122,14 @@ async def cluster(
     proxy_port: int | None = None,
     gated: bool = True,
     node_cache_capable: bool = True,
+    tls: bool = False,
     **extender: object,
 ) -> AsyncIterator[Cluster]:
     """Start kube-scheduler and Muster on the plane; judge the block, then clear everything away."""
     server = f"https://127.0.0.1:{proxy_port}" if proxy_port else None
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(plane.api())
-        muster = Muster(plane, extender=extender, server=server, with_webhook=gated)
+        muster = Muster(plane, extender=extender, server=server, with_webhook=gated, tls=tls)
         it = Cluster(plane, muster, api)
         stack.push_async_callback(it.clear)
         await stack.enter_async_context(muster)
@@ -138,6 +139,7 @@ async def cluster(
             kubeconfig=plane.kubeconfig(SCHEDULER),
             extender_url=muster.extender_url,
             node_cache_capable=node_cache_capable,
+            extender_ca=muster.extender_ca,
         )
         await plane.start_scheduler(config)
         stack.push_async_callback(plane.stop, SCHEDULER)

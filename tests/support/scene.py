@@ -236,10 +236,11 @@ class Scene:
         ]
 
     def used_by(self, key: GangKey) -> set[str]:
-        """Return the nodes that a gang's bound members stand on."""
+        """Return the nodes that a gang's members stand on, those that are leaving too."""
         view = self.snapshot.gang(key)
         assert view is not None
-        return {self.snapshot.nodes.name(row) for row in self.snapshot.pods.node[view.bound]}
+        rows = np.concatenate([view.bound, view.leaving])
+        return {self.snapshot.nodes.name(row) for row in self.snapshot.pods.node[rows]}
 
     def rack_of(self, node: str) -> str:
         """Return a node's rack as block/rack."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.builders import (
+    GPU,
     NOW,
     PLAN_GATE,
     apply,
@@ -70,10 +71,31 @@ def test_succeeded_members_count_as_placed_and_failed_ones_do_not() -> None:
     assert view(cluster).phase is GangPhase.RELEASED
 
 
-def test_a_terminating_bound_member_stays_bound() -> None:
-    bound = pod("g-0", gang="g", on="n1")
-    cluster = state(node("n1"), bound, replace(bound, terminating=True))
-    assert len(view(cluster).bound) == 1
+def test_a_bound_member_that_is_deleted_leaves_and_keeps_its_room_until_it_is_gone() -> None:
+    bound = pod("g-0", gang="g", on="n1", gpus=1)
+    cluster = state(node("n1"), GangUpserted(gang_spec("g", 1)), bound)
+    free = cluster.snapshot().nodes.free(GPU)[0]
+    apply(cluster, replace(bound, terminating=True))
+    assert (len(view(cluster).bound), len(view(cluster).leaving)) == (0, 1)
+    assert cluster.snapshot().nodes.free(GPU)[0] == free
+    assert view(cluster).phase is GangPhase.BOUND
+
+
+def test_a_gang_whose_members_all_leave_begins_anew_with_those_that_replace_them() -> None:
+    old = [pod(f"old-{i}", gang="g", on="n1", gpus=1) for i in range(2)]
+    cluster = state(node("n1"), GangUpserted(gang_spec("g", 2)), *old)
+    apply(cluster, *(replace(member, terminating=True) for member in old))
+    apply(cluster, pod("new-0", gang="g"))
+    assert view(cluster).phase is GangPhase.PENDING
+    apply(cluster, pod("new-1", gang="g"))
+    assert view(cluster).phase is GangPhase.ADMITTED
+
+
+def test_members_that_succeeded_are_not_counted_where_the_minimum_is_what_remains() -> None:
+    done = pod("g-0", gang="g", finished=True, succeeded=True)
+    spec = gang_spec("g", 1, min_is_remaining=True)
+    cluster = state(node("n1"), GangUpserted(spec), done, pod("g-1", gang="g"))
+    assert (view(cluster).succeeded, view(cluster).phase) == (0, GangPhase.ADMITTED)
 
 
 def test_members_are_in_rank_order_then_by_name() -> None:

@@ -9,6 +9,7 @@ from support.builders import BLOCK, HOST, RACK, ZONE, apply, fleet, node, state
 from cluster.events import NodeGone
 from cluster.ids import NO_ROW
 from cluster.state import ClusterState
+from cluster.steps import run
 from cluster.topology import Topology
 
 ROOM = """
@@ -125,3 +126,22 @@ def test_two_clusters_with_other_levels_live_in_one_process() -> None:
     apply(other, *fleet(ROOM))
     assert one.snapshot().topology.levels[0] == ZONE
     assert other.snapshot().topology.names(0) == ["b1", "b2", ""]
+
+
+def test_a_tree_built_in_slices_is_the_tree_built_at_once() -> None:
+    sliced, whole = state(fleet(ROOM)).snapshot(), state(fleet(ROOM)).snapshot()
+    topology = run(sliced.topology_steps())
+    assert topology is sliced.topology
+    assert topology.order.tolist() == whole.topology.order.tolist()
+    for level in range(len(topology.levels)):
+        assert topology.domain(level).tolist() == whole.topology.domain(level).tolist()
+        assert topology.names(level) == whole.topology.names(level)
+
+
+def test_whoever_asks_in_the_middle_of_a_build_gets_the_same_tree() -> None:
+    snapshot = state(fleet(ROOM)).snapshot()
+    first, second = snapshot.topology_steps(), snapshot.topology_steps()
+    next(first)
+    next(second)
+    whole = snapshot.topology
+    assert (run(first), run(second)) == (whole, whole)

@@ -7,10 +7,11 @@
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from support.extenders import PODS, World, eventually, plan_of, until, world
 
-from kube import names
+from kube import names, wire
 from kube.translate import pod_uid
 from loadtest.api import JSON
 from loadtest.pods import Gang, pod
@@ -146,3 +147,24 @@ async def test_a_watch_that_is_cut_misses_nothing(cluster: World) -> None:
     await cluster.api.delete(f"{PODS}/g-0")
     await cluster.gang(Gang("h", 2))
     await cluster.released(["h-0", "h-1"])
+
+
+async def test_a_version_that_our_own_release_made_is_not_applied_twice(cluster: World) -> None:
+    """The watch repeats every release; its reply has told all of it already."""
+    feed, state = cluster.extender.feed, cluster.extender.engine.state
+    (made,) = await cluster.gang(Gang("g", 1))
+    uid = pod_uid(made["metadata"]["uid"])
+
+    def replied() -> bool:
+        record = cluster.extender.pods.get(uid)
+        return record is not None and record.released_as != ""
+
+    await until(replied)
+    now = msgspec.convert(await cluster.pod(made["metadata"]["name"]), wire.Pod)
+    assert feed.is_echo(now)
+    before = state.hold(uid)
+    feed.pod(now)  # from a list it would be applied, and change nothing
+    assert state.hold(uid) == before
+    state.validate()
+    meta = msgspec.structs.replace(now.metadata, resource_version="999999")
+    assert not feed.is_echo(msgspec.structs.replace(now, metadata=meta))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.steps import run
 from placement.choose import choose, fewest, sizes_of
 from placement.families import Family, count_up, trim
 from placement.select import Wish, labelled_only, place
 from placement.slices import partial_last, place_slices
-from placement.steps import run
 from placement.tree import ROOT, Tree, domains_used
 
 

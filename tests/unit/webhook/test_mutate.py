@@ -47,6 +47,19 @@ def test_a_pod_gets_the_gate_and_nothing_else() -> None:
     assert after == gpu_pod(priority=3)
 
 
+def test_a_pod_of_a_controller_is_no_longer_tracked_field_by_field() -> None:
+    pod = gpu_pod()
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}
+    pod["metadata"] |= {"ownerReferences": [owner], "managedFields": [{"manager": "job"}]}
+    assert applied(pod)["metadata"]["managedFields"] == []
+
+
+def test_a_pod_that_somebody_may_apply_again_keeps_its_tracking() -> None:
+    pod = gpu_pod()
+    pod["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    assert applied(pod)["metadata"]["managedFields"] == [{"manager": "kubectl"}]
+
+
 def test_the_gate_comes_last_behind_those_of_others() -> None:
     pod = gpu_pod(schedulingGates=[{"name": "a/x"}, {"name": "b/y"}])
     assert gates(applied(pod)) == ["a/x", "b/y", PLAN]

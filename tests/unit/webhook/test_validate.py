@@ -9,6 +9,7 @@ import pytest
 
 from webhook.admit import admit_mutating, admit_validating
 from webhook.errors import MalformedReview
+from webhook.mutate import NOTHING
 from webhook.review import AdmissionRequest, Verdict, parse
 from webhook.validate import Rules
 from workloads.managed import Policy
@@ -185,8 +186,8 @@ def test_a_plan_in_a_template_is_refused_before_its_pods_are() -> None:
 
 @pytest.mark.parametrize("admit", [admit_validating, admit_mutating])
 def test_a_kind_that_is_not_ours_is_refused_with_the_way_out(admit: Any) -> None:
-    context = RULES if admit is admit_validating else Policy()
-    found = admit(request({}, of=("", "configmaps", "ConfigMap")), context)
+    context = (RULES,) if admit is admit_validating else (Policy(), RULES)
+    found = admit(request({}, of=("", "configmaps", "ConfigMap")), *context)
     found = found if isinstance(found, Verdict) else found[0]
     assert not found.allowed
     assert 'resource "configmaps" of group "" is not handled here' in found.message
@@ -196,7 +197,7 @@ def test_a_kind_that_is_not_ours_is_refused_with_the_way_out(admit: Any) -> None
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
 def test_requests_without_an_object_are_allowed(operation: str) -> None:
     assert verdict(None, operation=operation).allowed
-    assert admit_mutating(request(None, operation=operation), Policy())[0].allowed
+    assert admit_mutating(request(None, operation=operation), Policy(), RULES)[0].allowed
 
 
 def test_an_object_that_is_not_what_it_says_is_malformed_not_refused() -> None:
@@ -204,10 +205,19 @@ def test_an_object_that_is_not_what_it_says_is_malformed_not_refused() -> None:
         with pytest.raises(MalformedReview, match="object Pod team-a/ cannot be read"):
             verdict(wrong)
         with pytest.raises(MalformedReview):
-            admit_mutating(request(wrong), Policy())
+            admit_mutating(request(wrong), Policy(), RULES)
 
 
 def test_a_mutation_of_an_update_changes_nothing() -> None:
-    answer, _ = admit_mutating(request(pod(GANG), pod(GANG)), Policy())
+    answer, _ = admit_mutating(request(pod(GANG), pod(GANG)), Policy(), RULES)
     assert answer.operations == ()
     assert msgspec.json.encode(answer.operations) == b"[]"
+
+
+def test_a_new_pod_is_refused_by_mutation_already_and_nothing_is_patched() -> None:
+    asked = pod({**GANG, "muster.dev/gang-size": "many"})
+    answer, done = admit_mutating(request(asked), Policy(), RULES)
+    assert not answer.allowed
+    assert answer.message == verdict(asked).message
+    assert answer.operations == ()
+    assert done is NOTHING

@@ -307,3 +307,28 @@ def test_a_relist_ends_the_gangs_of_objects_that_are_no_longer_there() -> None:
 
 def test_an_empty_pod_is_nobodys_member() -> None:
     assert registry.member(wire.Pod()) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "minimum"),
+    [
+        ("{}", 4),
+        ("{succeeded: 16}", 4),  # four indexes are left, and half of eight is four
+        ("{succeeded: 17}", 3),
+        ('{succeeded: 16, failedIndexes: "2,4-5"}', 1),
+        ('{failedIndexes: "5-2,x,1-99999999999"}', 4),  # no ranges: nothing is taken away
+        ("{succeeded: 20}", 1),
+        ("{succeeded: 99}", 1),
+    ],
+)
+def test_no_more_pods_of_a_job_are_waited_for_than_it_has_indexes_left(
+    status: str, minimum: int
+) -> None:
+    spec = batchjob.spec(read(f"{JOB}status: {status}\n", batchjob.Job))
+    assert spec is not None
+    assert (spec.min_count, spec.size, spec.min_is_remaining) == (minimum, 8, True)
+
+
+def test_a_jobset_says_how_many_indexes_each_of_its_jobs_has() -> None:
+    waves = JOBSET.replace("parallelism: 16", "parallelism: 4")
+    assert jobset_spec(JOBSET).rank_runs == jobset_spec(waves).rank_runs == ((1, 1), (4, 16))

@@ -1,0 +1,86 @@
+"""The serving certificate from files, read again when they change.
+
+::
+
+    files ──digest changed──► new context, tried out ──fits──► swapped in: next handshakes
+                                        └── does not ─► logged; the old one goes on serving
+
+Whoever renews certificates (cert-manager, a cron job) replaces two files, and a pair that
+is read in between does not fit. Loading it into the context in use would break every new
+handshake, so a new context is built and only a good one is put in front. Connections that
+are open keep what they negotiated: kube-scheduler is not disconnected by a renewal.
+"""
+
+import asyncio
+import logging
+import ssl
+from hashlib import sha256
+from pathlib import Path
+
+from extender.config import Tls
+from extender.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+class ServingCertificate:
+    """The context to listen with; ``keep`` is the background task that looks at the files."""
+
+    def __init__(self, files: Tls) -> None:
+        """Load the files; raises ``ConfigError`` that names them if they cannot be used."""
+        self._files = files
+        self._loaded = self._digest()
+        self.front = self._current = self._build()
+        self.front.sni_callback = self._choose
+
+    async def keep(self) -> None:
+        """Look at the files for ever."""
+        while True:
+            await asyncio.sleep(self._files.check_seconds)
+            try:
+                if await asyncio.to_thread(self.refresh):
+                    log.info("serving certificate replaced", extra={"file": self._files.cert_file})
+            except ConfigError as error:
+                log.warning("serving certificate kept", extra={"problem": str(error)})
+
+    def refresh(self) -> bool:
+        """Serve what the files hold now; return whether that is something new.
+
+        Raises ``ConfigError``, and goes on serving the old one, if they cannot be used.
+        """
+        digest = self._digest()
+        if digest == self._loaded:
+            return False
+        self._current = self._build()
+        self._loaded = digest
+        return True
+
+    def _choose(self, connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
+        """Answer a handshake with the latest certificate; called with and without SNI."""
+        connection.context = self._current
+
+    def _build(self) -> ssl.SSLContext:
+        files = self._files
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(files.cert_file, files.key_file)
+            if files.client_ca_file is not None:
+                context.load_verify_locations(files.client_ca_file)
+                context.verify_mode = ssl.CERT_REQUIRED
+        except (OSError, ssl.SSLError) as error:
+            raise self._unusable(error) from error
+        return context
+
+    def _digest(self) -> bytes:
+        files = self._files
+        paths = [files.cert_file, files.key_file]
+        if files.client_ca_file is not None:
+            paths.append(files.client_ca_file)
+        try:
+            return b"".join(sha256(Path(path).read_bytes()).digest() for path in paths)
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> ConfigError:
+        return ConfigError(f"tls: {self._files.cert_file}, {self._files.key_file}: {error}")

@@ -1,0 +1,127 @@
+"""The extender killed at each step of a gang's life, and started again.
+
+::
+
+    members come ─► plan ─► held ─► PATCH 1 … PATCH n ─► bound ─► the watch tells it
+         ▲                   ▲         ▲   ▲               ▲        ▲
+     one missing         no PATCH      │ done, the reply   │   nothing came back
+                         sent          half are sent   Binding done, the reply lost
+
+Each test ends with the independent checker: no gang in part, no room given away twice.
+"Between release and binding" is in test_faults.py.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from support.apiproxy import Keeps, Stop, StoppingProxy
+from support.realcluster import PATIENCE_S, PODS, Cluster, cluster, is_released, racks
+
+from kube import names
+from loadtest import pods
+from loadtest.controlplane import SCHEDULER, ControlPlane
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
+
+GANG = pods.Gang("train", 16, required=names.RACK)
+RELEASE = ("PATCH", "/pods/train-")
+
+
+@asynccontextmanager
+async def stoppable(
+    plane: ControlPlane, variant: str = "recommended", **extender: object
+) -> AsyncIterator[tuple[Cluster, StoppingProxy]]:
+    """Two racks of 16 hosts, either just large enough, behind a proxy."""
+    async with (
+        StoppingProxy(plane) as proxy,
+        cluster(plane, variant, proxy_port=proxy.port, spareCount=0, **extender) as fleet,  # type: ignore[arg-type]
+    ):
+        await fleet.add_racks(range(2))
+        yield fleet, proxy
+
+
+async def killed_at(fleet: Cluster, proxy: StoppingProxy, stop: Stop) -> int:
+    """Kill the extender there and open the way again; returns how many pods are released."""
+    async with asyncio.timeout(PATIENCE_S):
+        await stop.reached.wait()
+    fleet.muster.extender.kill()
+    proxy.open()
+    return sum(is_released(pod) for pod in await fleet.list_pods(GANG))
+
+
+async def goes_on(fleet: Cluster) -> None:
+    """Start the extender again; the gang is bound whole, and a rival gets the other rack."""
+    await fleet.muster.start(fleet.muster.extender)
+    await fleet.bound(GANG)
+    rival = pods.Gang("rival", 16, required=names.RACK)
+    await fleet.submit(rival)
+    await fleet.bound(rival)
+    (mine,), (its,) = racks(await fleet.placement(GANG)), racks(await fleet.placement(rival))
+    assert mine != its
+
+
+async def test_killed_before_the_plan(real_plane: ControlPlane) -> None:
+    async with stoppable(real_plane) as (fleet, _):
+        await fleet.submit(GANG, but_last=True)
+        fleet.muster.extender.kill()
+        *_, last = pods.members(GANG)
+        await fleet.api.create(PODS, last)
+        await goes_on(fleet)
+
+
+async def test_killed_after_the_hold_before_the_first_patch(real_plane: ControlPlane) -> None:
+    async with stoppable(real_plane) as (fleet, proxy):
+        stop = proxy.stop_at(*RELEASE)
+        await fleet.submit(GANG)
+        assert await killed_at(fleet, proxy, stop) == 0
+        await goes_on(fleet)
+
+
+@pytest.mark.parametrize(("keeps", "released"), [("request", 7), ("reply", 8)])
+async def test_killed_at_the_eighth_patch_sent_or_done_and_not_answered(
+    real_plane: ControlPlane, keeps: Keeps, released: int
+) -> None:
+    async with stoppable(real_plane, releaseConcurrency=1) as (fleet, proxy):
+        stop = proxy.stop_at(*RELEASE, 8, keeps=keeps)
+        await fleet.submit(GANG)
+        assert await killed_at(fleet, proxy, stop) == released
+        await goes_on(fleet)
+
+
+async def test_killed_when_the_last_patch_is_done_and_not_answered(
+    real_plane: ControlPlane,
+) -> None:
+    async with stoppable(real_plane, releaseConcurrency=1) as (fleet, proxy):
+        fleet.plane.program(SCHEDULER).suspend()
+        stop = proxy.stop_at(*RELEASE, GANG.size, keeps="reply")
+        await fleet.submit(GANG)
+        assert await killed_at(fleet, proxy, stop) == GANG.size
+        fleet.plane.program(SCHEDULER).resume()
+        await goes_on(fleet)
+
+
+async def test_killed_after_kube_scheduler_has_bound_before_the_extender_hears_of_it(
+    real_plane: ControlPlane,
+) -> None:
+    async with stoppable(real_plane) as (fleet, proxy):
+        fleet.plane.program(SCHEDULER).suspend()
+        await fleet.submit(GANG)
+        await fleet.released(GANG)
+        proxy.deafen()
+        fleet.plane.program(SCHEDULER).resume()
+        await fleet.bound(GANG)
+        fleet.muster.extender.kill()
+        proxy.open()
+        await goes_on(fleet)
+
+
+async def test_killed_when_its_own_binding_is_done_and_not_answered(
+    real_plane: ControlPlane,
+) -> None:
+    async with stoppable(real_plane, "with-bind") as (fleet, proxy):
+        stop = proxy.stop_at("POST", "/binding", 4, keeps="reply")
+        await fleet.submit(GANG)
+        assert await killed_at(fleet, proxy, stop) == GANG.size
+        await goes_on(fleet)

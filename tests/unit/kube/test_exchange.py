@@ -1,0 +1,153 @@
+"""Exchanges with a server that answers byte for byte as it is told.
+
+The happy paths run against the real API server in tests/integration; here is what a server,
+or a proxy before it, may do on a bad day.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube.exchange import Answer, BrokenOffError, Exchange, NoConnectionError, Server
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@dataclass
+class Peer:
+    """``answers``: what is written per request, in pieces; an empty piece closes."""
+
+    answers: list[list[bytes]]
+    requests: list[bytes] = field(default_factory=list)
+    connections: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                self.requests.append(head + await reader.readexactly(length))
+                for piece in self.answers.pop(0) if self.answers else [OK]:
+                    if not piece:
+                        return
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(0)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def talking(*answers: list[bytes]) -> AsyncIterator[tuple[Exchange, Peer]]:
+    peer = Peer(list(answers))
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, Exchange(Server(f"http://127.0.0.1:{port}/prefix")) as exchange:
+        yield exchange, peer
+
+
+async def patch(exchange: Exchange, within_s: float = 5.0) -> Answer:
+    return await exchange.ask("PATCH", "/p?a=b", {"Accept": "x"}, b"[1]", within_s=within_s)
+
+
+async def test_a_request_carries_its_path_headers_and_body() -> None:
+    async with talking() as (exchange, peer):
+        assert await patch(exchange) == Answer(200, b"{}")
+    (request,) = peer.requests
+    assert request.startswith(b"PATCH /prefix/p?a=b HTTP/1.1\r\nHost: 127.0.0.1:")
+    assert request.endswith(b"Accept: x\r\nContent-Length: 3\r\n\r\n[1]")
+
+
+async def test_one_connection_serves_one_request_after_the_other() -> None:
+    async with talking() as (exchange, peer):
+        for _ in range(5):
+            await patch(exchange)
+        assert peer.connections == 1
+        await asyncio.gather(*[patch(exchange) for _ in range(3)])
+        assert peer.connections == 3
+
+
+@given(st.lists(st.integers(min_value=1, max_value=120), max_size=6))
+def test_an_answer_may_come_in_any_pieces(cuts: list[int]) -> None:
+    whole = (
+        b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+        b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    )
+    edges = sorted({0, *(c for c in cuts if c < len(whole)), len(whole)})
+    pieces = [whole[a:b] for a, b in itertools.pairwise(edges)]
+
+    async def ask() -> tuple[Answer, Answer]:
+        async with talking(pieces, [OK]) as (exchange, peer):
+            both = await patch(exchange), await patch(exchange)
+            assert peer.connections == 1
+            return both
+
+    assert asyncio.run(ask()) == (Answer(429, b"abcde", "7"), Answer(200, b"{}"))
+
+
+async def test_a_connection_that_is_to_be_closed_is_not_used_again() -> None:
+    last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    async with talking([last]) as (exchange, peer):
+        assert (await patch(exchange)).body == b""
+        await patch(exchange)
+        assert peer.connections == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [b""],
+        [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b""],
+        [b"SMTP ready\r\n\r\n"],
+    ],
+)
+async def test_no_answer_half_an_answer_and_nonsense_break_off(answer: list[bytes]) -> None:
+    async with talking(answer) as (exchange, peer):
+        with pytest.raises(BrokenOffError):
+            await patch(exchange)
+        assert (await patch(exchange)).status == 200
+        assert peer.connections == 2
+
+
+async def test_an_answer_that_comes_too_late_is_never_taken_for_the_next_one() -> None:
+    async with talking([]) as (exchange, peer):
+        with pytest.raises(TimeoutError):
+            await patch(exchange, within_s=0.05)
+        assert await patch(exchange) == Answer(200, b"{}")
+        assert peer.connections == 2
+
+
+async def test_bytes_that_nobody_asked_for_end_the_connection() -> None:
+    more = OK.replace(b"{}", b"no")
+    async with talking([OK + more], [OK, more]) as (exchange, peer):
+        for _ in range(3):
+            assert (await patch(exchange)).body == b"{}"
+            await asyncio.sleep(0.01)  # what came too much has arrived
+        assert peer.connections == 3
+
+
+async def test_nobody_listening_means_nothing_was_sent() -> None:
+    async with talking() as (exchange, _):
+        where = exchange.server
+    with pytest.raises(NoConnectionError):
+        await patch(Exchange(where))
+
+
+async def test_a_retired_pool_ends_what_is_under_way_and_closes() -> None:
+    async with talking() as (exchange, peer):
+        await patch(exchange)
+        asking = asyncio.create_task(patch(exchange))
+        await asyncio.sleep(0)
+        exchange.retire()
+        assert (await asking).status == 200
+        await patch(exchange)
+        assert peer.connections == 2
