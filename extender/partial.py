@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 5.0  # the patience is minutes
 EVICTIONS_AT_ONCE: Final = 8
-PLANNER_STAYS_OFF_S: Final = 30.0  # a gang that is being taken down is not to be completed
+PLANNER_STAYS_OFF_S: Final = 60.0  # at most, while a gang is taken down member by member
 
 Defer = Callable[[GangKey, float], None]
 
@@ -143,6 +143,7 @@ class PartialGangs:
             self._metrics.rollbacks.inc()
         for start in range(0, len(refs), EVICTIONS_AT_ONCE):
             await asyncio.gather(*map(self._evict, refs[start : start + EVICTIONS_AT_ONCE]))
+        self.defer(view.key, 0.0)
 
     async def _refs(self, view: GangView, uids: set[PodUid]) -> list[PodRef]:
         """Return the names of these pods: the model keeps none of bound ones."""

@@ -205,8 +205,14 @@ class Planner:
         return view
 
     def defer(self, key: GangKey, seconds: float) -> None:
-        """Leave a gang alone for a while: the API server refuses its releases."""
-        self._deferred[key] = self._engine.clock() + seconds
+        """Leave a gang alone for a while: the API server refuses its releases, for instance.
+
+        The latest call counts, also where it shortens the wait.
+        """
+        until = self._deferred[key] = self._engine.clock() + seconds
+        if key in self._not_before:
+            self._not_before[key] = until
+            self._wake.set()  # the sleep is timed anew
 
     def _is_ready(self, view: GangView) -> bool:
         self._not_before.pop(view.key, None)

@@ -19,7 +19,8 @@ from kube import names
 from kube.provisioning import CHECK_CAPACITY
 from loadtest import pods
 from loadtest.api import JSON, ApiFailed
-from loadtest.controlplane import SCHEDULER, ControlPlane
+from loadtest.controlplane import CONTROLLERS, SCHEDULER, ControlPlane
+from loadtest.nodes import GPU
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
@@ -161,6 +162,101 @@ async def test_a_gang_that_cannot_be_completed_is_rolled_back_and_goes_whole_els
         await recreate(fleet, gang, 0, 1)
         await fleet.bound(gang)
         assert racks(await fleet.placement(gang)) == {"r0", "r1"} - {lost.partition("-")[0]}
+
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+
+
+def forgiving_job(count: int) -> JSON:
+    """Return a Job that does not count evicted pods as failed."""
+    ignore = {"type": "DisruptionTarget", "status": "True"}
+    container = {
+        "name": "main",
+        "image": "example.com/train",
+        "resources": {"limits": {GPU: "8"}},
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "train",
+            "namespace": "default",
+            "annotations": {names.TOPOLOGY_REQUIRED: names.RACK},
+        },
+        "spec": {
+            "completionMode": "Indexed",
+            "parallelism": count,
+            "completions": count,
+            "backoffLimit": 0,
+            "podFailurePolicy": {
+                "rules": [{"action": "Ignore", "onPodConditions": [ignore]}],
+            },
+            "template": {
+                "metadata": {"annotations": {names.TOPOLOGY_REQUIRED: names.RACK}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [container],
+                },
+            },
+        },
+    }
+
+
+async def test_the_job_controller_makes_a_gang_anew_that_is_rolled_back(
+    real_plane: ControlPlane,
+) -> None:
+    """Every pod of it is evicted once, and the Job has not failed.
+
+    Kubelets and the pod garbage collector are absent: the test ends deleted pods for them.
+    """
+    async with cluster(
+        real_plane, spareCount=0, partialAfterSeconds=1, rollBackAfterSeconds=3
+    ) as fleet:
+        await fleet.add_racks([0, 1], hosts=3)
+        await fleet.plane.start_controllers("job")
+        try:
+            fleet.plane.program(SCHEDULER).suspend()
+            await fleet.api.create(JOBS, forgiving_job(3))
+            await until(lambda: are(fleet, is_released, 3))
+            (last,) = [p for p in await fleet.list_pods() if _index(p) == "2"]
+            lost = await pinned_to(fleet, last["metadata"]["name"])
+            await fleet.api.delete(f"/api/v1/nodes/{lost}")
+            fleet.plane.program(SCHEDULER).resume()
+            (other,) = {"r0", "r1"} - {lost.partition("-")[0]}
+
+            async def moved() -> bool:
+                await reap(fleet)
+                return await are(fleet, lambda pod: _rack(pod) == other, 3)
+
+            await until(moved)
+            job = await fleet.api.get(f"{JOBS}/train")
+            assert not job["status"].get("conditions")
+        finally:
+            await fleet.api.delete(JOBS)
+            await fleet.api.delete(PODS)
+            await until(lambda: are(fleet, lambda _: True, 0))
+            await fleet.plane.stop(CONTROLLERS)
+
+
+async def reap(fleet: Cluster) -> None:
+    """Let deleted pods fail, which is what a Job with a podFailurePolicy waits for."""
+    for pod in await fleet.list_pods():
+        if "deletionTimestamp" in pod["metadata"] and pod["status"]["phase"] != "Failed":
+            path = f"{PODS}/{pod['metadata']['name']}/status"
+            await fleet.api.patch(path, {"status": {"phase": "Failed"}})
+
+
+async def are(fleet: Cluster, which: Callable[[JSON], bool], count: int) -> bool:
+    return len([pod for pod in await fleet.list_pods() if which(pod)]) == count
+
+
+def _index(pod: JSON) -> str:
+    return str(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
+
+
+def _rack(pod: JSON) -> str:
+    return str(pod["spec"].get("nodeName", "")).partition("-")[0]
 
 
 async def test_a_lost_member_of_a_running_gang_is_replaced_on_its_rack(
