@@ -11,11 +11,13 @@ import asyncio
 import gc
 import json
 import logging
+import random
 import signal
 import socket
 import ssl
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -67,6 +69,8 @@ class Extender:
     config: ExtenderConfig
     client: KubeClient
     clock: Clock = time.time
+    monotonic: Clock = time.perf_counter
+    jitter: Callable[[], float] = random.random
     engine: Engine = field(init=False)
     sync: Sync = field(init=False)
     planner: Planner = field(init=False)
@@ -86,10 +90,18 @@ class Extender:
         recorder = EventRecorder(client, controller=CONTROLLER, instance=socket.gethostname())
         reporter = Reporter(state, pods, recorder, metrics)
         feed = Feed(engine, Policy.of(config.managed), pods, reporter)
-        sync = self.sync = Sync(client, feed, self._known_pods, reporter.unreadable, metrics)
+        sync = self.sync = Sync(
+            client,
+            feed,
+            self._known_pods,
+            reporter.unreadable,
+            metrics,
+            self.monotonic,
+            self.jitter,
+        )
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
         self.planner = Planner(
-            engine, config, holding, self.releaser.submit, reporter, metrics, time.perf_counter
+            engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
         )
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)

@@ -13,6 +13,7 @@ nothing is answered and nothing is planned.
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -61,16 +62,21 @@ class Sync:
         known: Callable[[], list[PodUid]],
         unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
+        monotonic: Callable[[], float] = time.perf_counter,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         """``known`` returns the UIDs of all pods in the state, for comparison with a list.
 
         ``unreadable`` is told the resource and what is wrong with one of its objects.
+        ``monotonic`` in seconds and ``jitter`` in [0, 1) are the simulation's to choose.
         """
         self._client = client
         self._feed = feed
         self._known = known
         self._unreadable = unreadable
         self._metrics = metrics
+        self._monotonic = monotonic
+        self._jitter = jitter
         self._inbox: Inbox[Item] = Inbox()
         self._first = _first_sources(feed)
         self._pods = Source(resources.PODS, feed.pod, feed.pod_gone, tracks=False)
@@ -108,18 +114,25 @@ class Sync:
         def problem(text: str) -> None:
             log.warning("watch", extra={"resource": str(source.resource), "problem": text})
 
-        watch = ListWatch(self._client, source.resource, tracks=source.tracks, on_problem=problem)
+        watch = ListWatch(
+            self._client,
+            source.resource,
+            tracks=source.tracks,
+            on_problem=problem,
+            clock=self._monotonic,
+            jitter=self._jitter,
+        )
         return watch.run(sink)
 
     async def _write(self) -> None:
-        pace = Pace(time.perf_counter)
+        pace = Pace(self._monotonic)
         while True:
             items = await self._inbox.take(ITEMS_PER_STEP)
-            began = time.perf_counter()
+            began = self._monotonic()
             for source, change in items:
                 await self._apply(source, change)
                 await pace.breathe()
-            self._metrics.apply_seconds.observe(time.perf_counter() - began)
+            self._metrics.apply_seconds.observe(self._monotonic() - began)
 
     async def _apply(self, source: Source[T], change: Change[T]) -> None:
         match change:
@@ -144,7 +157,7 @@ class Sync:
 
     async def _forget_all_but(self, seen: frozenset[str]) -> None:
         """Drop the pods of the state that a list does not have any more."""
-        pace = Pace(time.perf_counter)
+        pace = Pace(self._monotonic)
         alive: set[PodUid] = set()
         for text in seen:
             alive.add(translate.pod_uid(text))
