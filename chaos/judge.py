@@ -122,8 +122,6 @@ class Judge:
         if self.could_be_placed(job, pods, free):
             findings.lost.append(f"gang {job.name}: {len(waiting(pods))} members wait and fit")
         complete = len([p for p in pods if p.phase != "Failed"]) >= job.minimum
-        if drained and complete and waiting(pods):
-            findings.lost.append(f"gang {job.name}: waits in an empty cluster")
         if drained and 0 < len(bound) < job.minimum and complete:
             findings.partial.append(f"gang {job.name}: {len(bound)} of {job.minimum} bound")
         domains = {_domain(self._records, p.node, job.required) for p in bound}

@@ -187,7 +187,7 @@ class Link:
     async def _travel(self) -> None:
         await asyncio.sleep(self.dice.uniform(0.0005, 0.01) + self.weather.slow / 2)
         if self.closed:
-            await asyncio.Event().wait()  # the process is dead: it hears nothing any more
+            raise asyncio.CancelledError  # the process is dead: it hears nothing any more
 
     async def open(self, path: str, revision: str, *, ends_s: float, idle_s: float) -> Stream:
         """Open a watch; raises what ``call`` raises."""

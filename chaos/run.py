@@ -9,6 +9,7 @@
 """
 
 import asyncio
+import gc
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -50,8 +51,13 @@ def episode(settings: Settings, tell: Callable[[str], None] = print) -> Outcome:
     """Run one episode to its end."""
     outcome = Outcome(settings.seed)
     loop = VirtualLoop(outcome.findings.crashes.append)
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(_Episode(settings, outcome, tell).run())
+    gc.disable()  # what it collects, it ends; when it runs would become part of the run
+    try:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(_Episode(settings, outcome, tell).run())
+    finally:
+        gc.enable()
+        gc.collect()
     outcome.virtual_s = loop.time()
     return outcome
 
@@ -89,7 +95,7 @@ class _Episode:
         server = Server(lambda: EPOCH + loop.time(), child())
         self._records = Records()
         self._records.follow(server)
-        self._world = World(server, self._records, shape, child())
+        self._world = World(server, self._records, shape, child(), self._count)
         self._judge = Judge(server, self._records, self._world.jobs)
         self._judge.findings = self._outcome.findings
         self._clock = Clock()
@@ -176,8 +182,6 @@ class _Episode:
             return
         state, wrong = extender.engine.state, self._outcome.findings.wrong
         state.validate()
-        known = sum(len(state.snapshot().pods.state.array()[:0]) for _ in ())
-        del known
         if self._muster.ready and extender.sync.backlog:
             wrong.append(f"{extender.sync.backlog} events are not applied at rest")
 

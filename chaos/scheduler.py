@@ -72,6 +72,8 @@ class _Calls:
             while lines := await _read(stream):
                 for line in lines.splitlines():
                     event = orjson.loads(line)
+                    if event["type"] == "ERROR":  # the reader leaves; do not wait for the collector
+                        self._link.hang_up(stream)
                     yield event["type"], event["object"]
         finally:
             self._link.hang_up(stream)

@@ -13,6 +13,7 @@ They act at once and always get an answer: what they do is not what is tested.
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Final
 
 from chaos.jobs import Job, draw
@@ -35,8 +36,14 @@ class World:
     """Acts on a ``Server``. ``ageing``: whether jobs end by themselves."""
 
     def __init__(
-        self, server: Server, records: Records, shape: Shape, dice: random.Random
+        self,
+        server: Server,
+        records: Records,
+        shape: Shape,
+        dice: random.Random,
+        counted: Callable[[int], None],
     ) -> None:
+        self._counted = counted
         self.server, self.records, self.dice = server, records, dice
         self._loop = asyncio.get_running_loop()
         self._drawn = draw(dice)
@@ -234,6 +241,7 @@ class World:
 
     def _send(self, method: str, path: str, body: JsonObject | None = None) -> None:
         """Do it; what lost a race (gone, taken, another one by now) is left."""
+        self._counted(1)
         try:
             self.server.request(method, path, body, _MERGE if method == "PATCH" else "")
         except StatusError as error:
