@@ -19,6 +19,7 @@ from chaos.link import Link, Lost, NotReached, Stream
 from chaos.server import Server
 from extender import wire
 from extender.config import ExtenderConfig
+from extender.engine import SteadyClock
 from extender.errors import BadRequest, NotReady
 from extender.shell import Extender
 from kube import auth
@@ -127,7 +128,7 @@ class Muster:
         extender = self.extender = Extender(
             self._config,
             client,
-            clock=self._clock,
+            clock=SteadyClock(self._clock, self._loop.time),
             monotonic=self._monotonic,
             jitter=self._dice.random,
         )

@@ -33,7 +33,7 @@ from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Parts, make_app
 from extender.binding import Binder
 from extender.census import Census
 from extender.config import ExtenderConfig, Tls
-from extender.engine import Clock, Engine
+from extender.engine import Clock, Engine, SteadyClock
 from extender.errors import ConfigError
 from extender.feed import Feed
 from extender.handlers import Handlers
@@ -68,7 +68,7 @@ class Extender:
 
     config: ExtenderConfig
     client: KubeClient
-    clock: Clock = time.time
+    clock: Clock = field(default_factory=SteadyClock)
     monotonic: Clock = time.perf_counter
     jitter: Callable[[], float] = random.random
     engine: Engine = field(init=False)
