@@ -23,7 +23,6 @@ def main() -> int:
     parser.add_argument("--episode", default="", help="replay one episode, named SEED/NUMBER")
     parser.add_argument("--without", default="", help="faults to leave out, with commas between")
     parser.add_argument("--trace", action="store_true", help="tell every step, to standard error")
-    parser.add_argument("--json", action="store_true", help="accepted; the output is JSON anyway")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)  # every fault is logged by Muster, thousands of them
     began = time.perf_counter()

@@ -16,6 +16,7 @@ from chaos.records import PodRecord
 from chaos.scheduler import KubeScheduler
 from chaos.world import World
 
+_COMPANY: Final = 0.4  # share of faults that follow the last one within a second
 _TAINT: Final = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
 
 
@@ -68,9 +69,11 @@ class Faults:
         self._weights = [weight for _, weight in left.values()]
 
     async def run(self) -> None:
-        """Do something wrong every now and then, until stopped."""
+        """Do something wrong every now and then, until stopped; misfortunes come in company."""
         while self._names:
-            await asyncio.sleep(self._dice.expovariate(1 / self._calm))
+            company = self._dice.random() < _COMPANY
+            wait = self._dice.random() if company else self._dice.expovariate(1 / self._calm)
+            await asyncio.sleep(wait)
             (at,) = self._dice.choices(range(len(self._names)), self._weights)
             done = self._kinds[at]()
             if done:

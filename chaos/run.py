@@ -20,6 +20,7 @@ from chaos.faults import Faults
 from chaos.judge import BOUND_S, REST_S, Findings, Judge
 from chaos.loop import VirtualLoop
 from chaos.muster import Muster
+from chaos.picture import differences
 from chaos.records import Records
 from chaos.scheduler import KubeScheduler
 from chaos.server import Server
@@ -165,6 +166,7 @@ class _Episode:
         await asyncio.sleep(REST_S)
         self._trace("at rest")
         self._judge.rest(drained=False)
+        self._compare()
         for _ in range(_DRAINS):
             self._world.finish_placed()
             await asyncio.sleep(30.0)
@@ -180,10 +182,8 @@ class _Episode:
         extender = self._muster.extender
         if extender is None:
             return
-        state, wrong = extender.engine.state, self._outcome.findings.wrong
-        state.validate()
-        if self._muster.ready and extender.sync.backlog:
-            wrong.append(f"{extender.sync.backlog} events are not applied at rest")
+        extender.engine.state.validate()
+        self._outcome.findings.wrong += differences(extender.engine.state, self._records)
 
 
 def episodes(seed: int, steps: int) -> Iterator[Settings]:
