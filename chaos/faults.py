@@ -48,6 +48,7 @@ class Faults:
             "member-deleted": (self._member_deleted, 5),
             "member-failed": (self._member_failed, 4),
             "gang-deleted": (self._gang_deleted, 3),
+            "gang-restarted": (self._gang_restarted, 4),
             "gang-deleted-in-release": (self._gang_deleted_in_release, 6),
             "watch-cut": (self._watch_cut, 4),
             "watch-expired": (self._watch_expired, 2),
@@ -84,15 +85,21 @@ class Faults:
         self._stopped = True
         for link in (self._muster.link, self._scheduler.link):
             link.weather.clear()
-        for name in self._world.hosts:
-            self._world.bring_back(name)
-        self._world.evict_squatters()
+            for stream in link.streams:
+                stream.stall(0.0)
         if not self._muster.alive:
             self._muster.start()
 
+    def mend(self) -> None:
+        """Bring every node back as it was."""
+        for name in self._world.hosts:
+            self._world.bring_back(name)
+        self._world.evict_squatters()
+
     def _for_a_while(self, low: float, high: float, undo: Callable[[], object]) -> float:
+        """Undo something later, unless the run is at rest by then."""
         seconds = self._dice.uniform(low, high)
-        self._loop.call_later(seconds, undo)
+        self._loop.call_later(seconds, lambda: None if self._stopped else undo())
         return seconds
 
     # ── nodes ───────────────────────────────────────────────────────────────────────────
@@ -130,7 +137,7 @@ class Faults:
     def _flap(self, name: str, close: bool) -> None:  # noqa: FBT001  call_later has no keywords
         if close and not self._stopped:
             self._world.change_node(name, {"taints": _TAINT})
-        else:
+        elif not self._stopped:
             self._world.bring_back(name)
 
     def _squatter(self) -> str:
@@ -172,6 +179,17 @@ class Faults:
         job = self._dice.choice(list(self._world.jobs.values()))
         self._world.end(job)
         return job.name
+
+    def _gang_restarted(self) -> str:
+        """A controller begins a job anew under the same names, maybe with another minimum."""
+        jobs = [job for job in self._world.jobs.values() if job.owned and not job.over]
+        if not jobs:
+            return ""
+        job = self._dice.choice(jobs)
+        if self._dice.random() < 0.5:
+            job.minimum = self._dice.randint(1, job.size)
+        self._world.restart(job)
+        return f"{job.name} with a minimum of {job.minimum} of {job.size}"
 
     def _half_released(self) -> list[str]:
         found = []
@@ -218,7 +236,7 @@ class Faults:
 
     def _watch_stalled(self) -> str:
         """Some watches hang without a word."""
-        seconds = self._dice.uniform(2.0, 40.0)
+        seconds = self._dice.choice((3.0, 30.0, 1e6))  # for ever: given up after 150 s
         streams = [s for s in self._muster.link.streams if self._dice.random() < 0.5]
         for stream in streams:
             stream.stall(seconds)

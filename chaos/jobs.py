@@ -5,20 +5,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from chaos.records import RACK
+from chaos.records import JOB, RACK
 from loadtest import pods
 from loadtest.wirejson import JsonObject
 
 _SIZES: Final = (1, 1, 2, 2, 3, 4, 4, 6, 8, 12, 16)
 _GPUS: Final = (1, 1, 2, 4, 4, 8)
 _BLOCK: Final = "muster.dev/block"
-_GATES: Final = [{"name": "muster.dev/plan"}]
+_GATE: Final = {"name": "muster.dev/plan"}
+_OTHER_GATE: Final = {"name": "example.com/quota"}
 _GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 
 
 @dataclass(slots=True)
 class Job:
-    """One gang. ``absent``: ranks that have not been created yet. ``over``: being deleted."""
+    """One gang. ``absent``: ranks that have not been created yet. ``over``: being deleted.
+
+    ``grouped``: described by a PodGroup. ``lone``: one pod that names no gang. ``held``: its
+    pods carry another controller's gate for a while, as Kueue's do.
+    """
 
     name: str
     size: int
@@ -29,6 +34,8 @@ class Job:
     owned: bool
     grouped: bool
     urgent: bool
+    lone: bool
+    held: bool
     life_s: float
     absent: set[int] = field(default_factory=set)
     doomed: bool = False
@@ -45,8 +52,9 @@ class Job:
             priority_class="urgent" if self.urgent else "",
         )
         owner = {**_OWNER, "name": self.name, "uid": self.name} if self.owned else None
-        labels, notes = {pods.INDEX: str(rank)}, dict(gang.annotations)
-        labels[_GROUP_LABEL if self.grouped else "muster.dev/gang"] = self.name
+        labels, notes = {pods.INDEX: str(rank), JOB: self.name}, dict(gang.annotations)
+        if not self.lone:
+            labels[_GROUP_LABEL if self.grouped else "muster.dev/gang"] = self.name
         made = pods.pod(
             f"{self.name}-{rank}",
             gpus=self.gpus,
@@ -57,7 +65,7 @@ class Job:
             priority_class=gang.priority_class,
         )
         if self.gated:
-            made["spec"]["schedulingGates"] = _GATES
+            made["spec"]["schedulingGates"] = [_GATE, *[_OTHER_GATE] * self.held]
         return made
 
     def group(self) -> JsonObject:
@@ -67,7 +75,7 @@ class Job:
         return {"metadata": metadata, "spec": {"minMember": self.minimum}}
 
 
-_OWNER: Final = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
+_OWNER: Final = {"apiVersion": "example.com/v1", "kind": "Training", "controller": True}
 
 
 def draw(dice: random.Random) -> Iterator[Job]:
@@ -87,7 +95,10 @@ def draw(dice: random.Random) -> Iterator[Job]:
             owned=dice.random() < 0.7,
             grouped=dice.random() < 0.25,
             urgent=dice.random() < 0.15,
+            lone=size == 1 and dice.random() < 0.5,
+            held=dice.random() < 0.1,
             life_s=dice.expovariate(1 / 40.0),
         )
+        job.grouped &= not job.lone
         job.absent = set(range(size))
         yield job

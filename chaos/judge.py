@@ -4,7 +4,7 @@
 * **Waits**: every second, for each gang that waits, whether it *fits*: a test of its own
   over what is bound and pinned. How long the same gang fitted without pause and was not
   placed is the wait; it may not exceed ``BOUND_S``.
-* **At rest** (no fault, no arrival, no end, for ``REST_S``): no gang fits that is not
+* **At rest** (no new fault, no arrival, no end, for ``REST_S``; nodes are as they are): no gang fits that is not
   placed, no pod is neither bound nor waiting for room, a required level is kept.
 
 The fit is exact for what runs here: all members of a gang are alike, so a domain takes
@@ -24,10 +24,12 @@ from loadtest.reflector import Change
 from loadtest.scheduler.objects import Resources
 
 GROUPS: Final = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
-BOUND_S: Final = 240.0
-"""hold_seconds (60) + longest back-off of a gang (60) + longest fault of the network (60) +
-what a watch may hang before it is given up and the list is read again (60)."""
-REST_S: Final = 300.0
+BOUND_S: Final = 300.0
+"""hold_seconds (60) + longest back-off of a gang (60) + what a watch may hang before it is
+given up (150) + the longest fault of the network (30)."""
+REST_S: Final = 200.0
+"""Less than the 300 s after which kube-scheduler looks at a pod that nobody woke
+(scheduling_queue.go, DefaultPodMaxInUnschedulablePodsDuration): a pod that sleeps is found."""
 
 
 @dataclass(slots=True)

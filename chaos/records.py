@@ -29,13 +29,17 @@ ENDED: Final = ("Succeeded", "Failed")
 RACK: Final = "muster.dev/rack"
 _GATE: Final = "muster.dev/plan"
 _PLAN: Final = "muster.dev/plan"
-_GANGS: Final = ("muster.dev/gang", "scheduling.x-k8s.io/pod-group")
+_OTHER_GATE: Final = "example.com/quota"
+JOB: Final = "example.com/job"  # label of every pod of a job; it means nothing to Muster
 _UNSCHEDULABLE: Final = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
 class PodRecord:
-    """A pod as it is now. ``target``: node of its plan, "" while it is gated or without one."""
+    """A pod as it is now. ``blocked``: another controller's gate is on it.
+
+    ``target``: node of its plan, "" while it is gated or without one.
+    """
 
     uid: str
     name: str
@@ -43,6 +47,7 @@ class PodRecord:
     node: str
     phase: str
     gated: bool
+    blocked: bool
     going: bool
     target: str
     requests: Resources
@@ -130,15 +135,16 @@ class Records:
 
 def pod_record(pod: JsonObject) -> PodRecord:
     """Read a pod."""
-    gated = any(gate.get("name") == _GATE for gate in items_at(pod, "spec", "schedulingGates"))
-    labels = labels_of(pod)
+    gates = {gate.get("name") for gate in items_at(pod, "spec", "schedulingGates")}
+    gated = _GATE in gates
     return PodRecord(
         uid=text_at(pod, "metadata", "uid"),
         name=name_of(pod),
-        gang=next((labels[key] for key in _GANGS if key in labels), ""),
+        gang=labels_of(pod).get(JOB, ""),
         node=text_at(pod, "spec", "nodeName"),
         phase=text_at(pod, "status", "phase"),
         gated=gated,
+        blocked=_OTHER_GATE in gates,
         going=bool(dig(pod, "metadata", "deletionTimestamp")),
         target="" if gated else _planned(annotations_of(pod).get(_PLAN, "")),
         requests=pod_requests(pod),
@@ -172,4 +178,5 @@ def node_record(node: JsonObject) -> NodeRecord:
 
 def waiting(pods: Iterable[PodRecord]) -> list[PodRecord]:
     """Return those that hold no room and could be given some."""
-    return [pod for pod in pods if not pod.holds and not pod.ended and not pod.going]
+    free = (pod for pod in pods if not pod.holds and not pod.ended and not pod.going)
+    return [pod for pod in free if not pod.blocked]

@@ -2,10 +2,11 @@
 
 ::
 
-    arrivals, faults, ends ──steps──► faults stop, nodes mended ──► rest: whoever fits is
-    (the judge looks every second)                                  placed
-                                                                      │
-         nothing waits, nothing partial ◄── rest ◄── what is placed ends, again and again
+    arrivals, faults, ends ──steps──► faults stop, nodes stay ──► rest: whoever fits is
+    (the judge looks every second)    as they are                 placed, none is stuck
+                                                                      │ nodes are mended
+         nothing waits, nothing partial ◄── rest ◄── what is placed ◄─ rest
+                                                     ends, again and again
 """
 
 import asyncio
@@ -167,6 +168,10 @@ class _Episode:
         self._trace("at rest")
         self._judge.rest(drained=False)
         self._compare()
+        self._faults.mend()
+        self._trace("mended")
+        await asyncio.sleep(REST_S)
+        self._judge.rest(drained=False)
         for _ in range(_DRAINS):
             self._world.finish_placed()
             await asyncio.sleep(30.0)

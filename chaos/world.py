@@ -27,6 +27,7 @@ from loadtest.wirejson import JsonObject
 GROUPS: Final = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
 _HOST: Final = {"cpu": "192", "memory": "2048Gi", "pods": "110", "nvidia.com/gpu": "8"}
 _MERGE: Final = "application/merge-patch+json"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
 _MEAN_GPUS: Final = 14.0  # of a job, by the distributions of chaos.jobs
 _MEAN_STAY_S: Final = 45.0
 _COLLECT_S: Final = 5.0  # the pod collector's period here (upstream: 20 s)
@@ -109,6 +110,14 @@ class World:
         if job.grouped:
             self._send("DELETE", f"{GROUPS}/{job.name}")
         self._forget_if_gone(job)
+
+    def restart(self, job: Job) -> None:
+        """Delete all members of a job whose controller makes them again, as it is now."""
+        for pod in self.records.gang(job.name):
+            self.remove(pod.name, pod.uid, grace=self.dice.choice((0, None)))
+        if job.grouped:
+            body = {"spec": {"minMember": job.minimum}}
+            self._send("PATCH", f"{GROUPS}/{job.name}", body)
 
     def remove(self, name: str, uid: str, *, grace: int | None = 0) -> None:
         """Delete one pod."""
@@ -224,7 +233,17 @@ class World:
     def _create(self, job: Job, rank: int) -> None:
         if not job.over and self.records.named(f"{job.name}-{rank}") is None:
             self._send("POST", PODS, job.pod(rank))
+            if job.held and job.gated:
+                self._later(self.dice.uniform(0.1, 20.0), self._admit, f"{job.name}-{rank}")
             job.absent.discard(rank)
+
+    def _admit(self, name: str) -> None:
+        """Take the other controller's gate away, as Kueue when there is quota."""
+        pod = self.records.named(name)
+        if pod is not None and pod.blocked:
+            gates = [{"$patch": "delete", "name": "example.com/quota"}]
+            body = {"metadata": {"uid": pod.uid}, "spec": {"schedulingGates": gates}}
+            self._send("PATCH", f"{PODS}/{name}", body, _STRATEGIC)
 
     def _make_group(self, job: Job) -> None:
         if not job.over:
@@ -239,11 +258,13 @@ class World:
     def _later(self, delay: float, act: object, *args: object) -> None:
         self._loop.call_later(delay, act, *args)  # type: ignore[arg-type]
 
-    def _send(self, method: str, path: str, body: JsonObject | None = None) -> None:
+    def _send(
+        self, method: str, path: str, body: JsonObject | None = None, kind: str = _MERGE
+    ) -> None:
         """Do it; what lost a race (gone, taken, another one by now) is left."""
         self._counted(1)
         try:
-            self.server.request(method, path, body, _MERGE if method == "PATCH" else "")
+            self.server.request(method, path, body, kind if method == "PATCH" else "")
         except StatusError as error:
             if error.code not in (404, 409, 422):
                 raise
