@@ -4,8 +4,9 @@
 * **Waits**: every second, for each gang that waits, whether it *fits*: a test of its own
   over what is bound and pinned. How long the same gang fitted without pause and was not
   placed is the wait; it may not exceed ``BOUND_S``.
-* **At rest** (no new fault, no arrival, no end, for ``REST_S``; nodes are as they are): no gang fits that is not
-  placed, no pod is neither bound nor waiting for room, a required level is kept.
+* **At rest** (no new fault, no arrival, no end, for ``REST_S``; nodes are as they are): no
+  gang fits that is not placed, no pod is neither bound nor waiting for room, and
+  required levels are kept.
 
 The fit is exact for what runs here: all members of a gang are alike, so a domain takes
 the sum over its nodes of how many fit into each.
@@ -117,9 +118,7 @@ class Judge:
             if pod.gang and pod.target and not pod.node and not pod.ended:
                 self.findings.lost.append(f"pod {pod.name}: released to {pod.target}, not bound")
 
-    def _judge_gang(
-        self, job: Job, pods: list[PodRecord], free: "Free", *, drained: bool
-    ) -> None:
+    def _judge_gang(self, job: Job, pods: list[PodRecord], free: "Free", *, drained: bool) -> None:
         findings, bound = self.findings, [p for p in pods if p.node and not p.ended]
         if self.could_be_placed(job, pods, free):
             findings.lost.append(f"gang {job.name}: {len(waiting(pods))} members wait and fit")

@@ -56,7 +56,9 @@ class Weather:
 class Stream:
     """One watch. Changes come in by the store's listener and go out by ``read``."""
 
-    def __init__(self, link: "Link", path: str, revision: int, *, ends_s: float, idle_s: float):
+    def __init__(
+        self, link: "Link", path: str, revision: int, *, ends_s: float, idle_s: float
+    ) -> None:
         self._link, self._path = link, path
         self._loop = asyncio.get_running_loop()
         self._idle_s = idle_s

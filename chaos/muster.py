@@ -13,7 +13,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from chaos.link import Link, Lost, NotReached, Stream
 from chaos.server import Server
@@ -42,7 +42,7 @@ class Connection(Transport):
         super().__init__(auth.fixed("http://simulated"), jitter=jitter)
         self._link = link
 
-    async def __aenter__(self) -> "Connection":
+    async def __aenter__(self) -> Self:
         return self
 
     async def _authorised(self, request: Request) -> bytes:
@@ -64,6 +64,7 @@ class Connection(Transport):
 
     @asynccontextmanager
     async def stream(self, request: Request, *, idle_s: float) -> AsyncIterator[Any]:
+        """Open a watch; see ``Transport.stream``."""
         query = dict(request.query or {})
         try:
             opened = await self._link.open(
@@ -109,7 +110,7 @@ class Muster:
         self._clock, self._counted, self._crashed = clock, counted, crashed
         self._loop = asyncio.get_running_loop()
         self._looks = 0.0
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[Any]] = []
         self.link = Link(server, dice, counted, "muster")
         self.extender: Extender | None = None
 
@@ -147,7 +148,7 @@ class Muster:
         task.add_done_callback(self._ended)
         self._tasks.append(task)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
         if task.cancelled() or task not in self._tasks:
             return
         error = task.exception()

@@ -21,8 +21,6 @@ from loadtest.scheduler.config import Configuration
 from loadtest.wirejson import JsonObject
 
 
-
-
 class _Failed(aiohttp.ClientError):
     """What aiohttp raises when there is no answer."""
 

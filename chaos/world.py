@@ -268,5 +268,3 @@ class World:
         except StatusError as error:
             if error.code not in (404, 409, 422):
                 raise
-
-

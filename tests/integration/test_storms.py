@@ -1,4 +1,4 @@
-"""A control plane under stress, and that every gang is whole in the end. No unit of it is simulated.
+"""A real control plane under stress; every gang is whole in the end.
 
 The clock that is set is tested where a clock can be set: tests/unit/extender/test_engine.py
 and the chaos simulation.

@@ -1,20 +1,22 @@
 """Virtual time: nothing waits, and the order of what happens is always the same."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
 from chaos.loop import Stalled, VirtualLoop, finish_now
 
 
-def run(main):
+def run(main: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Any, float, list[str]]:
     told: list[str] = []
     loop = VirtualLoop(told.append)
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(main()), loop.time(), told
 
 
-def test_a_day_of_sleep_passes_at_once():
+def test_a_day_of_sleep_passes_at_once() -> None:
     async def main() -> str:
         await asyncio.sleep(86_400)
         return "done"
@@ -24,7 +26,7 @@ def test_a_day_of_sleep_passes_at_once():
     assert now == pytest.approx(86_400)
 
 
-def test_timers_fire_in_the_order_of_their_times_and_equal_ones_as_they_were_set():
+def test_timers_fire_in_the_order_of_their_times_and_equal_ones_as_they_were_set() -> None:
     heard: list[str] = []
 
     async def main() -> None:
@@ -37,7 +39,7 @@ def test_timers_fire_in_the_order_of_their_times_and_equal_ones_as_they_were_set
     assert heard == ["a", "b1", "b2", "c"]
 
 
-def test_timeouts_count_virtual_seconds():
+def test_timeouts_count_virtual_seconds() -> None:
     async def main() -> float:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(30.0):
@@ -48,7 +50,7 @@ def test_timeouts_count_virtual_seconds():
     assert result == pytest.approx(30.0)
 
 
-def test_waiting_for_what_nobody_will_ever_do_is_an_error_and_no_endless_loop():
+def test_waiting_for_what_nobody_will_ever_do_is_an_error_and_no_endless_loop() -> None:
     async def main() -> None:
         await asyncio.Event().wait()
 
@@ -62,7 +64,7 @@ def test_waiting_for_what_nobody_will_ever_do_is_an_error_and_no_endless_loop():
     loop.close()
 
 
-def test_an_exception_that_a_callback_leaves_behind_is_told():
+def test_an_exception_that_a_callback_leaves_behind_is_told() -> None:
     def fail() -> None:
         raise ValueError("nobody catches this")
 
@@ -75,7 +77,7 @@ def test_an_exception_that_a_callback_leaves_behind_is_told():
     assert "nobody catches this" in told[0]
 
 
-def test_a_coroutine_that_waits_is_refused_where_nothing_may_wait():
+def test_a_coroutine_that_waits_is_refused_where_nothing_may_wait() -> None:
     async def waits() -> None:
         await asyncio.sleep(0)
 

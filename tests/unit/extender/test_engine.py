@@ -31,9 +31,7 @@ def test_setting_the_wall_clock_moves_no_deadline() -> None:
     assert clock() == 1_000_015.0
 
 
-async def test_a_gang_left_alone_for_a_second_is_planned_after_it_though_the_clock_was_set_back() -> (
-    None
-):
+async def test_a_gang_left_alone_for_a_second_does_not_wait_for_a_clock_set_back() -> None:
     machine = Machine()
     bench = Bench()
     bench.engine.clock = SteadyClock(lambda: machine.wall, lambda: machine.up)
