@@ -6,7 +6,6 @@ the file, the field, the value and what is allowed.
 """
 
 import re
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
@@ -15,9 +14,9 @@ import msgspec
 
 from extender import electionconfig
 from extender.electionconfig import LeaderElection
-from extender.errors import ConfigError
 from kube import names
 from kube.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
+from observability import configfile
 from placement.beyond import Need
 from workloads.managed import ManagedConfig, Policy
 
@@ -138,52 +137,14 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     echo: bool = False
 
 
-_SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
-    "listen": Listen,
-    "tls": Tls,
-    "apiServer": ApiServer,
-    "leaderElection": LeaderElection,
-    "managed": ManagedConfig,
-    "autoscaler": Autoscaler,
-}
-
-
 def load(path: Path) -> ExtenderConfig:
     """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    return parse(data, source=str(path))
+    return configfile.load(path, ExtenderConfig, _problems)
 
 
 def parse(data: bytes, *, source: str) -> ExtenderConfig:
     """Read YAML ``data``; ``source`` is what messages call it."""
-    try:
-        config = msgspec.yaml.decode(data, type=ExtenderConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {_explain(error)}") from error
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"{source}: is not YAML: {error}") from error
-    problems = _problems(config)
-    if problems:
-        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems))
-    return config
-
-
-def _explain(error: msgspec.ValidationError) -> str:
-    """Turn msgspec's text ("… - at `$.listen.port`") into "listen.port: …", field first."""
-    text, _, where = str(error).partition(" - at `")
-    field = where.rstrip("`").removeprefix("$.") or "document"
-    allowed = ""
-    if "unknown field" in text:
-        allowed = f"; allowed are {', '.join(sorted(_allowed(field)))}"
-    return f"{field}: {text}{allowed}"
-
-
-def _allowed(field: str) -> list[str]:
-    struct: type[msgspec.Struct] = _SECTIONS.get(field, ExtenderConfig)
-    return [info.encode_name for info in msgspec.structs.fields(struct)]
+    return configfile.parse(data, ExtenderConfig, _problems, source=source)
 
 
 def _problems(config: ExtenderConfig) -> list[str]:
@@ -233,11 +194,7 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
     )
     if config.tls is not None:
         bounds += (("tls.checkSeconds", config.tls.check_seconds, 0.05, 86400),)
-    return [
-        f"{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"
-        for field, value, low, high in bounds
-        if not low <= value <= high
-    ]
+    return configfile.out_of_range(bounds)
 
 
 def _name_problems(config: ExtenderConfig) -> list[str]:
