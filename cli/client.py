@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from cli import views
 from cli.output import Failure
 
 if TYPE_CHECKING:
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 
 _DEFAULT: Final = "http://127.0.0.1:8888"
 _TIMEOUT_S: Final = 10.0
+_KINDS: Final = frozenset({"pod", "pods", "po"})
 
 
 def register(commands: Subparsers) -> None:
@@ -22,7 +27,8 @@ def register(commands: Subparsers) -> None:
     _add(commands, "status", "what the extender knows and whether it is ready")
     _add(commands, "gangs", "all gangs with their phase")
     explain = _add(commands, "explain", "why a pod waits, and what would free it")
-    explain.add_argument("pod", metavar="NAMESPACE/POD")
+    explain.add_argument("pod", metavar="POD", help="NAME, pod/NAME or NAMESPACE/NAME")
+    explain.add_argument("-n", "--namespace", default="", help="the pod's (default: default)")
 
 
 def _add(commands: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
@@ -34,29 +40,42 @@ def _add(commands: Subparsers, name: str, purpose: str) -> argparse.ArgumentPars
         help=f"the extender's address (default: $MUSTER_EXTENDER, else {_DEFAULT})",
     )
     command.add_argument("--json", action="store_true", help="print the reply as it came")
-    command.set_defaults(run=_run, command=name, pod="")
+    command.set_defaults(run=_run, command=name)
     return command
 
 
 def _run(arguments: argparse.Namespace) -> int:
     path = f"/v1/{arguments.command}"
     if arguments.command == "explain":
-        path += f"/{_pod(arguments.pod)}"
+        namespace, name = pod_named(arguments.pod, arguments.namespace)
+        path += f"/{namespace}/{name}"
     raw = _get(arguments.extender.rstrip("/") + path)
-    if arguments.json:
-        print(raw.decode())
-        return 0
-    from cli import views  # noqa: PLC0415  rich is loaded for people only
-
-    views.render(arguments.command, raw)
+    print(raw.decode() if arguments.json else _shown(arguments.command, raw))
     return 0
 
 
-def _pod(text: str) -> str:
-    namespace, slash, name = text.partition("/")
-    if not (namespace and slash and name) or "/" in name:
-        raise Failure(f"pod {text!r}: write NAMESPACE/POD, for example default/train-0")
-    return text
+def _shown(command: str, raw: bytes) -> str:
+    if command == "status":
+        return views.status(raw)
+    if command == "gangs":
+        return views.gangs(raw, time.time())
+    return views.explanation(raw, time.time())
+
+
+def pod_named(text: str, namespace: str) -> tuple[str, str]:
+    """Return namespace and name of ``NAME``, ``pod/NAME`` or ``NAMESPACE/NAME``.
+
+    With a ``namespace`` given, what stands before a slash can only be the kind. Raises
+    ``Failure`` for anything else.
+    """
+    before, slash, name = text.rpartition("/")
+    if not name or "/" in before or (slash and not before):
+        raise Failure(f"pod {text!r}: write NAME, pod/NAME or NAMESPACE/NAME")
+    if not before or before in _KINDS:
+        return namespace or "default", name
+    if namespace:
+        raise Failure(f"{text!r}: only pods can be explained; write pod/{name}")
+    return before, name
 
 
 def _get(url: str) -> bytes:
@@ -67,6 +86,18 @@ def _get(url: str) -> bytes:
             body: bytes = reply.read()
             return body
     except urllib.error.HTTPError as refused:
-        raise Failure(f"{url}: {refused.code} {refused.read(2000).decode()}") from refused
+        raise Failure(_told(refused.read(2000)) or f"{url}: {refused}") from refused
     except OSError as error:
         raise Failure(f"{url}: {error}; name the extender with --extender URL") from error
+
+
+def _told(body: bytes) -> str:
+    """Return what the extender says is wrong, nothing for an answer that is not its own."""
+    try:
+        return msgspec.json.decode(body, type=_Problem).error
+    except msgspec.MsgspecError:
+        return ""
+
+
+class _Problem(msgspec.Struct):
+    error: str

@@ -1,51 +1,174 @@
-"""Tables of the extender's read-only API. It renders what comes: new fields show by themselves."""
+"""The extender's replies for people: status, gangs, and why a pod waits. Pure, from JSON to text.
 
-from __future__ import annotations
+Columns as kubectl prints them, nothing boxed, so that lines can be cut and searched. The JSON
+is decoded into what is printed and nothing else; ``--json`` shows all of it.
+"""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
-from rich.console import Console
-from rich.table import Table
+import msgspec
 
-
-def render(title: str, raw: bytes) -> None:
-    """Print a JSON reply: lists of objects as tables, the rest as key and value."""
-    console = Console()
-    reply = json.loads(raw)
-    if isinstance(reply, Mapping):
-        scalars = {key: value for key, value in reply.items() if not _is_rows(value)}
-        if scalars:
-            console.print(_pairs(title, scalars))
-        for key, value in reply.items():
-            if _is_rows(value):
-                console.print(_rows(key, value))
-    else:
-        console.print(_rows(title, reply))
+_GAP: Final = "   "  # kubectl's
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
-def _is_rows(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+class GangRow(msgspec.Struct, frozen=True):
+    """One row of ``/v1/gangs``. Numbers count members; ``submitted_at`` is in epoch seconds."""
+
+    gang: str
+    phase: str
+    priority: int = 0
+    queue: str = ""
+    min: int | None = None
+    size: int | None = None
+    waiting: int = 0
+    blocked: int = 0
+    assumed: int = 0
+    released: int = 0
+    bound: int = 0
+    finished: int = 0
+    submitted_at: float = 0.0
+    skips: int = 0
+    reason: str = ""
+
+    @property
+    def members(self) -> str:
+        """Return those on a node of those needed, and the size where it is more."""
+        more = f" (of {self.size})" if self.size is not None and self.size != self.min else ""
+        return f"{self.bound + self.finished}/{'?' if self.min is None else self.min}{more}"
 
 
-def _pairs(title: str, pairs: Mapping[str, object]) -> Table:
-    table = Table(title=title, show_header=False)
-    for key, value in pairs.items():
-        table.add_row(key, _cell(value))
-    return table
+class Status(msgspec.Struct, frozen=True):
+    """``/v1/status``."""
+
+    cluster: str
+    ready: bool
+    generation: int
+    nodes: int
+    gangs: Mapping[str, int]
+    holds: Mapping[str, int]
+    waiting_for_room: int = 0
+    watch_backlog: int = 0
 
 
-def _rows(title: str, rows: Sequence[Mapping[str, object]]) -> Table:
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    table = Table(*columns, title=title)
-    for row in rows:
-        table.add_row(*(_cell(row.get(column, "")) for column in columns))
-    return table
+class Explanation(msgspec.Struct, frozen=True):
+    """``/v1/explain``: a pod of ours has a gang, a planned one a node."""
+
+    pod: str
+    lines: Sequence[str] = ()
+    gang: GangRow | None = None
+    state: str = ""
+    node: str = ""
+    spares: Sequence[str] = ()
+    rank: int = -1
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return "\n".join(value)
-    return json.dumps(value)
+def status(raw: bytes) -> str:
+    """Return the state of one extender in a few lines."""
+    found = msgspec.json.decode(raw, type=Status)
+    ready = "ready" if found.ready else "NOT READY: the cluster is still being listed"
+    return columns(
+        [
+            ("Cluster", f"{found.cluster}, {ready}"),
+            ("Nodes", f"{found.nodes:,} (generation {found.generation:,})"),
+            ("Gangs", _counts(found.gangs)),
+            ("Holds", _counts(found.holds)),
+            ("Waiting", f"{found.waiting_for_room} gangs for room"),
+            ("Backlog", f"{found.watch_backlog} events to apply"),
+        ]
+    )
+
+
+def gangs(raw: bytes, now: float) -> str:
+    """Return a line per gang, those that wait first, each with its reason."""
+    rows = msgspec.json.decode(raw, type=list[GangRow])
+    if not rows:
+        return "no gangs: no pod asks for an accelerator or names a gang"
+    head = ("GANG", "PHASE", "PLACED", "WAITING", "AGE", "PRIORITY", "QUEUE", "REASON")
+    return columns([head, *(_gang(row, now) for row in sorted(rows, key=_urgency))])
+
+
+def explanation(raw: bytes, now: float) -> str:
+    """Return where a pod goes, or everything that is known about why it waits."""
+    found = msgspec.json.decode(raw, type=Explanation)
+    facts = [("Pod", found.pod)]
+    if found.gang is not None:
+        facts += _gang_facts(found.gang, now)
+    if found.node:
+        facts.append(("Node", _node(found)))
+    told = [] if found.state else list(found.lines)
+    return "\n".join([columns(facts), *([""] if told else []), *told])
+
+
+def columns(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows of cells as left-aligned columns; empty cells show as ``-``."""
+    table = [[cell or "-" for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = [
+        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in table
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def age(seconds: float) -> str:
+    """Return a duration as kubectl does: the two largest units at most."""
+    whole = max(0, int(seconds))
+    if whole < 2 * _MINUTE_S:
+        return f"{whole}s"
+    if whole < 2 * _HOUR_S:
+        return f"{whole // _MINUTE_S}m"
+    if whole < 2 * _DAY_S:
+        return f"{whole // _HOUR_S}h{whole % _HOUR_S // _MINUTE_S}m"
+    return f"{whole // _DAY_S}d{whole % _DAY_S // _HOUR_S}h"
+
+
+def _gang(row: GangRow, now: float) -> tuple[str, ...]:
+    waits = row.waiting + row.blocked
+    return (
+        row.gang, row.phase, row.members, str(waits), _since(row, now), str(row.priority),
+        row.queue, row.reason or _lacking(row),
+    )  # fmt: skip
+
+
+def _lacking(row: GangRow) -> str:
+    """Return why a gang is not complete, which no planner was asked about."""
+    present = row.waiting + row.assumed + row.released + row.bound + row.finished
+    if row.phase != "Pending" or row.min is None or present >= row.min:
+        return ""
+    held = f", {row.blocked} held back by gates of others" if row.blocked else ""
+    return f"not complete: {present} of {row.min} members{held}"
+
+
+def _urgency(row: GangRow) -> tuple[bool, int, float, str]:
+    return (not (row.waiting or row.blocked), -row.priority, row.submitted_at, row.gang)
+
+
+def _gang_facts(row: GangRow, now: float) -> list[tuple[str, str]]:
+    looks = f", looked at {row.skips} times in vain" if row.skips > 1 else ""
+    queue = f", queue {row.queue}" if row.queue else ""
+    states = {
+        "waiting": row.waiting, "blocked": row.blocked, "assumed": row.assumed,
+        "released": row.released, "bound": row.bound, "finished": row.finished,
+    }  # fmt: skip
+    return [
+        ("Gang", f"{row.gang}, {row.phase}, priority {row.priority}{queue}"),
+        ("Members", f"{row.members} placed; {_counts(states)}"),
+        ("Age", _since(row, now) + looks),
+    ]
+
+
+def _node(found: Explanation) -> str:
+    spares = f", spare {', '.join(found.spares)}" if found.spares else ""
+    rank = f", rank {found.rank}" if found.rank >= 0 else ""
+    return f"{found.node} ({found.state.lower() or 'bound'}{rank}{spares})"
+
+
+def _since(row: GangRow, now: float) -> str:
+    return age(now - row.submitted_at) if row.submitted_at else "-"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    """Return what there is of each; what there is none of is left out."""
+    return ", ".join(f"{n} {name.lower()}" for name, n in counts.items() if n) or "none"

@@ -23,6 +23,7 @@ from kube.errors import KubeError, NotFound
 from kube.translate import pod_uid
 from placement import explain
 from placement.decision import Reject
+from queueing.order import placed
 
 MAX_ROWS: Final = 10_000
 STATES: Final = ("waiting", "blocked", "assumed", "released", "bound", "leaving", "finished")
@@ -38,6 +39,7 @@ class ReadApi:
     census: Census
     ready: Callable[[], bool]
     backlog: Callable[[], int]
+    leads: Callable[[], bool] = lambda: True
 
     def routes(self) -> list[web.RouteDef]:
         """Return the three routes."""
@@ -54,6 +56,7 @@ class ReadApi:
             {
                 "cluster": self.state.name,
                 "ready": self.ready(),
+                "leader": self.leads(),
                 "generation": self.state.generation,
                 "nodes": int(self.state.snapshot().nodes.alive.sum()),
                 "gangs": self.census.gangs,
@@ -120,17 +123,33 @@ class ReadApi:
         """Explain a gang that has no plan: members first, then what the last search said."""
         if view.spec is None:
             return {"lines": [f"gang {view.key}: the object that describes it was not seen yet"]}
-        missing = view.spec.min_count - len(view.waiting) - len(view.bound) - len(view.released)
         decision = self.planner.decisions.get(view.key)
         if decision is None:
-            counts = f"{len(view.waiting)} members wait, {len(view.blocked)} are held back"
-            lines = [f"gang {view.key}: {counts} by other gates, {view.spec.min_count} are needed"]
-            if missing > 0:
-                lines.append(f"{missing} more members must be created or ungated by their owner")
-            return {"lines": lines}
+            return {"lines": _incomplete(view, view.spec.min_count)}
         if isinstance(decision, Reject):
             return {"lines": [decision.message], "decision": explain.to_dict(decision)}
         return {"lines": explain.render(decision), "decision": explain.to_dict(decision)}
+
+
+def _incomplete(view: GangView, needed: int) -> list[str]:
+    """Say what a gang lacks that has not been planned: members, or nothing but a moment."""
+    present = placed(view) + len(view.waiting)
+    missing, blocked = needed - present, len(view.blocked)
+    if missing <= 0:
+        return [f"{view.key} is complete and will be planned in a moment"]
+    lines = [
+        f"{view.key} waits: gang not complete",
+        f"{present} of {needed} members are here; nothing is held for them meanwhile",
+    ]
+    if blocked:
+        lines.append(f"{blocked} more are held back by scheduling gates of others, or terminating")
+    if blocked >= missing:
+        return [*lines, "remedy: whoever set those gates must lift them"]
+    remedy = (
+        f"remedy: {missing - blocked} more pods must be created: look at the events of the "
+        "object that makes them (quota, admission), or lower the gang's minimum"
+    )
+    return [*lines, remedy]
 
 
 def _row(view: GangView) -> dict[str, object]:

@@ -12,6 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from extender import electionconfig
+from extender.electionconfig import LeaderElection
 from extender.errors import ConfigError
 from kube import names
 from workloads.managed import ManagedConfig, Policy
@@ -59,6 +61,7 @@ class ApiServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Everything that can be set; the defaults suit a cluster of any size.
 
+    ``leader_election``: how several replicas agree on one (``extender.electionconfig``).
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
     host key last. ``managed``: which pods are Muster's; must say what the webhook's section
     of the same name says. ``spare_count``: further nodes each released pod may go to.
@@ -81,6 +84,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     listen: Listen = Listen()
     tls: Tls | None = None
     api_server: ApiServer = ApiServer()
+    leader_election: LeaderElection = LeaderElection()
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     managed: ManagedConfig = ManagedConfig()
     pin: Pin = Pin.AUTO
@@ -101,6 +105,7 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "listen": Listen,
     "tls": Tls,
     "apiServer": ApiServer,
+    "leaderElection": LeaderElection,
     "managed": ManagedConfig,
 }
 
@@ -145,7 +150,12 @@ def _allowed(field: str) -> list[str]:
 
 def _problems(config: ExtenderConfig) -> list[str]:
     """Return one line per value that has the right type and makes no sense."""
-    return [*_level_problems(config.levels), *_number_problems(config), *_name_problems(config)]
+    return [
+        *_level_problems(config.levels),
+        *_number_problems(config),
+        *_name_problems(config),
+        *electionconfig.problems(config.leader_election),
+    ]
 
 
 def _level_problems(levels: tuple[str, ...]) -> list[str]:

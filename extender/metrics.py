@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -100,6 +100,16 @@ class ExtenderMetrics:
             "muster_unreadable_objects_total", "Objects that could not be translated.", "resource"
         )
         self.relists = counter("muster_watch_relists_total", "Complete relists.", "resource")
+        self.leader = Gauge("muster_leader", "Whether this replica leads.", registry=registry)
+        self.lease_transitions = Gauge(
+            "muster_lease_transitions", "Changes of leader, as the Lease counts.", registry=registry
+        )
+        self.lease_requests = counter(
+            "muster_lease_requests_total", "Looks at the Lease and writes to it.", "outcome"
+        )
+        self.fenced_writes = counter(
+            "muster_fenced_writes_total", "Writes not sent, because this replica does not lead."
+        )
         self.apply_seconds = histogram(
             registry, "muster_apply_batch_seconds", "Time to apply one batch of watch events."
         )

@@ -70,6 +70,13 @@ class Repairer:
             await asyncio.sleep(PERIOD_S)
             await self.look()
 
+    def forget_mended(self) -> None:
+        """Drop plans that are not broken any more, without acting on the others (a standby)."""
+        for uid in list(self._since):
+            hold = self._engine.state.hold(uid)
+            if hold is None or not hold.broken:
+                self._drop(uid)
+
     async def look(self) -> None:
         """Look at every broken plan once."""
         for uid in list(self._since):

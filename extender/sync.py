@@ -29,7 +29,7 @@ from kube.client import KubeClient
 from kube.errors import KubeError
 from kube.inbox import Inbox
 from kube.resources import KubeObject, Resource
-from kube.watch import ListWatch
+from kube.watch import ListWatch, WatchState, WatchStats
 from workloads.dialect import Watched
 from workloads.registry import DIALECTS
 
@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=KubeObject)
 RETRY_S: Final = 1.0  # the client has retried by itself before
 UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
+FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a take-over
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
 
 
@@ -72,10 +73,12 @@ class Sync:
         known: Callable[[], list[PodUid]],
         unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
+        pod_applied: Callable[[wire.Pod], None] | None = None,
     ) -> None:
         """``known`` returns the UIDs of all pods in the state, for comparison with a list.
 
-        ``unreadable`` is told the resource and what is wrong with one of its objects.
+        ``unreadable`` is told the resource and what is wrong with one of its objects,
+        ``pod_applied`` every pod that has been applied.
         """
         self._client = client
         self._feed = feed
@@ -83,10 +86,16 @@ class Sync:
         self._unreadable = unreadable
         self._metrics = metrics
         self._inbox: Inbox[Item] = Inbox()
+        self._applied = 0  # items of the inbox
         self._first = _first_sources(feed, statuses)
         self._pods = Source(
-            resources.PODS, feed.pod, feed.pod_gone, tracks=False, is_echo=feed.is_echo
+            resources.PODS,
+            _then(feed.pod, pod_applied),
+            feed.pod_gone,
+            tracks=False,
+            is_echo=feed.is_echo,
         )
+        self._pod_stats: WatchStats | None = None
         self.synced = asyncio.Event()
 
     @property
@@ -115,6 +124,15 @@ class Sync:
             log.info("cluster listed", extra={"events": self._inbox.total})
             self.synced.set()
 
+    async def flushed(self) -> None:
+        """Wait until no list of pods is under way, and all that has come in is applied."""
+        stats = self._pod_stats
+        while stats is None or stats.state is not WatchState.WATCHING:  # noqa: ASYNC110  no Event
+            await asyncio.sleep(FLUSH_STEP_S)
+        told = self._inbox.total
+        while self._applied < told:  # noqa: ASYNC110  an Event would cost on every item
+            await asyncio.sleep(FLUSH_STEP_S)
+
     def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
         def sink(changes: Sequence[Change[T]]) -> None:
             self._inbox.put([(source, change) for change in changes])
@@ -129,6 +147,8 @@ class Sync:
             tracks=source.tracks,
             on_problem=problem,
         )
+        if source.resource is resources.PODS:
+            self._pod_stats = watch.stats
         return watch.run(sink)
 
     async def _write(self) -> None:
@@ -138,6 +158,7 @@ class Sync:
             began = time.perf_counter()
             for source, change in items:
                 await self._apply(source, change)
+                self._applied += 1
                 await pace.breathe()
             self._metrics.apply_seconds.observe(time.perf_counter() - began)
 
@@ -200,6 +221,19 @@ class Sync:
             if uid not in alive:
                 self._feed.forget(uid)
             await pace.breathe()
+
+
+def _then(
+    apply: Callable[[wire.Pod], None], told: Callable[[wire.Pod], None] | None
+) -> Callable[[wire.Pod], None]:
+    if told is None:
+        return apply
+
+    def both(pod: wire.Pod) -> None:
+        apply(pod)
+        told(pod)
+
+    return both
 
 
 def _first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:

@@ -10,10 +10,9 @@ Nothing is compiled and nothing is committed: the committed go.sum pins every mo
 and the cache's directory is named after it and after the list below. Lock and cache are those
 of `loadtest.assets`. They are kept as JSON, which tests read a hundred times faster.
 
-Not to be had this way, so that tests define kinds without a schema in their place
-(tests/support/standincrds.py): Volcano, whose volcano.sh/apis v1.13 module holds the Go types
-but no CRD, and KAI, whose module the proxy does not serve. The Spark operator's module is not
-served either; Koordinator ships that CRD among its examples.
+Not to be had this way is KAI, whose module the proxy does not serve: tests define a kind
+without a schema in its place (tests/support/customkinds.py). The Spark operator's module is not
+served either, but Koordinator ships that CRD among its examples.
 """
 
 from __future__ import annotations
@@ -65,6 +64,7 @@ SOURCES: Final = (
             "examples/spark-operator-chart/crds/*_sparkapplications.yaml",
         ),
     ),
+    Source("volcano.sh/volcano", ("config/crd/volcano/bases/*.yaml",)),
     Source("github.com/kubeflow/training-operator", ("manifests/base/crds/kubeflow.org_*.yaml",)),
     Source("github.com/kubeflow/mpi-operator", ("manifests/base/kubeflow.org_mpijobs.yaml",)),
     Source("github.com/kubeflow/trainer/v2", ("manifests/base/crds/trainer.*.yaml",)),

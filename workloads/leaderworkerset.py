@@ -18,8 +18,8 @@ and with ``leaderworkerset.sigs.k8s.io/exclusive-topology`` when it has its node
 (anti-)affinity on every pod, which is honoured as any other; nothing is added to it.
 
 How many groups there are does not matter: the set describes one, and each that has pods
-copies it (``workloads.book``). A group that is restarted keeps its name: its new pods join
-it, the first of them while old ones still end.
+copies it (``workloads.book``). A group that is restarted keeps its name: while its old pods
+end its new ones gather, and are placed as a whole.
 """
 
 from collections.abc import Iterator

@@ -150,9 +150,17 @@ async def _as_wanted(fleet: Fleet, namespace: str, case: Case, placed: list[JSON
     for key, gang in wanted.items():
         assert not gang.rack or sum(at.startswith(f"{key} on") for at in racks) == 1, racks
 
+    told = {_note(pod)["rank"]: pod["metadata"]["name"] for pod in placed if case.ranks}
+    assert told == dict(enumerate(case.ranks))
+
 
 def _plan(pod: JSON) -> str:
-    return str(orjson.loads(pod["metadata"]["annotations"][names.PLAN])["id"])
+    return str(_note(pod)["id"])
+
+
+def _note(pod: JSON) -> JSON:
+    note: JSON = orjson.loads(pod["metadata"]["annotations"][names.PLAN])
+    return note
 
 
 async def test_a_mistake_in_a_training_job_is_told_to_its_writer(fleet: Fleet) -> None:
@@ -205,6 +213,34 @@ async def test_a_leader_that_must_be_ready_first_does_not_wait_for_its_workers(
     for pod in members[2:]:
         await fleet.write(namespace, pod)
     await fleet.until(namespace, is_bound, len(members))
+
+
+async def test_a_group_that_is_restarted_is_placed_whole_again(fleet: Fleet) -> None:
+    # As LWS restarts a group: the leader is deleted and made again at once, the workers when
+    # the old ones are gone; a finalizer stands for containers that take their time to end.
+    (case,) = (case for case in CASES if case.name == "leaderworkerset")
+    namespace, members = await begin(fleet, replace(case, name="restarted"))
+    group = [pod for pod in members if pod["metadata"]["name"].startswith("vllm-0")]
+    for pod in group:
+        ending = [] if pod["metadata"]["name"] == "vllm-0" else ["example.com/ending"]
+        await fleet.write(namespace, _with(pod, finalizers=ending))
+    before = {_plan(pod) for pod in await fleet.until(namespace, is_bound, 3)}
+    path, api = f"/api/v1/namespaces/{namespace}/pods", fleet.cluster.api
+    for pod in group:
+        await api.delete(f"{path}/{pod['metadata']['name']}")
+    await fleet.write(namespace, group[0])
+    await _all_wait(fleet, namespace, group[:1])
+    for worker in group[1:]:
+        own = f"{path}/{worker['metadata']['name']}"
+        await api.patch(own, {"metadata": {"finalizers": None}})
+        await fleet.write(namespace, worker)
+    again = {_plan(pod) for pod in await fleet.until(namespace, is_bound, 3)}
+    assert len(before) == len(again) == 1
+    assert before != again
+
+
+def _with(pod: JSON, **metadata: object) -> JSON:
+    return {**pod, "metadata": {**pod["metadata"], **metadata}}
 
 
 _NONE = {"ready": 0, "failed": 0, "active": 0, "suspended": 0}

@@ -22,7 +22,8 @@ from support.webhookprocess import grant, running
 
 from kube import wire
 from loadtest.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
-from loadtest.controlplane import ControlPlane
+from loadtest.assets import MINORS
+from loadtest.controlplane import ControlPlane, Options
 from webhook.manifests import Target, configurations
 from webhook.mutate import NOTHING, mutate
 from workloads.accelerators import Accelerators
@@ -54,9 +55,9 @@ IMPATIENT = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[ControlPlane]:
-    async with ControlPlane() as plane:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+    async with ControlPlane(Options(minor=request.param)) as plane:
         await grant(plane)
         yield plane
 

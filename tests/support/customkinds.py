@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from support.standincrds import STAND_INS, stand_in
+from support.kinds import CRDS, KAI, definition
 
 from loadtest.api import Api, ApiFailed
 
 JSON = dict[str, Any]
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+# Projects whose module cannot be had: their kinds get no schema.
+STAND_INS = {("scheduling.run.ai", "PodGroup"): KAI}
 _NOT_YET = (404, 429)  # not established, or its storage is not ready
 _PATIENCE_S = 120.0  # for what takes ten seconds on a machine that is not crowded
 
@@ -26,8 +27,8 @@ async def install(api: Api, directory: Path, objects: Iterable[JSON]) -> dict[tu
     wanted = {(group_of(obj), str(obj["kind"])) for obj in objects}
     found = await asyncio.to_thread(_definitions, directory, wanted)
     async with asyncio.TaskGroup() as group:
-        for definition in found:
-            group.create_task(_create(api, definition))
+        for crd in found:
+            group.create_task(_create(api, crd))
     names = [(crd["spec"]["group"], crd["spec"]["names"]) for crd in found]
     return {(crd_group, name["kind"]): name["plural"] for crd_group, name in names}
 
@@ -44,7 +45,8 @@ def _definitions(directory: Path, wanted: set[tuple[str, str]]) -> list[JSON]:
         known = made.setdefault(crd["metadata"]["name"], crd)
         if known is not crd:
             known["spec"]["versions"] += _not_stored(crd["spec"]["versions"])
-    made |= {str(key): stand_in(*key) for key in wanted & STAND_INS.keys()}
+    for key in wanted & STAND_INS.keys():
+        made[str(key)] = definition(STAND_INS[key], key[1])
     return list(made.values())
 
 
@@ -61,13 +63,13 @@ def _not_stored(versions: list[JSON]) -> list[JSON]:
     return [version | {"storage": False} for version in versions]
 
 
-async def _create(api: Api, definition: JSON) -> None:
+async def _create(api: Api, crd: JSON) -> None:
     """Create a definition and wait until every version of its kind is served.
 
     The kind is asked, not the definition: that is half a megabyte each time.
     """
-    await api.create(CRDS, definition)
-    spec = definition["spec"]
+    await api.create(CRDS, crd)
+    spec = crd["spec"]
     for version in (v["name"] for v in spec["versions"] if v["served"]):
         path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
         async with asyncio.timeout(_PATIENCE_S):

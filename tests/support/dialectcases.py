@@ -34,13 +34,17 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One manifest; ``dialect`` must be registered for it to mean anything."""
+    """One manifest; ``dialect`` must be registered for it to mean anything.
+
+    ``ranks``: the names of the pods of its only gang in rank order, where there is one.
+    """
 
     name: str
     dialect: str
     objects: tuple[JSON, ...]
     groups: tuple[JSON, ...]
     gangs: dict[str, Gang]
+    ranks: tuple[str, ...] = ()
 
     def keys(self, namespace: str) -> dict[str, Gang]:
         """Return the gangs by their keys in this namespace."""
@@ -61,7 +65,14 @@ def _load(file: Path) -> Case:
     *objects, made = yaml.safe_load_all(file.read_text(encoding="utf-8"))
     assert made["kind"] == "Made", f"{file.name}: the last document says what is made of it"
     gangs = {key: Gang(**wanted) for key, wanted in made["gangs"].items()}
-    return Case(file.stem, made["dialect"], tuple(objects), tuple(made["pods"]), gangs)
+    return Case(
+        name=file.stem,
+        dialect=made["dialect"],
+        objects=tuple(objects),
+        groups=tuple(made["pods"]),
+        gangs=gangs,
+        ranks=tuple(made.get("ranks", ())),
+    )
 
 
 def made_of(group: JSON, namespace: str, made: list[JSON]) -> list[JSON]:

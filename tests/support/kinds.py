@@ -49,7 +49,12 @@ CLUSTER_SCOPED = frozenset({"Queue", "Numatopology"})
 
 
 async def serve(api: Api, api_version: str, kind: str, *, status: bool = True) -> None:
-    """Define a namespaced kind whose objects may say anything."""
+    """Define a kind whose objects may say anything."""
+    await api.create(CRDS, definition(api_version, kind, status=status))
+
+
+def definition(api_version: str, kind: str, *, status: bool = True) -> JSON:
+    """Return the CustomResourceDefinition of a kind without a schema."""
     group, _, version = api_version.partition("/")
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     served: JSON = {
@@ -62,11 +67,10 @@ async def serve(api: Api, api_version: str, kind: str, *, status: bool = True) -
         served["subresources"] = {"status": {}}
     scope = "Cluster" if kind in CLUSTER_SCOPED else "Namespaced"
     names = {"plural": PLURALS[kind], "kind": kind, "listKind": f"{kind}List"}
-    definition = {
+    return {
         "metadata": {"name": f"{PLURALS[kind]}.{group}"},
         "spec": {"group": group, "scope": scope, "names": names, "versions": [served]},
     }
-    await api.create(CRDS, definition)
 
 
 def path_of(obj: JSON) -> str:
