@@ -85,9 +85,14 @@ class Provisioner:
     _judged: dict[GangKey, tuple[Decision, bool]] = field(default_factory=dict)
     _absent_until: float = 0.0
 
+    @property
+    def wanted(self) -> bool:
+        """Whether the operator chose a way to ask for nodes."""
+        return bool(self.config.provisioning_class) or self.config.release_unpinned
+
     async def run(self) -> None:
-        """Look for ever; at once over when the operator wants neither way."""
-        while self.config.provisioning_class or self.config.release_unpinned:
+        """Look for ever."""
+        while True:
             await asyncio.sleep(PERIOD_S)
             await self.look()
 

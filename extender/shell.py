@@ -15,6 +15,7 @@ import asyncio
 import gc
 import json
 import logging
+import random
 import signal
 import socket
 import sys
@@ -37,7 +38,7 @@ from extender.binding import Binder
 from extender.candidacy import AGENT, Candidacy, agent, stand
 from extender.census import Census
 from extender.config import ExtenderConfig
-from extender.engine import Clock, Engine
+from extender.engine import Clock, Engine, SteadyClock
 from extender.errors import Deposed
 from extender.feed import Feed
 from extender.handlers import Handlers
@@ -81,7 +82,9 @@ class Extender:
 
     config: ExtenderConfig
     client: KubeClient
-    clock: Clock = time.time
+    clock: Clock = field(default_factory=SteadyClock)
+    monotonic: Clock = time.perf_counter
+    jitter: Callable[[], float] = random.random
     candidacy: Candidacy | None = None
     on_deposed: Callable[[], None] = lambda: None
     engine: Engine = field(init=False)
@@ -118,11 +121,19 @@ class Extender:
         self.statuses = StatusWriter(engine, policy, feed.covers, client, metrics)
         mark = None if self.candidacy is None else self.candidacy.mark.applied
         sync = self.sync = Sync(
-            client, feed, self.statuses, self._known_pods, reporter.unreadable, metrics, mark
+            client,
+            feed,
+            self.statuses,
+            self._known_pods,
+            reporter.unreadable,
+            metrics,
+            pod_applied=mark,
+            monotonic=self.monotonic,
+            jitter=self.jitter,
         )
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
         self.planner = Planner(
-            engine, config, holding, self.releaser.submit, reporter, metrics, time.perf_counter
+            engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
         )
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
@@ -182,8 +193,8 @@ class Extender:
                 "releaser": self.releaser.run,
                 "repairer": lambda: self._as_leader(self.repairer.run),
                 "partial": lambda: self._as_leader(self.partial.run),
-                "provisioner": lambda: self._as_leader(self.provisioner.run),
                 "statuses": self._keep_statuses,
+                **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
                 "events": recorder.run,
@@ -233,6 +244,11 @@ class Extender:
             await asyncio.sleep(STANDBY_TIDY_S)
             self.planner.forget_gone()
             self.repairer.forget_mended()
+
+    def _asking(self) -> dict[str, Job]:
+        """Return the job that asks for nodes, where the operator wants it."""
+        run = self.provisioner.run
+        return {"provisioner": lambda: self._as_leader(run)} if self.provisioner.wanted else {}
 
     async def _as_leader(self, run: Job) -> None:
         await self.begun.wait()
