@@ -5,13 +5,14 @@ pods back by itself, and 1.36 decides them in one cycle: Muster releases pods a 
 neither side may wait for the other.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 from support.eventually import eventually
 from support.fake_extender import DEFAULTS, FakeExtender
-from support.realcluster import JSON, PODS, cluster, racks
+from support.realcluster import JSON, PODS, cluster, is_bound, is_released, racks
 
 from loadtest import pods, schedulerconfig
 from loadtest.api import Api, ApiFailed
@@ -76,6 +77,25 @@ async def test_a_release_leaves_the_reference_to_the_native_gang_alone(
         await fleet.bound(gang)
         [bound] = await fleet.list_pods(gang)
         assert {key: bound["spec"][key] for key in reference} == reference
+
+
+async def test_a_gang_that_only_its_native_object_tells_of_waits_for_its_last_member(
+    native: tuple[Minor, ControlPlane],
+) -> None:
+    """No label of Muster's anywhere; one rack of 16."""
+    minor, plane = native
+    async with cluster(plane) as fleet:
+        await fleet.add_racks([0])
+        reference = await create_native(fleet.api, minor, "alone", 3)
+        members = [pods.pod(f"alone-{i}", gpus=8) for i in range(3)]
+        for pod in members:
+            pod["spec"] |= reference
+        await create_all(fleet.api, PODS, members[:2])
+        await asyncio.sleep(2.0)  # several planning cycles and scheduling attempts
+        assert [p for p in await fleet.list_pods() if is_released(p)] == []
+        await fleet.api.create(PODS, members[2])
+        for pod in members:
+            await eventually(fleet.api, f"{PODS}/{pod['metadata']['name']}", is_bound, seconds=60)
 
 
 @pytest_asyncio.fixture(loop_scope="module")
