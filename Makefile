@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_FLAGS ?=
 
-.PHONY: help install demo test deep lint assets lock format clean
+.PHONY: help install demo test deep lint assets manifests lock format clean
 
 help:
 	@echo "make demo     gangs placed on an embedded fleet, no cluster needed"
@@ -13,7 +13,8 @@ help:
 	@echo "make deep     the property tests alone, 100,000 steps and more each"
 	@echo "make lint     ruff, mypy, import contracts"
 	@echo "make install  everything into $(VENV)/"
-	@echo "make assets   etcd and Kubernetes from source, cached outside the tree"
+	@echo "make assets   etcd, Kubernetes and the dialects' CRDs, cached outside the tree"
+	@echo "make manifests  the webhook configurations anew, as the code has them"
 	@echo "make lock     resolve the dependencies anew"
 
 install: $(STAMP)
@@ -49,6 +50,12 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Committed so that kustomize needs no Python; a test compares them with what the code gives.
+manifests: $(STAMP)
+	@{ echo "# Made by \`make manifests\` from webhook/manifests.py, which says why each field is so."; \
+	  $(BIN)/python -m webhook --config manifests/base/webhook-config.yaml \
+	    --print-configurations; } > manifests/base/webhook-configurations.yaml
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -58,6 +65,10 @@ lock: $(STAMP)
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
 	  --no-header --extra deviceplugin --group test --group lint \
 	  -o requirements/dev.txt pyproject.toml requirements/build.in
+	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+	  --no-header -c requirements/dev.txt -o requirements/runtime.txt pyproject.toml
+	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+	  --no-header -c requirements/dev.txt -o requirements/build.txt requirements/build.in
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
 	  --no-header -o loadtest/gomodules/toolchain.txt loadtest/gomodules/toolchain.in
 

@@ -6,10 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.output import add_json_flag
+from cli.assets import kubernetes_minor
+from cli.output import Failure, add_json_flag
 
 if TYPE_CHECKING:
     from cli.output import Subparsers
+    from loadtest.assets import Minor
 
 
 def register(commands: Subparsers) -> None:
@@ -28,6 +30,9 @@ def register(commands: Subparsers) -> None:
         default="simulated",
         help="real: etcd, kube-apiserver and kube-scheduler from `make assets`",
     )
+    command.add_argument(
+        "--kubernetes", metavar="MINOR", help="with --control-plane real: 1.35 (default) or 1.36"
+    )
     command.add_argument("--svg", type=Path, metavar="FILE", help="also save the picture as SVG")
     add_json_flag(command)
     command.set_defaults(run=_run)
@@ -42,7 +47,18 @@ def _run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         topology=arguments.topology,
         trace=arguments.trace,
-        real=arguments.control_plane == "real",
+        real=_real(arguments),
         as_json=arguments.json,
         svg=arguments.svg,
     )
+
+
+def _real(arguments: argparse.Namespace) -> Minor | None:
+    """Return the minor of the real control plane that is asked for, None for the simulated one."""
+    from loadtest.assets import DEFAULT_MINOR  # noqa: PLC0415  lazy
+
+    if arguments.control_plane == "real":
+        return kubernetes_minor(arguments.kubernetes or DEFAULT_MINOR)
+    if arguments.kubernetes:
+        raise Failure("--kubernetes: only a real control plane has one, add --control-plane real")
+    return None

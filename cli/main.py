@@ -6,10 +6,20 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cli import assets, bench, client, demo, shells
+from cli import (
+    assets,
+    bench,
+    certificates,
+    client,
+    demo,
+    probe,
+    shells,
+    ungate,
+    verify,
+)
 from cli.output import Failure
 
-_COMMANDS = (demo, bench, shells, assets, client)
+_COMMANDS = (demo, bench, shells, client, verify, ungate, certificates, probe, assets)
 
 
 def parser() -> argparse.ArgumentParser:

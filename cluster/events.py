@@ -124,6 +124,19 @@ class GangGone:
 
 
 @dataclass(frozen=True, slots=True)
+class MembersMoved:
+    """Members of one gang turn out to belong to another one.
+
+    ``only``: those of this role, ``None`` for all. ``role``: the role they get there.
+    """
+
+    source: GangKey
+    target: GangKey
+    role: str = ""
+    only: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NamespaceUpserted:
     """A namespace appeared or its labels changed (namespace selectors read them)."""
 
@@ -231,6 +244,7 @@ Event = (
     | PodGone
     | GangUpserted
     | GangGone
+    | MembersMoved
     | NamespaceUpserted
     | NamespaceGone
     | BudgetUpserted

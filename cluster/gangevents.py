@@ -1,10 +1,13 @@
 """What happens to gangs, namespaces and budgets: the objects that describe, not run."""
 
+from dataclasses import replace
+
 from cluster.events import (
     BudgetGone,
     BudgetUpserted,
     GangGone,
     GangUpserted,
+    MembersMoved,
     NamespaceGone,
     NamespaceUpserted,
 )
@@ -34,6 +37,26 @@ def gang_gone(model: Model, event: GangGone, out: Outcome) -> None:
     model.gangs.set_spec(row, None)
     model.drop_gang_if_over(row)
     out.gang(event.key)
+
+
+def members_moved(model: Model, event: MembersMoved, out: Outcome, *, now: float) -> None:
+    """Move members to another gang, with the holds they have."""
+    check_gang_key(event.target, "MembersMoved")
+    source = model.gangs.keys.find(event.source)
+    if source is None or event.source == event.target:
+        return
+    pods, role = model.pods, model.pods.roles.add(event.role)
+    only = None if event.only is None else pods.roles.find(event.only)
+    for row in model.gangs.rows(source):
+        if event.only is not None and pods.role[row] != only:
+            continue
+        pods.role[row] = role
+        hold = model.holds[row]
+        if hold is not None:
+            model.holds[row] = replace(hold, gang=event.target)
+        model.set_gang(row, event.target, now)
+    out.gang(event.source)
+    out.gang(event.target)
 
 
 def namespace_upserted(model: Model, event: NamespaceUpserted, out: Outcome) -> None:

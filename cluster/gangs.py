@@ -60,6 +60,8 @@ class GangSpec:
     ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
     while reading; such a gang is rejected with them. ``lives_with_pods``: read from the
     members themselves, so nobody reports its end and it goes with its last member.
+    ``unit``: keys of all gangs that are placed together or not at all, this one included;
+    ``workloads.book`` makes one gang of them, with one role each, before the model sees any.
     ``min_is_remaining``: whoever describes the gang lowers ``min_count`` as members succeed,
     so those that did are not counted a second time. ``rank_runs``: (jobs, pods of each),
     where members are numbered job times ``PODS_PER_JOB`` plus index; such a number only orders, the
@@ -82,6 +84,7 @@ class GangSpec:
     submitted_at: float = 0.0
     problems: tuple[str, ...] = ()
     lives_with_pods: bool = False
+    unit: tuple[GangKey, ...] = ()
     min_is_remaining: bool = False
     rank_runs: tuple[tuple[int, int], ...] = ()
 

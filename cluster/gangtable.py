@@ -143,6 +143,11 @@ class GangTable:
         """Return the number of members."""
         return len(self.members[row]) // _ROW.size
 
+    def rows(self, row: int) -> list[int]:
+        """Return the pod rows of the members."""
+        rows: list[int] = np.frombuffer(self.members[row], dtype=np.int32).tolist()
+        return rows
+
     def planned(self, row: int) -> None:
         """Count a plan that was held."""
         self.attempts[row] += 1

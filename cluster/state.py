@@ -27,6 +27,7 @@ from cluster.events import (
     GangGone,
     GangSkipped,
     GangUpserted,
+    MembersMoved,
     NamespaceGone,
     NamespaceUpserted,
     NodeGone,
@@ -123,6 +124,8 @@ class ClusterState:
                 gangevents.gang_upserted(model, event, out)
             case GangGone():
                 gangevents.gang_gone(model, event, out)
+            case MembersMoved():
+                gangevents.members_moved(model, event, out, now=now)
             case NamespaceUpserted():
                 gangevents.namespace_upserted(model, event, out)
             case NamespaceGone():

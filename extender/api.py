@@ -39,6 +39,7 @@ class ReadApi:
     census: Census
     ready: Callable[[], bool]
     backlog: Callable[[], int]
+    leads: Callable[[], bool] = lambda: True
     partial_since: Callable[[GangKey], float | None] = lambda _key: None
     trouble: Callable[[PodUid], str] = lambda _uid: ""
 
@@ -57,6 +58,7 @@ class ReadApi:
             {
                 "cluster": self.state.name,
                 "ready": self.ready(),
+                "leader": self.leads(),
                 "generation": self.state.generation,
                 "nodes": int(self.state.snapshot().nodes.alive.sum()),
                 "gangs": self.census.gangs,

@@ -13,6 +13,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from extender import electionconfig
+from extender.electionconfig import LeaderElection
 from extender.errors import ConfigError
 from kube import names
 from kube.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
@@ -83,6 +85,7 @@ class Autoscaler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Everything that can be set; the defaults suit a cluster of any size.
 
+    ``leader_election``: how several replicas agree on one (``extender.electionconfig``).
     ``autoscaler``: how nodes are asked for that are missing.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
@@ -113,6 +116,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     listen: Listen = Listen()
     tls: Tls | None = None
     api_server: ApiServer = ApiServer()
+    leader_election: LeaderElection = LeaderElection()
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     managed: ManagedConfig = ManagedConfig()
     autoscaler: Autoscaler = Autoscaler()
@@ -138,6 +142,7 @@ _SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "listen": Listen,
     "tls": Tls,
     "apiServer": ApiServer,
+    "leaderElection": LeaderElection,
     "managed": ManagedConfig,
     "autoscaler": Autoscaler,
 }
@@ -183,7 +188,12 @@ def _allowed(field: str) -> list[str]:
 
 def _problems(config: ExtenderConfig) -> list[str]:
     """Return one line per value that has the right type and makes no sense."""
-    return [*_level_problems(config.levels), *_number_problems(config), *_name_problems(config)]
+    return [
+        *_level_problems(config.levels),
+        *_number_problems(config),
+        *_name_problems(config),
+        *electionconfig.problems(config.leader_election),
+    ]
 
 
 def _level_problems(levels: tuple[str, ...]) -> list[str]:

@@ -19,3 +19,7 @@ class NotReady(ExtenderError):
 
 class ConfigError(ExtenderError):
     """The configuration file is not valid; the message names file, field, value and remedy."""
+
+
+class Deposed(ExtenderError):
+    """This replica led and may not any more, or cannot take part; the process must end."""

@@ -4,25 +4,27 @@ One method per kind and direction. Each is total: an object that cannot be read 
 and logged, and the rest of the cluster goes on.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cluster.constraints import PodClass
-from cluster.events import GangGone, GangUpserted, PodGone
-from cluster.gangs import GangSpec
+from cluster.events import Event, GangGone, GangUpserted, PodGone
 from cluster.holds import HoldState
 from cluster.ids import GangKey, PodUid
 from extender.engine import Engine
+from extender.outsiders import Outsiders
 from extender.pending import PendingPods, pending, suffers_from_pin
 from extender.rejudge import Rejudging
 from extender.report import Reporter
 from extender.specbook import SpecBook
 from kube import names, translate, wire
 from kube.volumes import VolumeIndex
-from workloads.dialect import Member
-from workloads.managed import Policy, takes
+from workloads.book import GangBook
+from workloads.dialect import Member, Specs
+from workloads.levels import resolve
+from workloads.managed import Policy, is_ours, takes
 from workloads.objects import GangObjects
-from workloads.registry import SINGLE, member_or_single, spec_from_pod
+from workloads.registry import SINGLE, Placed, conflicts, place, place_or_single
 
 Claim = tuple[str, str]  # namespace, name
 Lost = Callable[[GangKey, str], None]
@@ -77,16 +79,25 @@ class Feed:
     """Applies objects to the engine and keeps what releases and answers need beside it."""
 
     def __init__(
-        self, engine: Engine, policy: Policy, pods: PendingPods, reporter: Reporter
+        self,
+        engine: Engine,
+        policy: Policy,
+        levels: Sequence[str],
+        pods: PendingPods,
+        reporter: Reporter,
     ) -> None:
+        """``levels``: the cluster's node label keys, widest first."""
         self._engine = engine
         self._policy = policy
+        self._levels = levels
         self._pending = pods
         self._reporter = reporter
         self._translator = translate.Translator()
         self._volumes = VolumeIndex()
         self._claimants = _Claimants()
         self._objects = GangObjects()
+        self._book = GangBook()
+        self._outsiders = Outsiders()
         self._specs = SpecBook()
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self.lost: Lost = lambda _gang, _node: None
@@ -96,6 +107,10 @@ class Feed:
     def is_managed(self, pod: wire.Pod) -> bool:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
         return self._policy.is_managed(pod, self._namespaces.get(pod.metadata.namespace, {}))
+
+    def covers(self, namespace: str) -> bool:
+        """Whether pods of a namespace can be Muster's at all."""
+        return self._policy.covers(namespace, self._namespaces.get(namespace, {}))
 
     def namespace(self, namespace: wire.Namespace) -> None:
         """Take a namespace over. If it was opened or closed to Muster its pods are due again."""
@@ -152,14 +167,24 @@ class Feed:
         """Forget a node's attach limits."""
         self._volumes.csi_node_gone(meta.name)
 
-    def gang_object(self, uid: str, spec: GangSpec | None) -> None:
-        """Take over what an object says of a gang; None: it describes none (any more)."""
-        for event in self._objects.upserted(uid, spec):
-            self._engine.apply(event)
+    def gang_object(self, uid: str, specs: Specs) -> None:
+        """Take over what an object says of gangs; None: it describes none (any more)."""
+        self._describe(self._objects.upserted(uid, specs))
 
     def gang_object_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget what a deleted object said of a gang."""
-        for event in self._objects.gone(meta.uid):
+        self._describe(self._objects.gone(meta.uid))
+
+    def _describe(self, events: Iterable[Event]) -> None:
+        """Apply what is said of gangs to the gangs that the model keeps."""
+        for event in events:
+            if isinstance(event, GangUpserted):
+                self._apply(self._book.told(resolve(event.spec, self._levels)))
+            elif isinstance(event, GangGone):
+                self._apply(self._book.gone(event.key))
+
+    def _apply(self, events: Iterable[Event]) -> None:
+        for event in events:
             self._engine.apply(event)
 
     def is_echo(self, pod: wire.Pod) -> bool:
@@ -190,18 +215,39 @@ class Feed:
         """Take a pod over."""
         uid = translate.pod_uid(pod.metadata.uid)
         self.rejudging.saw(pod.metadata.namespace, uid)
-        if self.is_managed(pod):
-            self._managed(uid, pod)
+        ours = is_ours(pod)
+        placed = None if ours else place(pod)
+        labels = self._namespaces.get(pod.metadata.namespace, {})
+        explicit = placed is not None and placed.explicit
+        if ours or self._policy.is_managed(pod, labels, explicit=explicit):
+            self._managed(uid, pod, placed)
             return
         new = self._engine.state.pod_row(uid) is None
-        if new and self._policy.slipped_past(pod, self._namespaces.get(pod.metadata.namespace, {})):
+        if new and self._policy.slipped_past(pod, labels, explicit=explicit):
             self._reporter.slipped_past(pod)
+        elif placed is not None and explicit:
+            self._outside(uid, pod, placed.member, new=new)
         self._leave(uid, None)
         self._drop(uid)
         self._engine.apply(self._translator.pod_event(pod, volumes=self._volumes))
 
-    def _managed(self, uid: PodUid, pod: wire.Pod) -> None:
-        member = self._member(uid, pod)
+    def _outside(self, uid: PodUid, pod: wire.Pod, member: Member, *, new: bool) -> None:
+        """Take note of a pod that another scheduler keeps from the gang it belongs to."""
+        key = self._book.seat(member).key
+        if pod.spec.node_name:
+            self._outsiders.drop(uid)
+            return
+        self._outsiders.put(uid, key, pod)
+        if new and self._waits(key):
+            self._reporter.outside(pod, key)
+
+    def _waits(self, key: GangKey) -> bool:
+        gang = self._engine.state.gang(key)
+        return gang is not None and len(gang.waiting) > 0
+
+    def _managed(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> None:
+        named = self._member(uid, pod, placed)
+        member = self._book.seat(named)
         event = self._translator.pod_event(
             pod,
             gang=member.key,
@@ -214,13 +260,13 @@ class Feed:
         if event.finished and not event.succeeded:
             self._tell_lost(uid)
         if event.node is None and not event.finished:
-            self._keep(uid, pod, member, event.pod_class)
+            self._keep(uid, pod, named, event.pod_class)
         else:
             self._drop(uid)
         self._engine.apply(event)
 
-    def _member(self, uid: PodUid, pod: wire.Pod) -> Member:
-        """Return the pod's place in its gang, and note what the pod says of that gang.
+    def _member(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> Member:
+        """Return the pod's place in the gang it names, and note what it says of that gang.
 
         A pod's keys are read once; its status changes more often than its keys do.
         """
@@ -228,10 +274,21 @@ class Feed:
         known = self._pending.get(uid)
         if known is not None and known.said == said:
             return known.member
-        member = member_or_single(pod)
-        self._leave(uid, member.key)
-        self._join(uid, member.key, spec_from_pod(pod))
-        return member
+        placed = placed or place_or_single(pod)
+        if self._engine.state.pod_row(uid) is None:
+            self._tell(pod, self._book.seat(placed.member).key)
+        self._leave(uid, self._book.seat(placed.member).key)
+        self._join(uid, placed)
+        return placed.member
+
+    def _tell(self, pod: wire.Pod, key: GangKey) -> None:
+        """Tell what is wrong about a new member of a gang, or about its first."""
+        for text in conflicts(pod):
+            self._reporter.conflict(pod, text)
+        outsiders = self._outsiders.of(key)
+        if outsiders and not self._waits(key):
+            for other in outsiders:
+                self._reporter.outside(other, key)
 
     def _keep(self, uid: PodUid, pod: wire.Pod, member: Member, pod_class: PodClass) -> None:
         if self._pending.get(uid) is None and pod_class.unmodelled:
@@ -245,16 +302,21 @@ class Feed:
         self._pending.drop(uid)
         self._claimants.drop(uid)
 
-    def _join(self, uid: PodUid, key: GangKey, spec: GangSpec | None) -> None:
+    def _join(self, uid: PodUid, placed: Placed) -> None:
         """Note what the pod says of its gang. A lone pod has nobody to disagree with."""
+        spec, template = placed.spec, placed.member.template
+        if template is not None:
+            described = self._engine.state.gang(template)
+            copied = None if described is None else described.spec
+            self._apply(self._book.came(uid, placed.member, copied))
         if spec is None:
             return
-        if key.startswith(f"{SINGLE.name}/"):
+        if placed.dialect is SINGLE:
             self._engine.apply(GangUpserted(spec))
             return
         event = self._specs.seen(uid, spec)
         if event is not None:
-            self._engine.apply(event)
+            self._describe([event])
 
     def _leave(self, uid: PodUid, now: GangKey | None) -> None:
         """Note that a pod is no longer what it was a member of."""
@@ -266,9 +328,11 @@ class Feed:
         if key.startswith(f"{SINGLE.name}/"):
             self._engine.apply(GangGone(key))
             return
-        event = self._specs.gone(uid, key)
-        if event is not None:
-            self._engine.apply(event)
+        for part in self._book.parts(key):
+            event = self._specs.gone(uid, part)
+            if event is not None:
+                self._describe([event])
+        self._apply(self._book.left(uid, key))
 
     def pod_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a deleted pod."""
@@ -285,6 +349,7 @@ class Feed:
         key = self._engine.state.gang_of(uid)
         self._tell_lost(uid)
         self._drop(uid)
+        self._outsiders.drop(uid)
         self._engine.apply(PodGone(uid))
         if key is not None:
             self._end_membership(uid, key)

@@ -6,6 +6,9 @@ there with a 200; ``prioritize`` and ``preempt`` have none, so they answer 503. 
 that is not what the wire says is 400, one above the limit 413, for every verb; the text
 says what is wrong, never a traceback. Nothing is changed in any of these cases.
 
+A replica that does not lead answers 503 to everything and closes the connection, so that
+kube-scheduler's next call opens a new one, which the Service leads to the leader.
+
 Replies carry Content-Length: Go's client decodes a chunked reply without draining it
 and would then open a new connection for every pod.
 """
@@ -40,6 +43,7 @@ class Handlers:
     verbs: Verbs
     binder: Binder
     metrics: ExtenderMetrics
+    leads: Callable[[], bool] = lambda: True
     timed: bool = False
     """Whether to add Server-Timing: arrival of the body and the answer, in milliseconds."""
 
@@ -81,6 +85,9 @@ class Handlers:
     def _guarded(self, verb: Verb, answer: Answerer) -> Handler:
         async def handle(request: web.Request) -> web.Response:
             began = time.perf_counter()
+            if not self.leads():
+                self.metrics.requests[verb, Outcome.ERROR].observe(0.0)
+                return _standing_by()
             outcome, response = await _respond(verb, answer, Body(request))
             took = time.perf_counter() - began
             self.metrics.requests[verb, outcome].observe(took)
@@ -112,6 +119,12 @@ async def _respond(verb: Verb, answer: Answerer, body: Body) -> tuple[Outcome, w
     except NotReady as error:
         return Outcome.ERROR, _reply(_error(str(error)), status=503)
     return Outcome.OK, _reply(reply)
+
+
+def _standing_by() -> web.Response:
+    response = _reply(_error(wire.Reason.STANDBY), status=503)
+    response.force_close()
+    return response
 
 
 def _reply(body: bytes, status: int = 200) -> web.Response:

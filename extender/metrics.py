@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -97,11 +97,29 @@ class ExtenderMetrics:
         self.foreign = counter(
             "muster_foreign_scheduler_pods_total", "Pods that ask for another scheduler by name."
         )
+        self.conflicts = counter(
+            "muster_group_conflicts_total", "Pods that name groups of several dialects."
+        )
+        self.statuses = counter(
+            "muster_status_writes_total",
+            "Statuses written in the place of another scheduler, by outcome.",
+            "outcome",
+        )
         self.applied = counter("muster_watch_events_total", "Watch events applied.", "resource")
         self.unreadable = counter(
             "muster_unreadable_objects_total", "Objects that could not be translated.", "resource"
         )
         self.relists = counter("muster_watch_relists_total", "Complete relists.", "resource")
+        self.leader = Gauge("muster_leader", "Whether this replica leads.", registry=registry)
+        self.lease_transitions = Gauge(
+            "muster_lease_transitions", "Changes of leader, as the Lease counts.", registry=registry
+        )
+        self.lease_requests = counter(
+            "muster_lease_requests_total", "Looks at the Lease and writes to it.", "outcome"
+        )
+        self.fenced_writes = counter(
+            "muster_fenced_writes_total", "Writes not sent, because this replica does not lead."
+        )
         self.apply_seconds = histogram(
             registry, "muster_apply_batch_seconds", "Time to apply one batch of watch events."
         )

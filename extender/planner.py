@@ -124,6 +124,10 @@ class Planner:
                 assert_never(unreachable)
         self._wake.set()
 
+    def forget_gone(self) -> None:
+        """Drop gangs that are gone; a standby looks at none and would keep the names of all."""
+        self._list.keep_only(set(self._engine.state.gangs()))
+
     async def run(self) -> None:
         """Plan for ever."""
         while True:

@@ -98,6 +98,12 @@ class Repairer:
             await asyncio.sleep(PERIOD_S)
             await self.look()
 
+    def forget_mended(self) -> None:
+        """Drop plans that are not broken any more, without acting on the others (a standby)."""
+        for uid in list(self._troubles):
+            if not self.trouble(uid):
+                self._drop(uid)
+
     async def look(self) -> None:
         """Look at every plan in trouble once."""
         for uid in self._pods.refused - self._troubles.keys():

@@ -136,6 +136,20 @@ class Reporter:
         )
         self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
 
+    def conflict(self, pod: Pod, text: str) -> None:
+        """Tell that a pod names several groups; the documented precedence has decided."""
+        self._metrics.conflicts.inc()
+        self._warn(_ref(pod), "GroupConflict", text, action="Watching")
+
+    def outside(self, pod: Pod, gang: GangKey) -> None:
+        """Tell that a gang waits for a member that another scheduler has."""
+        self._metrics.foreign.inc()
+        text = (
+            f"gang {gang} waits for all its members, but spec.schedulerName of this one is "
+            f"{pod.spec.scheduler_name!r}: give all of them the same scheduler"
+        )
+        self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
+
     def unmodelled(self, pod: Pod, constraints: tuple[str, ...]) -> None:
         """Tell that a pod has constraints only kube-scheduler knows; it is pinned softly."""
         self._metrics.unmodelled.inc()

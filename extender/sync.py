@@ -22,13 +22,14 @@ from cluster.ids import PodUid
 from extender.feed import Feed
 from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
+from extender.statuses import StatusWriter
 from kube import resources, translate, wire
 from kube.changes import Change, Gone, NotServed, Synced, Upserted
 from kube.client import KubeClient
 from kube.errors import KubeError
 from kube.inbox import Inbox
 from kube.resources import KubeObject, Resource
-from kube.watch import ListWatch
+from kube.watch import ListWatch, WatchState, WatchStats
 from workloads.dialect import Watched
 from workloads.registry import DIALECTS
 
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=KubeObject)
 RETRY_S: Final = 1.0  # the client has retried by itself before
 UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
+FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a take-over
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
 
 
@@ -52,6 +54,7 @@ class Source(Generic[T]):
     upserted: Callable[[T], None]
     gone: Callable[[wire.ObjectMeta], None]
     tracks: bool = True
+    others: tuple[Resource[T], ...] = ()
     is_echo: Callable[[T], bool] = lambda _found: False
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -66,13 +69,16 @@ class Sync:
         self,
         client: KubeClient,
         feed: Feed,
+        statuses: StatusWriter,
         known: Callable[[], list[PodUid]],
         unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
+        pod_applied: Callable[[wire.Pod], None] | None = None,
     ) -> None:
         """``known`` returns the UIDs of all pods in the state, for comparison with a list.
 
-        ``unreadable`` is told the resource and what is wrong with one of its objects.
+        ``unreadable`` is told the resource and what is wrong with one of its objects,
+        ``pod_applied`` every pod that has been applied.
         """
         self._client = client
         self._feed = feed
@@ -80,10 +86,16 @@ class Sync:
         self._unreadable = unreadable
         self._metrics = metrics
         self._inbox: Inbox[Item] = Inbox()
-        self._first = _first_sources(feed)
+        self._applied = 0  # items of the inbox
+        self._first = _first_sources(feed, statuses)
         self._pods = Source(
-            resources.PODS, feed.pod, feed.pod_gone, tracks=False, is_echo=feed.is_echo
+            resources.PODS,
+            _then(feed.pod, pod_applied),
+            feed.pod_gone,
+            tracks=False,
+            is_echo=feed.is_echo,
         )
+        self._pod_stats: WatchStats | None = None
         self.synced = asyncio.Event()
 
     @property
@@ -112,6 +124,15 @@ class Sync:
             log.info("cluster listed", extra={"events": self._inbox.total})
             self.synced.set()
 
+    async def flushed(self) -> None:
+        """Wait until no list of pods is under way, and all that has come in is applied."""
+        stats = self._pod_stats
+        while stats is None or stats.state is not WatchState.WATCHING:  # noqa: ASYNC110  no Event
+            await asyncio.sleep(FLUSH_STEP_S)
+        told = self._inbox.total
+        while self._applied < told:  # noqa: ASYNC110  an Event would cost on every item
+            await asyncio.sleep(FLUSH_STEP_S)
+
     def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
         def sink(changes: Sequence[Change[T]]) -> None:
             self._inbox.put([(source, change) for change in changes])
@@ -119,7 +140,15 @@ class Sync:
         def problem(text: str) -> None:
             log.warning("watch", extra={"resource": str(source.resource), "problem": text})
 
-        watch = ListWatch(self._client, source.resource, tracks=source.tracks, on_problem=problem)
+        watch = ListWatch(
+            self._client,
+            source.resource,
+            others=source.others,
+            tracks=source.tracks,
+            on_problem=problem,
+        )
+        if source.resource is resources.PODS:
+            self._pod_stats = watch.stats
         return watch.run(sink)
 
     async def _write(self) -> None:
@@ -129,6 +158,7 @@ class Sync:
             began = time.perf_counter()
             for source, change in items:
                 await self._apply(source, change)
+                self._applied += 1
                 await pace.breathe()
             self._metrics.apply_seconds.observe(time.perf_counter() - began)
 
@@ -151,6 +181,7 @@ class Sync:
                     await self._forget_all_but(seen)
                 source.synced.set()
             case NotServed():
+                log.info("not installed", extra={"resource": str(source.resource)})
                 source.synced.set()
             case _ as unreachable:
                 assert_never(unreachable)
@@ -192,7 +223,20 @@ class Sync:
             await pace.breathe()
 
 
-def _first_sources(feed: Feed) -> list[Source[Any]]:
+def _then(
+    apply: Callable[[wire.Pod], None], told: Callable[[wire.Pod], None] | None
+) -> Callable[[wire.Pod], None]:
+    if told is None:
+        return apply
+
+    def both(pod: wire.Pod) -> None:
+        apply(pod)
+        told(pod)
+
+    return both
+
+
+def _first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:
     """Return every kind that is listed before the pods."""
     core: list[Source[Any]] = [
         Source(resources.NAMESPACES, feed.namespace, feed.namespace_gone),
@@ -201,13 +245,21 @@ def _first_sources(feed: Feed) -> list[Source[Any]]:
         Source(resources.CLAIMS, feed.claim, feed.claim_gone),
         Source(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),
     ]
-    gangs = [_gang_source(feed, watched) for dialect in DIALECTS for watched in dialect.watched]
-    return core + gangs
+    kinds = (watched for dialect in DIALECTS for watched in dialect.watched)
+    return core + [_gang_source(feed, statuses, watched) for watched in kinds]
 
 
-def _gang_source(feed: Feed, watched: Watched[Any]) -> Source[Any]:
+def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> Source[Any]:
     def upserted(found: Any) -> None:
         feed.gang_object(found.metadata.uid, watched.spec(found))
+        statuses.seen(resource, watched.status, found)
 
-    resource = Resource(watched.group, watched.version, watched.plural, watched.type)
-    return Source(resource, upserted, feed.gang_object_gone)
+    def gone(meta: wire.ObjectMeta) -> None:
+        feed.gang_object_gone(meta)
+        statuses.gone(meta.uid)
+
+    resource, *others = (
+        Resource(watched.group, version, watched.plural, watched.type)
+        for version in (watched.version, *watched.others)
+    )
+    return Source(resource, upserted, gone, others=tuple(others))

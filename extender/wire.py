@@ -36,6 +36,7 @@ class Reason(StrEnum):
     WAITING = "muster: the gang waits until all of it can be placed"
     ELSEWHERE = "muster: the gang is planned on other nodes"
     NOT_READY = "muster: the cluster has not been listed yet"
+    STANDBY = "muster: this replica does not lead"
 
 
 class ExtenderArgs(msgspec.Struct, frozen=True):

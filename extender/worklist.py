@@ -15,6 +15,7 @@ offered to the rest of that round first.
 """
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from cluster.ids import GangKey
@@ -48,6 +49,11 @@ class WorkList:
     def drop(self, keys: Iterable[GangKey]) -> None:
         """Forget gangs that need no look until they change."""
         self.todo.difference_update(keys)
+
+    def keep_only(self, keys: AbstractSet[GangKey]) -> None:
+        """Forget every gang but these."""
+        self.todo &= keys
+        self.parked &= keys
 
     def take(self, key: GangKey) -> None:
         """Remove a gang that is being looked at now; a change from here on lists it again."""

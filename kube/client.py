@@ -65,12 +65,18 @@ class KubeClient:
     ``TransportError`` when there is no answer.
     """
 
-    def __init__(self, auth: Auth, *, transport: Transport | None = None) -> None:
+    def __init__(
+        self, auth: Auth, *, transport: Transport | None = None, writes: Transport | None = None
+    ) -> None:
+        """Write through ``writes`` (a fenced transport) if there is one."""
         self._transport = transport or Transport(auth)
+        self._writes = writes or self._transport
         self._codecs: dict[Resource[Any], Codec[Any]] = {}
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
+        if self._writes is not self._transport:
+            await self._writes.__aenter__()
         return self
 
     async def __aexit__(
@@ -79,6 +85,8 @@ class KubeClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._writes is not self._transport:
+            await self._writes.__aexit__(kind, error, trace)
         await self._transport.__aexit__(kind, error, trace)
 
     def codec(self, resource: Resource[T]) -> Codec[T]:
@@ -164,7 +172,7 @@ class KubeClient:
     async def create(self, resource: Resource[T], body: Body, *, namespace: str | None = None) -> T:
         """Create an object and return it. ``AlreadyExists`` is a ``Conflict``."""
         path = resource.path(namespace=namespace)
-        answer = await self._transport.send(Request("POST", path, body=_encoded(body)))
+        answer = await self._writes.send(Request("POST", path, body=_encoded(body)))
         return self.codec(resource).object(answer)
 
     async def replace(
@@ -172,7 +180,7 @@ class KubeClient:
     ) -> T:
         """Replace an object; with its resourceVersion in ``body`` only if it is unchanged."""
         path = resource.path(name, namespace=namespace)
-        answer = await self._transport.send(Request("PUT", path, body=_encoded(body)))
+        answer = await self._writes.send(Request("PUT", path, body=_encoded(body)))
         return self.codec(resource).object(answer)
 
     async def patch(
@@ -198,7 +206,7 @@ class KubeClient:
             content_type=content_type,
             accept=METADATA_ONLY,
         )
-        return self.codec(resource).metadata(await self._transport.send(request))
+        return self.codec(resource).metadata(await self._writes.send(request))
 
     async def delete(
         self,
@@ -216,13 +224,13 @@ class KubeClient:
         if grace_s is not None:
             options["gracePeriodSeconds"] = grace_s
         path = resource.path(name, namespace=namespace)
-        await self._transport.send(
+        await self._writes.send(
             Request("DELETE", path, body=_encoded(options), accept=METADATA_ONLY)
         )
 
     async def post(self, path: str, body: Body, *, retry_429: bool = True) -> None:
         """Send a subresource object whose answer does not matter (Binding, Eviction)."""
-        await self._transport.send(Request("POST", path, body=_encoded(body), retry_429=retry_429))
+        await self._writes.send(Request("POST", path, body=_encoded(body), retry_429=retry_429))
 
     # -- pods ------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@
 
     KubeError
     ├── TransportError            no answer; the request may or may not have taken effect
-    │   └── NotSent               no connection: it certainly has not
+    │   ├── NotSent               no connection: it certainly has not
+    │   └── Fenced                not sent either: this process may not write (any more)
     ├── AuthError                 credentials cannot be loaded
     ├── DecodeError               an answer that is not what the API promises
     └── APIError                  the server's answer: a Status with a code
@@ -63,6 +64,10 @@ class TransportError(KubeError):
 
 class NotSent(TransportError):
     """No connection came about, so the request has certainly not taken effect."""
+
+
+class Fenced(TransportError):
+    """The request was not sent: this process is not, or no longer, the one that may write."""
 
 
 class AuthError(KubeError):

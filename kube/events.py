@@ -119,14 +119,19 @@ class EventRecorder:
         controller: str,
         instance: str,
         limit: int = 4096,
+        wanted: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Report as ``controller`` (like ``muster.dev/extender``), from the pod ``instance``."""
+        """Report as ``controller`` (like ``muster.dev/extender``), from the pod ``instance``.
+
+        ``wanted``: whether occurrences count; on a standby the leader reports the same ones.
+        """
         self._client = client
         self._controller = controller
         self._instance = instance[:_INSTANCE_LIMIT]
         self._limit = limit
+        self._wanted = wanted
         self._clock = clock
         self._sleep = sleep
         self._series: OrderedDict[tuple[str, str, str], _Series] = OrderedDict()
@@ -139,6 +144,8 @@ class EventRecorder:
         self, regarding: Regarding, reason: str, note: str, *, action: str, warning: bool = False
     ) -> None:
         """Count one occurrence. ``reason`` and ``action``: CamelCase words of a fixed set."""
+        if not self._wanted():
+            return
         key = (regarding.uid, reason, action)
         series = self._series.get(key)
         if series is None:

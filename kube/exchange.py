@@ -14,15 +14,20 @@ One request at a time per connection. Streams, proxies and reads stay with aioht
 """
 
 import asyncio
+import socket
 import ssl
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self, cast
 from urllib.parse import urlsplit
 
+import aiohappyeyeballs
 import httptools
 
+from kube.sockets import SocketFactory
+
 CONNECT_S: Final = 10.0
+HAPPY_EYEBALLS_S: Final = 0.25  # RFC 8305
 _LONGEST_ANSWER_BYTES: Final = 64 << 20  # etcd takes objects of 1.5 MiB; far above any answer
 _SUCCESS_FROM: Final = 200  # below are interim answers: the real one follows
 
@@ -56,7 +61,8 @@ class Answer:
 class Exchange:
     """A pool of connections to one server; an async context manager."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, socket_factory: SocketFactory | None = None) -> None:
+        self._socket_factory = socket_factory
         parts = urlsplit(server.url)
         self.server = server
         self._host = parts.hostname or ""
@@ -116,20 +122,27 @@ class Exchange:
             connection = self._idle.pop()  # the newest: the others may rest until they close
             if connection.is_open:
                 return connection
-        loop = asyncio.get_running_loop()
-        name = (self.server.name or self._host) if self._tls else None
         try:
             async with asyncio.timeout(CONNECT_S):
-                _, connection = await loop.create_connection(
-                    lambda: _Connection(self._open),
-                    self._host,
-                    self._port,
-                    ssl=self._tls,
-                    server_hostname=name,
-                    happy_eyeballs_delay=0.25,  # RFC 8305's
-                )
+                return await self._connect()
         except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError
             raise NoConnectionError(f"{type(error).__name__}: {error}") from error
+
+    async def _connect(self) -> "_Connection":
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        connected = await aiohappyeyeballs.start_connection(
+            found,
+            happy_eyeballs_delay=HAPPY_EYEBALLS_S,
+            loop=loop,
+            socket_factory=self._socket_factory,
+        )
+        _, connection = await loop.create_connection(
+            lambda: _Connection(self._open),
+            sock=connected,
+            ssl=self._tls,
+            server_hostname=(self.server.name or self._host) if self._tls else None,
+        )
         return connection
 
     def _encoded(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:

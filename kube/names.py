@@ -27,6 +27,8 @@ PLAN: Final = PREFIX + "plan"  # annotation: the intent, one compact JSON
 ORIGINAL_SCHEDULER: Final = PREFIX + "original-scheduler-name"  # annotation
 NODE_TOPOLOGY: Final = PREFIX + "node-topology"  # annotation on nodes (device plugin)
 NODE_ALLOCATIONS: Final = PREFIX + "node-allocations"  # annotation on nodes (device plugin)
+LEADER: Final = PREFIX + "leader"  # label on the leading replica's pod; its value names the Lease
+TERM: Final = PREFIX + "term"  # annotation on a replica's pod: the mark of its term
 
 # Node label keys of the default topology, widest first; the host level is always last.
 ZONE: Final = "topology.kubernetes.io/zone"

@@ -19,13 +19,17 @@ which never repeats anything.
 
 Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
 server asked for with Retry-After.
+
+A transport with a ``fence`` is for writes alone: each attempt asks the fence first and keeps to
+its time-outs (``kube.fence``), and so do its sockets (``kube.sockets``).
 """
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urlencode
@@ -33,6 +37,7 @@ from urllib.parse import urlencode
 import aiohttp
 from yarl import URL
 
+from kube import sockets
 from kube.auth import Auth
 from kube.credentials import Credentials
 from kube.errors import (
@@ -46,6 +51,7 @@ from kube.errors import (
     from_response,
 )
 from kube.exchange import Exchange, NoConnectionError, Server
+from kube.fence import Fence
 
 JSON: Final = "application/json"
 _OK: Final = range(200, 300)
@@ -91,6 +97,10 @@ class Request:
         """Return whether sending it twice is the same as sending it once."""
         return self.method == "GET"
 
+    def within(self, server_s: float) -> "Request":
+        """Return the request with a deadline that the API server keeps (request_deadline.go)."""
+        return replace(self, query={**(self.query or {}), "timeout": f"{server_s * 1000:.0f}ms"})
+
 
 class Transport:
     """A connection pool; an async context manager."""
@@ -103,6 +113,7 @@ class Transport:
         timeout_s: float = 30.0,
         retry: Retry | None = None,
         user_agent: str = "muster",
+        fence: Fence | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -111,7 +122,10 @@ class Transport:
         self._timeout_s = timeout_s
         self._user_agent = user_agent
         self._exchange: Exchange | None = None
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=_CONNECT_S)
+        self._fence = fence
+        self._socket_factory = (
+            None if fence is None else sockets.fenced(fence.is_open, fence.network_s)
+        )
         self._retry = retry or Retry()
         self._sleep = sleep
         self._jitter = jitter
@@ -120,9 +134,11 @@ class Transport:
     async def __aenter__(self) -> Self:
         # Streams hold a connection each and for ever, so only `send` is limited, by a semaphore.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30),
+            connector=aiohttp.TCPConnector(
+                limit=0, ttl_dns_cache=30, socket_factory=self._socket_factory
+            ),
             headers={"User-Agent": self._user_agent},
-            timeout=self._timeout,
+            timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
             read_bufsize=_READ_BUFFER_BYTES,
         )
         return self
@@ -180,16 +196,29 @@ class Transport:
                 return await self._once(request, renewed)
 
     async def _once(self, request: Request, credentials: Credentials) -> bytes:
+        fence = self._fence
+        if fence is None:
+            return await self._attempt(request, credentials, self._timeout_s)
+        with fence.write(f"{request.method} {request.path}"):
+            within = request.within(fence.server_s)
+            return await self._attempt(within, credentials, fence.write_timeout_s)
+
+    async def _attempt(self, request: Request, credentials: Credentials, within_s: float) -> bytes:
         if request.body is not None and credentials.proxy is None:
-            return await self._write(request, request.body, credentials)
-        opened = await self._connect(request, credentials, self._timeout)
+            return await self._write(request, request.body, credentials, within_s)
+        limits = aiohttp.ClientTimeout(
+            total=within_s, sock_connect=_CONNECT_S, ceil_threshold=math.inf
+        )
+        opened = await self._connect(request, credentials, limits)
         async with opened:
             try:
                 return await opened.read()
             except _FAILURES as error:
                 raise _transport_error(request, error) from error
 
-    async def _write(self, request: Request, body: bytes, credentials: Credentials) -> bytes:
+    async def _write(
+        self, request: Request, body: bytes, credentials: Credentials, within_s: float
+    ) -> bytes:
         """Send what has a body, the hot path, without aiohttp; see ``kube.exchange``."""
         headers = {
             "User-Agent": self._user_agent,
@@ -199,7 +228,7 @@ class Transport:
         }
         try:
             answer = await self._pool(credentials).ask(
-                request.method, request.target, headers, body, within_s=self._timeout_s
+                request.method, request.target, headers, body, within_s=within_s
             )
         except NoConnectionError as error:
             raise NotSent(f"{request.method} {request.path}: {error}") from error
@@ -217,7 +246,7 @@ class Transport:
         if self._exchange is None or self._exchange.server != server:
             if self._exchange is not None:
                 self._exchange.retire()
-            self._exchange = Exchange(server)
+            self._exchange = Exchange(server, self._socket_factory)
         return self._exchange
 
     async def _connect(

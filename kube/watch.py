@@ -23,6 +23,11 @@ bookmarks keep that version young. A watch at a version the server has not reach
 was restored from a backup) is silent for ever, not refused; hence the "nothing was heard"
 rule: an idle watch gets a bookmark every minute.
 
+*Versions of a kind.* A kind may be served in one version or another (``others``). The
+first that is there is watched; when it goes, as in an upgrade of the cluster, the next is
+listed and reconciled with what was known, so that nothing appears or vanishes by that.
+Only when none is there the kind counts as not served, and all are asked for again later.
+
 *Reconciling.* After a list, whatever was known and is not in it is gone. With ``tracks``
 the watch remembers name and UID of every object and says ``Gone`` itself; without (pods:
 the model knows them, and 1,000,000 names would cost more memory than the model) the
@@ -32,7 +37,7 @@ consumer compares with ``Synced.seen``.
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -57,14 +62,15 @@ class Timing:
     ``watch_s``: shortest and longest a watch is asked for (client-go: 5 to 10 minutes).
     ``idle_s``: silence after which the connection counts as dead; bookmarks come every
     minute. ``back_off_s``: first and longest wait after failures. ``absent_s``: between
-    questions for a resource that is not served. ``resumes``: failed watches in a row at
+    questions for a resource that is not served (a CRD that is installed while pods of its
+    kind already wait is noticed so much later at most). ``resumes``: failed watches in a row at
     one version before the list is read again.
     """
 
     watch_s: tuple[float, float] = (300.0, 600.0)
     idle_s: float = 150.0
     back_off_s: tuple[float, float] = (0.25, 30.0)
-    absent_s: float = 60.0
+    absent_s: float = 20.0
     resumes: int = 5
 
 
@@ -137,6 +143,7 @@ class ListWatch(Generic[T]):
         client: Client,
         resource: Resource[T],
         *,
+        others: Sequence[Resource[T]] = (),
         namespace: str | None = None,
         selectors: Mapping[str, str] | None = None,
         tracks: bool = True,
@@ -146,8 +153,13 @@ class ListWatch(Generic[T]):
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """``on_problem`` is told once per failure and per object that cannot be decoded."""
+        """``others``: further versions of the same kind, best first.
+
+        ``on_problem`` is told once per failure and per object that cannot be decoded.
+        """
         self.resource = resource
+        self._versions = (resource, *others)
+        self._absent_versions = 0
         self.stats = WatchStats()
         self._client = client
         self._codec = client.codec(resource)
@@ -198,6 +210,7 @@ class ListWatch(Generic[T]):
         sink([*self._known.missing(), Synced(version, self._known.seen())])
         self._version = version
         self._absent_told = False
+        self._absent_versions = 0
         self.stats.synced = True
 
     # -- watching --------------------------------------------------------------------------------
@@ -274,15 +287,24 @@ class ListWatch(Generic[T]):
         self._version = ""
 
     async def _absent(self, sink: Sink[T], error: NotFound) -> None:
-        """Wait for a resource that is not served; what there was of it is gone."""
+        """Turn to the kind's next version; when none is left, what there was of it is gone."""
         self._version = ""
+        self._absent_versions += 1
+        place = self._versions.index(self.resource) + 1
+        self._turn_to(self._versions[place % len(self._versions)])
+        if self._absent_versions < len(self._versions):
+            return
+        self._absent_versions = 0
         self.stats.state = WatchState.NOT_SERVED
         if not self._absent_told:
             self._absent_told = True
             self._known.begin()
             sink([*self._known.missing(), NotServed()])
-            self._report((f"{self.resource} is not served: {error}",))
+            self.stats.last_error = f"{self.resource} is not served: {error}"
         await self._sleep(self._timing.absent_s * (0.5 + self._jitter()))
+
+    def _turn_to(self, resource: Resource[T]) -> None:
+        self.resource, self._codec = resource, self._client.codec(resource)
 
     async def _failed(self, error: KubeError) -> None:
         """Wait, longer each time until something is heard; give the version up after some."""

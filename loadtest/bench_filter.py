@@ -127,6 +127,7 @@ def _extender(plane: SimulatedPlane) -> _Part:
         f"listen: {{port: {port}}}\necho: true\n"
     )
     flags = ["--config", str(config), "--kubeconfig", str(plane.kubeconfig("admin"))]
+    flags += ["--leader-elect=false"]
     return _Part([sys.executable, "-m", "extender", *flags], f"http://127.0.0.1:{port}")
 
 

@@ -25,7 +25,7 @@ import yaml
 
 from loadtest import credentials
 from loadtest.api import Api, ApiFailed
-from loadtest.assets import Assets, ensure
+from loadtest.assets import DEFAULT_MINOR, Assets, Minor, ensure
 from loadtest.programs import Program, free_port
 
 ETCD: Final = "etcd"
@@ -49,10 +49,27 @@ _QUOTA_BYTES: Final = 8 * 1024**3  # etcd's largest advised; 130,000 nodes need 
 class Options:
     """What differs between control planes; the defaults suit tests and benches."""
 
+    minor: Minor = DEFAULT_MINOR
     api_server_flags: tuple[str, ...] = ()
     feature_gates: tuple[str, ...] = ()  # "Name=true", given to every Kubernetes program
     runtime_config: tuple[str, ...] = ()
     rbac: Path | None = None  # a YAML file of RBAC objects, applied when the API server is ready
+
+
+def native_gangs(minor: Minor, *, rbac: Path | None = None) -> Options:
+    """Return options that switch on Kubernetes' own gangs, alpha and off by default in both minors.
+
+    1.35: `Workload` objects of v1alpha1 and `spec.workloadRef` of pods; 1.36: `PodGroup` and
+    `Workload` of v1alpha2 and `spec.schedulingGroup` (pkg/features/kube_features.go,
+    staging/src/k8s.io/api/scheduling of each). kube-scheduler then runs its gang plugin, too.
+    """
+    version = {"1.35": "v1alpha1", "1.36": "v1alpha2"}[minor]
+    return Options(
+        minor=minor,
+        feature_gates=("GenericWorkload=true", "GangScheduling=true"),
+        runtime_config=(f"scheduling.k8s.io/{version}=true",),
+        rbac=rbac,
+    )
 
 
 class ControlPlane:
@@ -62,7 +79,7 @@ class ControlPlane:
     credentials: credentials.Credentials
 
     def __init__(self, options: Options | None = None, *, assets: Assets | None = None) -> None:
-        """Nothing starts yet. `assets` defaults to what `make assets` built."""
+        """Nothing starts yet. `assets` defaults to what `make assets` built of that minor."""
         self._options = options or Options()
         self._assets = assets
         self._programs: dict[str, Program] = {}
@@ -110,8 +127,9 @@ class ControlPlane:
             self._directory = None
 
     async def _bring_up(self) -> None:
-        assets = await asyncio.to_thread(ensure) if self._assets is None else self._assets
-        self._assets = assets
+        if self._assets is None:
+            self._assets = await asyncio.to_thread(ensure, minor=self._options.minor)
+        assets = self._assets
         self._directory = Path(tempfile.mkdtemp(prefix="muster-control-plane-"))
         self.credentials = credentials.create(self.directory)
         etcd_url = self._add_etcd(assets)
@@ -301,13 +319,13 @@ async def _answers(url: str, ca: Path | None) -> bool:
 
 async def _create_object(api: Api, obj: dict[str, object]) -> None:
     try:
-        await api.create(_collection(obj), obj)
+        await api.create(collection(obj), obj)
     except ApiFailed as refused:
         if refused.code != 409:
             raise
 
 
-def _collection(obj: dict[str, object]) -> str:
+def collection(obj: dict[str, object]) -> str:
     """Return the URL path of the object's collection, by the regular plural of its kind."""
     version, kind, meta = str(obj["apiVersion"]), str(obj["kind"]), obj.get("metadata")
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -318,4 +336,6 @@ def _collection(obj: dict[str, object]) -> str:
 
 def _plural(kind: str) -> str:
     lower = kind.lower()
+    if lower.endswith("y"):
+        return f"{lower[:-1]}ies"  # NetworkPolicy; no kind ends in a vowel and y
     return f"{lower}es" if lower.endswith(("s", "x")) else f"{lower}s"

@@ -59,6 +59,7 @@ class Muster:
             "kind": "ExtenderConfiguration",
             "listen": {"port": port},
             "drainSeconds": 0,  # nobody is routed elsewhere meanwhile
+            "leaderElection": {"leaderElect": False},  # the only one
             **(extender or {}),
         }
         self.extender = self._program(EXTENDER, settings, ready=self._extender_ready)

@@ -18,6 +18,7 @@ from cluster.constraints import PodAffinityTerm, PodClass
 from cluster.gangs import GangSpec
 from cluster.gangview import GangView
 from cluster.ids import GangKey
+from cluster.pods import PodFlag
 from cluster.snapshot import Snapshot
 from placement.decision import Explanation, Reject, RejectReason, Wait, WaitReason
 from placement.interpod import spread_term
@@ -140,7 +141,9 @@ def _members(
     need = max(spec.min_count - len(placed) - view.succeeded, 0)
     if not len(members) or (need > len(members) and not len(placed)):
         return _missing(snapshot, view, _missing_text(spec, view, len(members)))
-    must, short = _mandatory(snapshot, spec, members, placed, min(need, len(members)))
+    done = view.finished[snapshot.pods.has(view.finished, PodFlag.SUCCEEDED)]
+    counted = np.concatenate([placed, done])
+    must, short = _mandatory(snapshot, spec, members, counted, min(need, len(members)))
     if short and not len(placed):
         return _missing(snapshot, view, short)
     nodes = snapshot.pods.node[placed]
@@ -170,14 +173,17 @@ def _in_rank_order(snapshot: Snapshot, rows: Rows) -> Rows:
 
 
 def _mandatory(
-    snapshot: Snapshot, spec: GangSpec, members: Rows, placed: Rows, need: int
+    snapshot: Snapshot, spec: GangSpec, members: Rows, counted: Rows, need: int
 ) -> tuple[NDArray[np.bool_], str]:
-    """Return bool[members] and, when a role lacks members, a sentence that says so."""
+    """Return bool[members] and, when a role lacks members, a sentence that says so.
+
+    ``counted``: members that have a place or have succeeded, which count for their roles.
+    """
     must = np.zeros(len(members), dtype=np.bool_)
     short = ""
     for role in spec.roles:
         number = snapshot.pods.roles.find(role.name)
-        have = int(np.count_nonzero(snapshot.pods.role[placed] == number))
+        have = int(np.count_nonzero(snapshot.pods.role[counted] == number))
         mine = np.flatnonzero(snapshot.pods.role[members] == number)
         lack = max(role.min_count - have, 0)
         if len(mine) < lack:

@@ -1,9 +1,9 @@
 """Whether a gang's members have all arrived, so that it can be planned as a whole.
 
-A gang of known size waits for all of it. One that only says how few it can do with
-(``min_count``) is planned when nobody new has come for a short *window*: controllers
-create pods in bursts, and a plan made for the first half would place the second half
-wherever room is left.
+A gang of known size, or with an upper bound, is planned as soon as all of it is here. One
+that has enough members (``min_count``) but may get more is planned when nobody new has come
+for a short *window*: controllers create pods in bursts, and a plan made for the first half
+would place the second half wherever room is left.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,8 @@ def assemble(gang: GangView, *, now: float, window_s: float) -> Assembly:
     needed = gang.spec.min_count if gang.spec is not None else present + 1
     if gang.spec is None or present < needed:
         return Incomplete(present, needed, len(gang.blocked))
-    if gang.spec.size is not None and present >= gang.spec.size:
+    most = gang.spec.size if gang.spec.size is not None else gang.spec.max_count
+    if most is not None and present >= most:
         return Ready()
     at = gang.last_member_at + window_s
     return Ready() if now >= at else NotBefore(at)

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from kube import wire
-from webhook import templates
+from webhook import jobtemplates, templates
 from webhook.errors import MalformedReview
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
@@ -46,7 +46,8 @@ def admit_mutating(
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
     """Return the verdict on a pod, or on an object that makes pods."""
-    read = templates.reader(request.resource.group, request.resource.resource)
+    resource = request.resource.group, request.resource.resource
+    read = templates.reader(*resource) or jobtemplates.reader(*resource)
     if read is None and not _is_pod(request):
         return _wrong_kind(request, "pods and objects with pod templates")
     if request.operation not in {"CREATE", "UPDATE"} or request.sub_resource:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kube import names
+from webhook.jobtemplates import RESOURCES
 from webhook.validate import Rules
 from workloads.managed import Policy
 from workloads.registry import markers
@@ -21,6 +22,7 @@ from workloads.registry import markers
 _LABELS = "{0}.metadata.?labels.orValue({{}})"
 _ANNOTATIONS = "{0}.metadata.?annotations.orValue({{}})"
 _GATES = "{0}.spec.?schedulingGates.orValue([])"
+_NATIVE_GROUP = "has(object.spec.schedulingGroup) || has(object.spec.workloadRef)"
 _TEMPLATES = (
     "([object]"
     " + (has(object.spec.template) ? [object.spec.template] : [])"
@@ -39,7 +41,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 def pods_to_mutate(policy: Policy) -> tuple[Condition, ...]:
     """Return the conditions of pods that may be Muster's to plan."""
-    asked = _any_key("object", markers()) + " || " + _asks_for(policy)
+    asked = " || ".join((_any_key("object", markers()), _NATIVE_GROUP, _asks_for(policy)))
     return (
         Condition("is-not-bound", 'object.spec.?nodeName.orValue("") == ""'),
         Condition("asks-for-muster", asked),
@@ -76,9 +78,15 @@ def _not_checked(policy: Policy) -> str:
 
 
 def templates_to_validate() -> tuple[Condition, ...]:
-    """Return the conditions of objects whose pods will carry keys of Muster's."""
+    """Return the conditions of objects whose pods will carry keys of Muster's.
+
+    Training jobs and the like keep their templates in too many places to look for them
+    here, and are few: all of them are sent.
+    """
+    ours = f"request.resource.group in {_list(sorted({group for group, _, _ in RESOURCES}))}"
     keys = f"{_prefixed('t', 'labels')} || {_prefixed('t', 'annotations')}"
-    return (Condition("carries-our-keys", f"{_TEMPLATES}.exists(t, has(t.metadata) && ({keys}))"),)
+    carried = f"{_TEMPLATES}.exists(t, has(t.metadata) && ({keys}))"
+    return (Condition("carries-our-keys", f"{ours} || {carried}"),)
 
 
 def _any_key(what: str, keys: Iterable[str]) -> str:

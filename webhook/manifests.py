@@ -37,6 +37,7 @@ from webhook.celfilters import (
     pods_to_validate,
     templates_to_validate,
 )
+from webhook.jobtemplates import RESOURCES
 from webhook.validate import Rules
 from workloads.managed import Policy
 
@@ -228,12 +229,22 @@ def _validating_templates(client: ClientConfig, policy: Policy, failure: Failure
             _rule("apps", "v1", ("deployments", "statefulsets", "daemonsets"), both),
             _rule("batch", "v1", ("jobs", "cronjobs"), both),
             _rule("jobset.x-k8s.io", "v1alpha2", ("jobsets",), both),
+            *(_rule(*at, found, both) for at, found in _job_resources().items()),
         ),
         namespace_selector=_namespaces(policy, opt_out=True),
         match_conditions=templates_to_validate(),
         failure_policy=failure.validate_templates,
         timeout_seconds=VALIDATE_TIMEOUT_S,
     )
+
+
+def _job_resources() -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the resources of training jobs and the like, by group and version."""
+    by_version: dict[tuple[str, str], tuple[str, ...]] = {}
+    for group, version, resource in sorted(RESOURCES):
+        at = group, version
+        by_version[at] = (*by_version.get(at, ()), resource)
+    return by_version
 
 
 def _hook(

@@ -31,8 +31,10 @@ from typing import Final
 from cluster.gangs import GangSpec
 from kube import names, wire
 from workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
-from workloads.labels import overlay, read
+from workloads.labels import Reading, overlay, read
+from workloads.owners import owner
 from workloads.ranks import COMPLETION_INDEX, index
+from workloads.wishes import wishes
 
 INDEXED = "Indexed"
 _DIGITS: Final = 10  # an index is an int32 (apis/batch/validation)
@@ -97,6 +99,8 @@ def spec(job: Job) -> GangSpec | None:
     laid = overlay(
         plain, read(template.labels, template.annotations, path="spec.template.metadata")
     )
+    # KAI's and Kueue's keys may also stand on the Job itself; Muster's are its template's.
+    laid = overlay(laid, Reading(wishes=wishes(meta.labels, meta.annotations)))
     return replace(laid, min_count=min(laid.min_count, job.left()))
 
 
@@ -111,23 +115,12 @@ def _length(part: str) -> int:
     return max(0, int(last) - int(first) + 1)
 
 
-def owner(meta: wire.ObjectMeta, group: str, kind: str) -> str:
-    """Return the name of the controller of that group and kind, or "".
-
-    The group matters: Volcano has a kind Job too.
-    """
-    for reference in meta.owner_references:
-        same_group = reference.api_version.partition("/")[0] == group
-        if reference.controller and reference.kind == kind and same_group:
-            return reference.name
-    return ""
-
-
 class BatchJob:
     """The dialect; stateless. Membership comes from the owner, so it manages nothing by itself."""
 
     name = "job"
     markers: tuple[str, ...] = ()
+    clues = (COMPLETION_INDEX,)
     watched = (Watched("batch", "v1", "jobs", Job, spec),)
 
     def member(self, pod: wire.Pod) -> Member | None:

@@ -7,18 +7,29 @@ pod's namespace says ``minMember`` (apis/scheduling/v1alpha1/types.go).
 the rest is missing. Muster holds nothing until the whole gang is planned, so there is
 nothing to bound; the field is read and checked only.
 
+**Status.** The plugin's controller keeps the phases. Its older versions wait for the
+scheduler to move a complete group from *PreScheduling* on and to count
+``status.scheduled`` (pkg/controllers/podgroup_controller.go up to v0.26); newer ones count
+the pods themselves and drop that field::
+
+    Pending ─controller► PreScheduling ─Muster► Scheduling ─controller, by scheduled► Scheduled
+
 Topology and queue are read from ``muster.dev/`` keys on the PodGroup, not on its pods:
 one object speaks for the gang.
 """
 
 from cluster.gangs import GangSpec
+from cluster.ids import GangKey
 from kube import wire
 from workloads.dialect import Member, Watched, created, gang_key
 from workloads.labels import overlay, read
 from workloads.ranks import pod_rank
+from workloads.status import Fields, Progress, Status
 from workloads.userkeys import COUNT_RULE, MAX_MEMBERS
 
 POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
+SCHEDULER = "scheduler-plugins-scheduler"  # the name in its installation manifests
+_AFTER_PENDING = frozenset({"PreScheduling", "Scheduling", "Scheduled", "Running"})
 
 
 class PodGroupSpec(wire.Wire, frozen=True):
@@ -28,11 +39,19 @@ class PodGroupSpec(wire.Wire, frozen=True):
     schedule_timeout_seconds: int | None = None
 
 
+class PodGroupStatus(wire.Wire, frozen=True):
+    """What Muster reads and writes of a PodGroup's status."""
+
+    phase: str = ""
+    scheduled: int = 0
+
+
 class PodGroup(wire.Wire, frozen=True):
     """scheduling.x-k8s.io/v1alpha1 PodGroup."""
 
     metadata: wire.ObjectMeta = wire.ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 def spec(group: PodGroup) -> GangSpec:
@@ -48,6 +67,25 @@ def spec(group: PodGroup) -> GangSpec:
         problems=tuple(_problems(group)),
     )
     return overlay(plain, read(meta.labels, meta.annotations))
+
+
+def wanted(group: PodGroup, progress: Progress) -> Fields:
+    """Return the scheduler's part of the status; nothing before the group is complete."""
+    if group.status.phase not in _AFTER_PENDING:
+        return {}
+    phase = group.status.phase
+    return {
+        "phase": "Scheduling" if phase == "PreScheduling" else phase,
+        "scheduled": progress.placed,
+    }
+
+
+def _said(group: PodGroup) -> Fields:
+    return {"phase": group.status.phase, "scheduled": group.status.scheduled}
+
+
+def _gang_of(group: PodGroup) -> GangKey:
+    return gang_key(Coscheduling.name, group.metadata.namespace, group.metadata.name)
 
 
 def _problems(group: PodGroup) -> list[str]:
@@ -66,7 +104,16 @@ class Coscheduling:
 
     name = "coscheduling"
     markers = (POD_GROUP_LABEL,)
-    watched = (Watched("scheduling.x-k8s.io", "v1alpha1", "podgroups", PodGroup, spec),)
+    watched = (
+        Watched(
+            "scheduling.x-k8s.io",
+            "v1alpha1",
+            "podgroups",
+            PodGroup,
+            spec,
+            status=Status(SCHEDULER, _gang_of, wanted, _said),
+        ),
+    )
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the PodGroup that the label names."""

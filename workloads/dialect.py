@@ -9,26 +9,34 @@ dialect writes it there, or from an object that is watched beside the pods.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey
 from kube import wire
+from workloads.status import Status
 
 NO_RANK = -1
 
 ObjectT = TypeVar("ObjectT")
+Specs = GangSpec | tuple[GangSpec, ...] | None
+"""What an object describes: one gang, several (a set of equal groups), or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A pod's place in a gang. ``rank`` only orders members; ``NO_RANK``: order by name."""
+    """A pod's place in a gang. ``rank`` only orders members; ``NO_RANK``: order by name.
+
+    ``template``: where one object describes many gangs alike, the key of its description,
+    which this gang copies; else None.
+    """
 
     key: GangKey
     role: str = ""
     rank: int = NO_RANK
+    template: GangKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +44,31 @@ class Watched(Generic[ObjectT]):
     """A kind of object that describes gangs.
 
     ``spec`` returns ``None`` for an object that describes none (a Job that is not
-    Indexed). It is total: a contradiction ends up in ``GangSpec.problems``.
+    Indexed), several for one that describes several. It is total: a contradiction ends up
+    in ``GangSpec.problems``. ``others``: further versions with the same fields, best
+    first; whichever the API server has is watched. ``status``: for kinds whose controller
+    waits for a scheduler to move the status; see ``workloads.status``.
     """
 
     group: str
     version: str
     plural: str
     type: type[ObjectT]
-    spec: Callable[[ObjectT], GangSpec | None]
+    spec: Callable[[ObjectT], Specs]
+    others: tuple[str, ...] = ()
+    status: Status[ObjectT] | None = None
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """A dialect that has nothing to say about a pod without one of ``clues``.
+
+    They are label or annotation keys, as ``markers`` are, but do not make a pod managed.
+    """
+
+    @property
+    def clues(self) -> tuple[str, ...]:
+        """Keys by which members are recognised."""
 
 
 class Dialect(Protocol):

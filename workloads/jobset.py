@@ -12,7 +12,11 @@ Keys are read from the pods' labels, which the JobSet controller sets on every c
 
 **Staged JobSets.** With ``startupPolicy: InOrder`` or ``dependsOn`` the later jobs are not
 created before the earlier ones are ready: waiting for all of them would wait for ever.
-Then the minimum is what exists at the start, and later stages join as late members.
+So the minimum counts the stages that are due, and ``status.replicatedJobsStatus`` says
+which are: the stages whose turn it is, by the rule of pkg/controllers/depends_on.go, less
+those that are over. A Kubeflow TrainJob (trainer.kubeflow.org/v1alpha1) is such a JobSet:
+its initializers come first, then its nodes, whole. Nothing of the TrainJob itself is read;
+its ``spec.labels`` and ``spec.annotations`` become the JobSet's, Muster's keys among them.
 
 **Exclusive topology.** With ``alpha.jobset.sigs.k8s.io/exclusive-topology`` the JobSet
 webhook refuses a Job's followers until its leader (completion index 0) is scheduled, so
@@ -21,15 +25,14 @@ node-selector strategy (``alpha.jobset.sigs.k8s.io/node-selector``) has no such 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Final
 
-from cluster.gangs import PODS_PER_JOB, GangSpec, RoleSpec
+from cluster.gangs import PODS_PER_JOB, GangSpec
 from cluster.ids import GangKey
 from kube import wire
 from workloads.batchjob import JobSpec
 from workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
-from workloads.labels import UserKeys, overlay, read
+from workloads.parts import Part, minimum, whole
 from workloads.ranks import COMPLETION_INDEX, MAX_RANK, index
 
 NAME_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
@@ -39,12 +42,15 @@ JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"
 GLOBAL_INDEX: Final = "jobset.sigs.k8s.io/job-global-index"
 EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY: Final = "alpha.jobset.sigs.k8s.io/node-selector"
+READY: Final = "Ready"
+COMPLETE: Final = "Complete"
 
 
 class DependsOn(wire.Wire, frozen=True):
-    """A replicated job that must be there first."""
+    """A replicated job that must have got to ``status`` first."""
 
     name: str = ""
+    status: str = ""
 
 
 class JobTemplate(wire.Wire, frozen=True):
@@ -81,10 +87,25 @@ class JobSetSpec(wire.Wire, frozen=True):
     startup_policy: StartupPolicy | None = None
 
 
+class ReplicatedJobStatus(wire.Wire, frozen=True):
+    """How many Jobs of a replicated job have got how far."""
+
+    name: str = ""
+    ready: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+    @property
+    def there(self) -> int:
+        """Jobs that count as started."""
+        return self.ready + self.succeeded + self.failed
+
+
 class JobSetStatus(wire.Wire, frozen=True):
     """What Muster reads of a JobSet's status."""
 
     restarts: int = 0
+    replicated_jobs_status: tuple[ReplicatedJobStatus, ...] = ()
 
 
 class JobSet(wire.Wire, frozen=True):
@@ -95,112 +116,81 @@ class JobSet(wire.Wire, frozen=True):
     status: JobSetStatus = JobSetStatus()
 
 
-@dataclass(frozen=True, slots=True)
-class _Role:
-    """A replicated job's share: jobs and indexes of each, and who must start together.
-
-    ``size``: members at one time. ``indexes``: completions of one job.
-    """
-
-    name: str
-    jobs: int
-    indexes: int
-    size: int
-    at_start: int
-
-
 def spec(jobset: JobSet) -> GangSpec | None:
     """Return the gang of a JobSet's present attempt, ``None`` where it makes no pods."""
     meta = jobset.metadata
-    roles = [_role(jobset, n) for n in range(len(jobset.spec.replicated_jobs))]
-    size = sum(role.size for role in roles)
+    parts = [_part(jobset, number) for number in range(len(jobset.spec.replicated_jobs))]
+    size = sum(part.size for part in parts)
     if size < 1:
         return None
-    needed = [role for role in roles if role.at_start]
     plain = GangSpec(
         key=_key(meta.namespace, meta.name, jobset.status.restarts),
         namespace=meta.namespace,
         name=meta.name,
         dialect=JobSets.name,
-        min_count=sum(role.at_start for role in needed),
+        min_count=sum(part.at_start for part in parts),
         size=size,
-        roles=tuple(RoleSpec(role.name, role.at_start) for role in needed),
         submitted_at=created(meta),
-        rank_runs=tuple((role.jobs, role.indexes) for role in roles),
+        rank_runs=tuple(_run(job) for job in jobset.spec.replicated_jobs),
     )
-    return _with_keys(jobset, plain)
+    return whole(plain, meta, parts)
 
 
-def _role(jobset: JobSet, number: int) -> _Role:
+def _part(jobset: JobSet, number: int) -> Part:
     """Return what one replicated job adds to the gang."""
     job = jobset.spec.replicated_jobs[number]
     replicas, pods = max(job.replicas, 0), max(job.template.spec.pods(), 0)
     size = replicas * pods
-    minimum = read(job.pods.metadata.labels, job.pods.metadata.annotations).keys.minimum
-    needed = min(size, minimum.of(size)) if minimum else size
-    at_start = needed if not _comes_later(jobset, number) else 0
+    at_start = minimum(job.pods.metadata, size) if _is_due(jobset, number) else 0
     if _leaders_first(jobset, job):
         at_start = min(at_start, replicas)
-    indexes = max(pods, job.template.spec.completions or 0)
-    return _Role(job.name, replicas, indexes, size, at_start)
+    return Part(job.name, job.pods.metadata, size, at_start)
 
 
-def _comes_later(jobset: JobSet, number: int) -> bool:
-    """Return whether the controller creates this replicated job after others are ready."""
-    policy = jobset.spec.startup_policy
-    in_order = policy is not None and policy.startup_policy_order == "InOrder"
-    return bool(jobset.spec.replicated_jobs[number].depends_on) or (in_order and number > 0)
+def _run(job: ReplicatedJob) -> tuple[int, int]:
+    """Return how many Jobs a replicated job makes, and how many indexes each of them has."""
+    spec = job.template.spec
+    return max(job.replicas, 0), max(spec.pods(), spec.completions or 0, 0)
+
+
+def _is_due(jobset: JobSet, number: int) -> bool:
+    """Return whether this replicated job's pods are there now, or about to be."""
+    job = jobset.spec.replicated_jobs[number]
+    return not _is_over(jobset, job) and all(
+        _is_reached(jobset, stage, status) for stage, status in _awaited(jobset, number)
+    )
+
+
+def _awaited(jobset: JobSet, number: int) -> Iterator[tuple[str, str]]:
+    """Yield (replicated job, status) that the controller awaits before it creates this one."""
+    jobs, policy = jobset.spec.replicated_jobs, jobset.spec.startup_policy
+    for stage in jobs[number].depends_on:
+        yield stage.name, stage.status
+    if policy is not None and policy.startup_policy_order == "InOrder" and number > 0:
+        yield jobs[number - 1].name, READY
+
+
+def _is_reached(jobset: JobSet, stage: str, status: str) -> bool:
+    """Return whether a replicated job has got as far as another one waits for."""
+    found = _status(jobset, stage)
+    there = found.succeeded if status == COMPLETE else found.there
+    return any(job.name == stage and there >= job.replicas for job in jobset.spec.replicated_jobs)
+
+
+def _is_over(jobset: JobSet, job: ReplicatedJob) -> bool:
+    """Return whether all of a stage succeeded that others wait for: it needs no room again."""
+    return job.replicas > 0 and _status(jobset, job.name).succeeded >= job.replicas
+
+
+def _status(jobset: JobSet, name: str) -> ReplicatedJobStatus:
+    found = (job for job in jobset.status.replicated_jobs_status if job.name == name)
+    return next(found, ReplicatedJobStatus())
 
 
 def _leaders_first(jobset: JobSet, job: ReplicatedJob) -> bool:
     """Return whether the JobSet webhook holds this job's followers back."""
     annotations = {**job.template.metadata.annotations, **jobset.metadata.annotations}
     return EXCLUSIVE in annotations and NODE_SELECTOR_STRATEGY not in annotations
-
-
-def _with_keys(jobset: JobSet, plain: GangSpec) -> GangSpec:
-    """Put Muster's keys on top: those of the JobSet, then those its pod templates share.
-
-    A minimum on a template is its role's and already counted, so only the JobSet's own is
-    taken here. Templates that contradict each other are a problem of the gang.
-    """
-    meta = jobset.metadata
-    laid = overlay(plain, read(meta.labels, meta.annotations))
-    problems: list[str] = []
-    for job in jobset.spec.replicated_jobs:
-        keys = read(job.pods.metadata.labels, job.pods.metadata.annotations).keys
-        laid = _share(laid, keys)
-        problems += _disagreements(laid, keys, job.name)
-    return replace(laid, problems=(*laid.problems, *problems))
-
-
-def _share(laid: GangSpec, keys: UserKeys) -> GangSpec:
-    """Return ``laid`` with what is still open taken from one template."""
-    return replace(
-        laid,
-        required_level=laid.required_level or keys.required,
-        preferred_level=laid.preferred_level or keys.preferred,
-        slice_size=laid.slice_size or keys.slice_size,
-        slice_level=laid.slice_level or keys.slice_level,
-        queue=laid.queue or keys.queue,
-    )
-
-
-def _disagreements(laid: GangSpec, keys: UserKeys, job: str) -> Iterator[str]:
-    """Yield what one template asks for that the gang, being one, does not do."""
-    pairs = (
-        ("topology-required", laid.required_level, keys.required),
-        ("topology-preferred", laid.preferred_level, keys.preferred),
-        ("slice-size", laid.slice_size, keys.slice_size),
-        ("slice-topology", laid.slice_level, keys.slice_level),
-        ("queue", laid.queue, keys.queue),
-    )
-    for key, taken, asked in pairs:
-        if asked and asked != taken:
-            yield (
-                f'replicated job {job}: muster.dev/{key}: "{asked}" is not allowed: '
-                f'the JobSet is one gang and already has "{taken}"'
-            )
 
 
 def _key(namespace: str, name: str, attempt: int) -> GangKey:

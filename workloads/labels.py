@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cluster.gangs import GangSpec
+from cluster.gangs import GangSpec, RoleSpec
 from kube import names
 from workloads.userkeys import (
     USER_KEYS,
@@ -21,6 +21,7 @@ from workloads.userkeys import (
     read,
     shorten,
 )
+from workloads.wishes import NONE, Wishes
 
 __all__ = ["FieldError", "Minimum", "Reading", "UserKeys", "overlay", "read", "unknown", "validate"]
 
@@ -78,8 +79,10 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
     """Return ``spec`` with the keys on top: topology, slices, queue, minimum, size if unknown.
 
     A percentage is taken of the size. Errors of the keys become problems of the gang. Which
-    levels the cluster has is not known here; the planner rejects an unknown one.
+    levels the cluster has is not known here; the planner rejects an unknown one. What
+    other schedulers' keys wish for fills in what is still open.
     """
+    spec = _wished(spec, reading.wishes)
     if not reading.found:
         return spec
     keys, size = reading.keys, spec.size if spec.size is not None else reading.keys.size
@@ -92,13 +95,48 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
         spec,
         size=size,
         min_count=minimum,
+        roles=_roles_within(spec, minimum),
         required_level=keys.required or spec.required_level,
         preferred_level=keys.preferred or spec.preferred_level,
-        slice_size=keys.slice_size or spec.slice_size,
-        slice_level=keys.slice_level or spec.slice_level,
+        slice_size=keys.slice_size if keys.sliced else spec.slice_size,
+        slice_level=keys.slice_level if keys.sliced else spec.slice_level,
         queue=keys.queue or spec.queue,
         problems=(*spec.problems, *(str(error) for error in errors), *problems),
     )
+
+
+def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
+    """Return ``spec`` with what is still open taken from other schedulers' keys."""
+    if wished is NONE:
+        return spec
+    sliced = spec.slice_size is not None or spec.slice_level is not None
+    minimum = _within(spec, wished.minimum)
+    return replace(
+        spec,
+        min_count=minimum,
+        roles=_roles_within(spec, minimum),
+        required_level=spec.required_level or wished.required,
+        preferred_level=spec.preferred_level or wished.preferred,
+        slice_size=spec.slice_size if sliced else wished.slice_size,
+        slice_level=spec.slice_level if sliced else wished.slice_level,
+        queue=spec.queue or wished.queue,
+        problems=(*spec.problems, *wished.problems),
+    )
+
+
+def _roles_within(spec: GangSpec, minimum: int) -> tuple[RoleSpec, ...]:
+    """Return the roles' minima; none under a minimum of the whole that is less than their sum.
+
+    Whoever asks for fewer members than the roles together means any of them.
+    """
+    return spec.roles if minimum >= sum(role.min_count for role in spec.roles) else ()
+
+
+def _within(spec: GangSpec, minimum: int | None) -> int:
+    """Return a minimum that was wished for, within the gang's size."""
+    if minimum is None:
+        return spec.min_count
+    return minimum if spec.size is None else min(minimum, spec.size)
 
 
 def _minimum(spec: GangSpec, keys: UserKeys, size: int | None) -> tuple[int, list[str]]:

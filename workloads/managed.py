@@ -95,16 +95,21 @@ class Policy:
             rewrite=frozenset(config.rewrite),
         )
 
-    def is_managed(self, pod: wire.Pod, namespace_labels: Mapping[str, str]) -> bool:
-        """Return whether Muster plans this pod."""
+    def is_managed(
+        self, pod: wire.Pod, namespace_labels: Mapping[str, str], *, explicit: bool | None = None
+    ) -> bool:
+        """Return whether Muster plans this pod; ``explicit``: see ``asks``."""
         if is_ours(pod):
             return True
-        return self.has_extender(pod.spec.scheduler_name) and self.asks(pod, namespace_labels)
+        ours = self.has_extender(pod.spec.scheduler_name)
+        return ours and self.asks(pod, namespace_labels, explicit=explicit)
 
-    def slipped_past(self, pod: wire.Pod, namespace_labels: Mapping[str, str]) -> bool:
+    def slipped_past(
+        self, pod: wire.Pod, namespace_labels: Mapping[str, str], *, explicit: bool | None = None
+    ) -> bool:
         """Return whether the webhook would have taken this pod but did not see it."""
-        replaced = self.replaces(pod.spec.scheduler_name)
-        return replaced and not is_ours(pod) and self.asks(pod, namespace_labels)
+        replaced = self.replaces(pod.spec.scheduler_name) and not is_ours(pod)
+        return replaced and self.asks(pod, namespace_labels, explicit=explicit)
 
     def replaces(self, scheduler: str) -> bool:
         """Return whether the webhook writes the profile in place of this scheduler name."""
@@ -115,13 +120,22 @@ class Policy:
         name = scheduler or DEFAULT_PROFILE
         return name == self.profile or name in self.profiles
 
-    def asks(self, pod: wire.Pod, namespace_labels: Mapping[str, str]) -> bool:
-        """Return whether the pod is of the sort that Muster plans, whatever its scheduler."""
-        if pod.metadata.namespace in self.excluded_namespaces or _is_bound_by_nature(pod):
+    def covers(self, namespace: str, namespace_labels: Mapping[str, str]) -> bool:
+        """Return whether pods of a namespace can be Muster's at all."""
+        return namespace not in self.excluded_namespaces and takes(namespace_labels)
+
+    def asks(
+        self, pod: wire.Pod, namespace_labels: Mapping[str, str], *, explicit: bool | None = None
+    ) -> bool:
+        """Return whether the pod is of the sort that Muster plans, whatever its scheduler.
+
+        ``explicit``: whether it names its group itself, for callers that have looked already.
+        """
+        if not self.covers(pod.metadata.namespace, namespace_labels) or _is_bound_by_nature(pod):
             return False
-        if not takes(namespace_labels):
-            return False
-        return self.accelerators.asked_by(pod.spec) or names_a_group(pod)
+        if explicit is None:
+            explicit = names_a_group(pod)
+        return explicit or self.accelerators.asked_by(pod.spec)
 
 
 def takes(namespace_labels: Mapping[str, str]) -> bool:

@@ -1,52 +1,142 @@
 """Which dialect speaks for a pod when several could.
 
-Precedence, first match wins:
+Precedence, first match wins (docs/dialects.md):
 
-1. ``muster``: the user wrote Muster's own label; nothing is more explicit.
-2. ``coscheduling``: an explicit group label of another scheduler.
-3. ``jobset``: the JobSet that made the pod.
-4. ``job``: the Indexed Job that made the pod.
+1. the native field of the pod, which kube-scheduler itself obeys;
+2. an explicit group label or annotation, Muster's own before those of other schedulers;
+3. the objects that own the pod, by their controllers' labels or the owner reference.
 
 A managed pod that none of them claims is a gang of one (``SINGLE``). An owner overridden
 by an explicit label is how one gang is made of several Jobs, so it is no conflict; two
 explicit groups on one pod are, and ``conflicts`` says so.
+
+**Cost.** These functions run for every pod event of a cluster, and nearly all pods carry
+none of the keys: one set operation over a pod's keys tells so, however many dialects
+there are. A dialect is only asked when one of its keys is there, or if it has none.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from cluster.gangs import GangSpec
 from kube import names, wire
 from workloads.batchjob import BatchJob
 from workloads.coscheduling import Coscheduling
-from workloads.dialect import Dialect, Member
+from workloads.dialect import Dialect, Keyed, Member
 from workloads.jobset import JobSets
+from workloads.kai import Kai
+from workloads.koordinator import Koordinator
+from workloads.kubeflow import KUBEFLOW
+from workloads.kueue import Kueue
 from workloads.labels import Context, FieldError, contradictions, read
+from workloads.leaderworkerset import LeaderWorkerSets
+from workloads.lightweight import Lightweight
 from workloads.muster import MusterLabels
+from workloads.native import Native
+from workloads.ray import RayClusters
 from workloads.single import SinglePod
+from workloads.spark import Spark
 from workloads.userkeys import shorten
+from workloads.volcano import Volcano
+from workloads.volcanojob import VolcanoJobs
+from workloads.yunikorn import YuniKorn
 
-DIALECTS: Final[tuple[Dialect, ...]] = (MusterLabels(), Coscheduling(), JobSets(), BatchJob())
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    Native(),
+    MusterLabels(),
+    VolcanoJobs(),
+    Volcano(),
+    Kueue(),
+    Kai(),
+    Koordinator(),
+    Coscheduling(),
+    Lightweight(),
+    YuniKorn(),
+    JobSets(),
+    *KUBEFLOW,
+    RayClusters(),
+    LeaderWorkerSets(),
+    BatchJob(),
+    Spark(),
+)
 SINGLE: Final = SinglePod()
-_MARKERS: Final = tuple(key for dialect in DIALECTS for key in dialect.markers)
+_OWNERS_FROM: Final = next(i for i, d in enumerate(DIALECTS) if d.name == JobSets.name)
+_EXPLICIT: Final = frozenset(d.name for d in DIALECTS if d.markers) | {Native.name}
+_NAMED_BY_POD: Final = frozenset(d.name for d in DIALECTS[:_OWNERS_FROM])
+_MARKERS: Final = tuple(dict.fromkeys(key for dialect in DIALECTS for key in dialect.markers))
 _OF_THE_GROUP: Final = (
     names.GANG_MIN, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.SLICE_SIZE,
     names.SLICE_TOPOLOGY, names.QUEUE,
 )  # fmt: skip
 
 
+def _keys(dialect: Dialect) -> tuple[str, ...]:
+    """Return the keys without which a dialect says nothing; none: it is always asked."""
+    return dialect.markers + (dialect.clues if isinstance(dialect, Keyed) else ())
+
+
+def _by_key() -> dict[str, frozenset[int]]:
+    pairs = [(key, n) for n, dialect in enumerate(DIALECTS) for key in _keys(dialect)]
+    return {key: frozenset(n for k, n in pairs if k == key) for key, _ in pairs}
+
+
+_BY_KEY: Final[Mapping[str, frozenset[int]]] = _by_key()
+_KEYS: Final = frozenset(_BY_KEY)
+_ALWAYS: Final = frozenset(n for n, dialect in enumerate(DIALECTS) if not _keys(dialect))
+_ALWAYS_IN_ORDER: Final = tuple(sorted(_ALWAYS))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What a pod says: who speaks for it, its place, and what it tells of its gang itself."""
+
+    dialect: Dialect
+    member: Member
+    spec: GangSpec | None
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the pod itself names its group, which alone makes it managed."""
+        return self.dialect.name in _EXPLICIT
+
+
+def place(pod: wire.Pod) -> Placed | None:
+    """Return what the pod says of its gang, ``None`` for a pod on its own."""
+    for number in _candidates(pod):
+        dialect = DIALECTS[number]
+        found = dialect.member(pod)
+        if found is not None:
+            return Placed(dialect, found, dialect.spec_from_pod(pod))
+    return None
+
+
+def place_or_single(pod: wire.Pod) -> Placed:
+    """Return what the pod says of its gang, or of the gang of one that it is."""
+    return place(pod) or Placed(SINGLE, SINGLE.member(pod), SINGLE.spec_from_pod(pod))
+
+
+def _candidates(pod: wire.Pod) -> tuple[int, ...]:
+    """Return the places in ``DIALECTS`` of those that may have something to say."""
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
+        return _ALWAYS_IN_ORDER  # nearly every pod of a cluster ends here
+    found = _KEYS.intersection(labels) | _KEYS.intersection(annotations)
+    return tuple(sorted(_ALWAYS.union(*(_BY_KEY[key] for key in found))))
+
+
 def dialect_of(pod: wire.Pod) -> Dialect | None:
     """Return the dialect that speaks for the pod, ``None`` for a pod on its own."""
-    return next((dialect for dialect in DIALECTS if dialect.member(pod) is not None), None)
+    for number in _candidates(pod):
+        if DIALECTS[number].member(pod) is not None:
+            return DIALECTS[number]
+    return None
 
 
 def member(pod: wire.Pod) -> Member | None:
     """Return the pod's place in its gang, ``None`` for a pod on its own."""
-    for dialect in DIALECTS:
-        found = dialect.member(pod)
-        if found is not None:
-            return found
-    return None
+    speaker = dialect_of(pod)
+    return None if speaker is None else speaker.member(pod)
 
 
 def member_or_single(pod: wire.Pod) -> Member:
@@ -56,20 +146,21 @@ def member_or_single(pod: wire.Pod) -> Member:
 
 def spec_from_pod(pod: wire.Pod) -> GangSpec | None:
     """Return what the pod itself says about its gang, ``None`` when an object says it."""
-    return (dialect_of(pod) or SINGLE).spec_from_pod(pod)
+    return place_or_single(pod).spec
 
 
 def names_a_group(pod: wire.Pod) -> bool:
     """Return whether the pod itself names a group, which alone makes it managed."""
-    labels, annotations = pod.metadata.labels, pod.metadata.annotations
-    if not any(key in labels or key in annotations for key in _MARKERS):
-        return False  # nearly every pod of a cluster ends here
-    return any(d.markers and d.member(pod) is not None for d in DIALECTS)
+    speaker = dialect_of(pod)
+    return speaker is not None and speaker.name in _EXPLICIT
 
 
 def conflicts(pod: wire.Pod) -> list[str]:
     """Return a sentence for each explicit group that loses to one of higher precedence."""
-    groups = [d.member(pod) for d in DIALECTS if d.markers]
+    numbers = [n for n in _candidates(pod) if n < _OWNERS_FROM]
+    if len(numbers) < 2:  # noqa: PLR2004  # one alone cannot conflict
+        return []
+    groups = [DIALECTS[n].member(pod) for n in numbers]
     named = [group.key for group in groups if group is not None]
     return [f"pod belongs to gang {named[0]}; {other} is ignored" for other in named[1:]]
 
@@ -100,9 +191,11 @@ def errors(
 
 
 def unread(pod: wire.Pod) -> Iterator[str]:
-    """Yield keys that have no effect on this pod because a PodGroup speaks for its gang."""
-    speaker = dialect_of(pod)
-    if speaker is None or speaker.name != Coscheduling.name:
+    """Yield keys that have no effect on this pod because an object speaks for its gang."""
+    speaker = place(pod)
+    if speaker is None or speaker.dialect.name not in _NAMED_BY_POD or speaker.spec is not None:
+        return
+    if not speaker.dialect.watched:
         return
     found = read(pod.metadata.labels, pod.metadata.annotations).found
     for key in _OF_THE_GROUP:

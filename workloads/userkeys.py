@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kube import names
+from workloads.wishes import NONE, Wishes, wishes
 
 MAX_MEMBERS: Final = 1_000_000  # members of one gang: the model's limit of pods in a cluster
 SHORT_LEVELS: Final[Mapping[str, str]] = {
@@ -72,14 +73,23 @@ class UserKeys:
     fabric: str = ""
     inject: bool = True
 
+    @property
+    def sliced(self) -> bool:
+        """Whether anything is said about slices."""
+        return self.slice_size is not None or self.slice_level is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The keys, the errors of single fields, and where each key was found with its text."""
+    """The keys, the errors of single fields, and where each key was found with its text.
+
+    ``wishes``: what stands beside them in the keys of other schedulers.
+    """
 
     keys: UserKeys = UserKeys()
     errors: tuple[FieldError, ...] = ()
     found: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    wishes: Wishes = NONE
 
     def error(self, key: str, allowed: str) -> FieldError:
         """Return an error about ``key``, which must be in ``found``."""
@@ -91,6 +101,9 @@ def read(
     labels: Mapping[str, str], annotations: Mapping[str, str], *, path: str = "metadata"
 ) -> Reading:
     """Read every user key; ``path`` is the prefix of the fields named in errors."""
+    wished = wishes(labels, annotations)
+    if USER_KEYS.isdisjoint(labels) and USER_KEYS.isdisjoint(annotations):
+        return _NOTHING if wished is NONE else Reading(wishes=wished)
     found: dict[str, tuple[str, str]] = {}
     errors: list[FieldError] = []
     values: dict[str, object] = {}
@@ -105,9 +118,7 @@ def read(
         except ValueError as error:
             errors.append(FieldError(found[key][0], text, str(error)))
         errors += _twice(key, labels, annotations, path)
-    if not found:
-        return _NOTHING
-    return Reading(replace(UserKeys(), **values), tuple(errors), found)  # type: ignore[arg-type]  # the table pairs attributes with parsers of their type
+    return Reading(replace(UserKeys(), **values), tuple(errors), found, wished)  # type: ignore[arg-type]  # the table pairs attributes with parsers of their type
 
 
 def shorten(text: str) -> str:

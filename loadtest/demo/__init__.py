@@ -15,7 +15,7 @@ from typing import Final
 
 from rich.console import Console
 
-from loadtest.assets import AssetError
+from loadtest.assets import AssetError, Minor
 from loadtest.demo import report
 from loadtest.demo.outcome import Outcome
 from loadtest.demo.plan import make
@@ -38,12 +38,13 @@ def run(
     seed: int = 0,
     topology: Path | None = None,
     trace: Path | None = None,
-    real: bool = False,
+    real: Minor | None = None,
     as_json: bool = False,
     svg: Path | None = None,
 ) -> int:
     """Run the demonstration; returns the exit code.
 
+    `real`: the Kubernetes minor of a real control plane; None is the simulated one.
     0: something was placed, no gang is partial, nothing was given away twice. 1: one of
     these does not hold. 2: it could not be run (a wrong file, a part that did not start).
     """

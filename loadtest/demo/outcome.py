@@ -36,6 +36,7 @@ class Outcome:
     story: Story
     tracker: Tracker
     control_plane: str
+    kubernetes: str | None  # the minor of a real control plane
     seconds: float
     partial: list[Finding]
     double: list[Finding]
@@ -54,6 +55,7 @@ class Outcome:
         placed, waits = tracker.placed(), sorted(w for r in tracker.placed() if (w := r.wait))
         return {
             "control_plane": self.control_plane,
+            "kubernetes": self.kubernetes,
             "fleet": self.story.fleet.title,
             "trace": self.story.trace.title,
             "seed": self.story.seed,

@@ -22,6 +22,7 @@ import aiohttp
 
 from loadtest import fleet, nodes, pods, schedulerconfig
 from loadtest.api import Api, ApiFailed
+from loadtest.assets import Minor
 from loadtest.checker import Checker
 from loadtest.controlplane import ControlPlane, Options
 from loadtest.demo.outcome import Explained, Outcome, Picture
@@ -50,7 +51,7 @@ _CREATES_PER_JOB: Final = 8
 class Demo:
     """One run."""
 
-    def __init__(self, story: Story, *, real: bool, show: Show) -> None:
+    def __init__(self, story: Story, *, real: Minor | None, show: Show) -> None:
         self._story, self._real, self._show = story, real, show
         self._tracker = Tracker(story, Checker())
         self._picture = Picture(0.0, 0, self._tracker.occupancy())
@@ -75,8 +76,9 @@ class Demo:
 
     async def _enter_plane(self, stack: AsyncExitStack) -> Plane:
         if self._real:
-            self._show.step("etcd and kube-apiserver")
-            return await stack.enter_async_context(ControlPlane(Options(rbac=RBAC)))
+            self._show.step(f"etcd and kube-apiserver {self._real}")
+            options = Options(minor=self._real, rbac=RBAC)
+            return await stack.enter_async_context(ControlPlane(options))
         self._show.step("simulated API server")
         return await stack.enter_async_context(SimulatedPlane(seed=self._story.seed))
 
@@ -227,6 +229,7 @@ class Demo:
             story=self._story,
             tracker=self._tracker,
             control_plane="real" if self._real else "simulated",
+            kubernetes=self._real,
             seconds=self._now(),
             partial=checker.partial_gangs(now, at_end=True),
             double=checker.double_allocations(),

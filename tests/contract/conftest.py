@@ -15,11 +15,11 @@ from support.cell import Cell
 from support.fake_extender import FakeExtender
 
 from loadtest.api import Api
-from loadtest.assets import AssetError
-from loadtest.controlplane import ControlPlane
+from loadtest.assets import MINORS, AssetError
+from loadtest.controlplane import ControlPlane, Options
 from loadtest.simulated import Plane, SimulatedPlane
 
-KINDS = ["simulated", pytest.param("real", marks=pytest.mark.integration)]
+KINDS = ["simulated", *(pytest.param(minor, marks=pytest.mark.integration) for minor in MINORS)]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session", params=KINDS)
@@ -30,7 +30,7 @@ async def plane(request: pytest.FixtureRequest) -> AsyncIterator[Plane]:
     else:
         async with AsyncExitStack() as stack:
             try:
-                real = await stack.enter_async_context(ControlPlane())
+                real = await stack.enter_async_context(ControlPlane(Options(minor=request.param)))
             except AssetError as missing:
                 pytest.skip(f"no real control plane: {missing}")
             yield real

@@ -49,6 +49,7 @@ from kube.resources import NAMESPACES, PODS, Resource
 from kube.transport import Request, Transport
 from kube.watch import ListWatch, Timing
 from kube.wire import Namespace, Pod
+from loadtest.assets import MINORS
 from loadtest.controlplane import API_SERVER, ControlPlane, Options
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -60,10 +61,11 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _numbers = itertools.count()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[ControlPlane]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
     # Compacting every second makes "too old" happen; the default is five minutes.
-    options = Options(api_server_flags=("--etcd-compaction-interval=1s",))
+    flags = ("--etcd-compaction-interval=1s",)
+    options = Options(minor=request.param, api_server_flags=flags)
     async with ControlPlane(options) as plane:
         yield plane
 

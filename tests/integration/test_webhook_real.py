@@ -22,7 +22,8 @@ from support.webhookprocess import grant, running
 
 from kube import wire
 from loadtest.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
-from loadtest.controlplane import ControlPlane
+from loadtest.assets import MINORS
+from loadtest.controlplane import ControlPlane, Options
 from webhook.manifests import Target, configurations
 from webhook.mutate import NOTHING, mutate
 from workloads.accelerators import Accelerators
@@ -54,9 +55,9 @@ IMPATIENT = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[ControlPlane]:
-    async with ControlPlane() as plane:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+    async with ControlPlane(Options(minor=request.param)) as plane:
         await grant(plane)
         yield plane
 
@@ -200,6 +201,11 @@ VARIETY: list[JSON] = [
     pod(labels={"scheduling.x-k8s.io/pod-group": "g"}),
     pod(labels={"jobset.sigs.k8s.io/jobset-name": "j"}, schedulerName="yunikorn"),
     pod(annotations={"muster.dev/gang": "g", "muster.dev/gang-size": "2"}),
+    pod(annotations={"scheduling.k8s.io/group-name": "g"}, schedulerName="volcano"),
+    pod(labels={"kueue.x-k8s.io/pod-group-name": "g"}),
+    pod(annotations={"yunikorn.apache.org/task-group-name": "t"}, labels={"applicationId": "a"}),
+    pod(annotations={"yunikorn.apache.org/task-group-name": "t"}),
+    pod(workloadRef={"name": "w", "podGroup": "g"}),
     pod(labels={"muster.dev/queue": "q"}, gpus=1, schedulerName="muster"),
     pod(gpus=2, schedulerName="volcano-like"),
     pod(schedulerName="volcano"),

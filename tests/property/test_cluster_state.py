@@ -64,6 +64,7 @@ from cluster.events import (
     GangGone,
     GangSkipped,
     GangUpserted,
+    MembersMoved,
     NamespaceGone,
     NamespaceUpserted,
     NodeGone,
@@ -281,6 +282,14 @@ class Cluster(RuleBasedStateMachine):
         elif isinstance(event, NamespaceGone):
             self.namespaces.pop("ns", None)
         self.apply(event)
+
+    @rule(order=st.permutations(GANGS), only=st.sampled_from((None, "", "moved")))
+    def members_move(self, order: list[str], only: str | None) -> None:
+        source, target = map(gang_key, order)
+        for known in self.pods.values():
+            if known.managed and known.gang == source and only in (None, known.role):
+                self.pods[known.uid] = replace(known, gang=target, role="moved")
+        self.apply(MembersMoved(source, target, role="moved", only=only))
 
     @rule(name=names, where=node_names, kind=kinds)
     def foreign_pod_is_bound(self, name: str, where: str, kind: PodClass) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from loadtest.assets import MINORS
+
 ROOT = Path(__file__).parent.parent.parent
 DATA = ROOT.parent / "shared" / "data"
 TOPOLOGY, TRACE = DATA / "lingjun_topo" / "topo.csv", DATA / "philly" / "philly.csv"
@@ -74,7 +76,9 @@ def test_the_real_topology_and_the_real_trace() -> None:
 
 
 @pytest.mark.integration
-def test_the_real_control_plane() -> None:
-    found = figures("--control-plane", "real", "--hosts", "100", "--jobs", "80")
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_real_control_plane(minor: str) -> None:
+    plane = ("--control-plane", "real", "--kubernetes", minor)
+    found = figures(*plane, "--hosts", "100", "--jobs", "80")
     assert_sound(found)
-    assert found["control_plane"] == "real"
+    assert (found["control_plane"], found["kubernetes"]) == ("real", minor)

@@ -216,6 +216,13 @@ def test_the_minimum_of_every_role_is_placed_first(scene: Scene) -> None:
     assert len(np.unique(kinds)) == 2
 
 
+def test_a_role_whose_members_have_succeeded_is_not_waited_for(scene: Scene) -> None:
+    key = scene.gang("g", 3, members=0, roles=roles(launcher=1, worker=2))
+    scene.finish(scene.members(key, [0], pod_class(0), role="launcher"))
+    scene.members(key, [1, 2], pod_class(8), role="worker")
+    assert len(scene.place(key).pods) == 2
+
+
 def test_kinds_that_repel_each_other_go_to_different_racks(scene: Scene) -> None:
     key = scene.gang("g", 3, members=0)
     apart = PodAffinityTerm(

@@ -16,6 +16,7 @@ def gang(
     *,
     min_count: int = DEFAULT_MIN,
     size: int | None = None,
+    max_count: int | None = None,
     priority: int = 0,
     submitted_at: float = 0.0,
     last_member_at: float = 0.0,
@@ -31,7 +32,7 @@ def gang(
         state: np.fromiter(itertools.islice(counter, members.get(state, 0)), np.int32)
         for state in states
     }
-    spec = GangSpec(key, "ns", name, "muster", min_count=min_count, size=size)
+    spec = GangSpec(key, "ns", name, "muster", min_count, size, max_count)
     return GangView(
         key=key,
         spec=spec if known else None,

@@ -11,13 +11,16 @@ class Proxy:
     """Forwards one loopback port to another; an async context manager.
 
     ``cut()`` aborts every connection at once (both ends see a reset) and lets new ones through;
-    ``block()`` also refuses new ones until ``unblock()``.
+    ``block()`` also refuses new ones until ``unblock()``. ``freeze()`` lets nothing pass and says
+    nothing, as a network that swallows packets; ``thaw()`` lets go on what came after it.
     """
 
     def __init__(self, port: int) -> None:
         self._target = port
         self._writers: set[asyncio.StreamWriter] = set()
         self._blocked = False
+        self._open = asyncio.Event()
+        self._open.set()
         self.connections = 0
 
     async def __aenter__(self) -> Self:
@@ -32,6 +35,7 @@ class Proxy:
         trace: TracebackType | None,
     ) -> None:
         self.block()
+        self._open.set()
         self._server.close()
         await self._server.wait_closed()
 
@@ -49,6 +53,15 @@ class Proxy:
         """Accept connections again."""
         self._blocked = False
 
+    def freeze(self) -> None:
+        """Swallow everything."""
+        self._open.clear()
+
+    def thaw(self) -> None:
+        """Forward again; what was swallowed is lost, so its connections are, too."""
+        self.cut()
+        self._open.set()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._blocked:
             writer.transport.abort()
@@ -62,17 +75,17 @@ class Proxy:
         pair = {writer, far_writer}
         self._writers |= pair
         try:
-            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+            await asyncio.gather(self._copy(reader, far_writer), self._copy(far_reader, writer))
         finally:
             self._writers -= pair
 
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(_CHUNK):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        pass
-    finally:
-        writer.transport.abort()
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(_CHUNK):
+                await self._open.wait()
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()

@@ -40,6 +40,8 @@ def test_the_shells_become_the_program_and_parse_their_own_arguments() -> None:
     [
         (["explain", "a/b/train-0"], "pod 'a/b/train-0': write NAME, pod/NAME or NAMESPACE/NAME"),
         (["bench", "throughput", "--nodes", "10"], "2048 pods of one host each do not fit"),
+        (["assets", "--kubernetes", "1.2"], "--kubernetes 1.2: not one of 1.35, 1.36"),
+        (["demo", "--kubernetes", "1.36"], "add --control-plane real"),
         (["status", "--extender", "localhost:1"], "must begin with http:// or https://"),
         (["status", "--extender", NOBODY], "name the extender with --extender URL"),
     ],

@@ -36,6 +36,17 @@ def test_the_default_body_limit_fits_the_largest_cluster_with_the_longest_names(
         ("managed: {profil: x}", ["managed", "profil", "profile"]),
         ("managed: {rewrite: [default-scheduler]}", ["managed.rewrite", "default-scheduler"]),
         ("holdSeconds: .nan", ["holdSeconds"]),
+        ("leaderElection: {leaseDuration: 1}", ["leaderElection", "leaseDurationSeconds"]),
+        (
+            "leaderElection: {leaseDurationSeconds: 14}",
+            ["renewDeadlineSeconds + writeTimeoutSeconds = 10 + 4", "leaseDurationSeconds = 14"],
+        ),
+        (
+            "leaderElection: {retryPeriodSeconds: 9}",
+            ["renewDeadlineSeconds = 10", "retryPeriodSeconds = 10.8"],
+        ),
+        ("leaderElection: {writeTimeoutSeconds: 0}", ["writeTimeoutSeconds: 0", "0.1 to 600"]),
+        ("leaderElection: {resourceName: ''}", ["leaderElection.resourceName", "empty"]),
         ("[1, 2]", ["object"]),
         ("a: [", ["YAML"]),
     ],
@@ -46,6 +57,11 @@ def test_a_mistake_is_named_with_its_field_and_what_is_allowed(text: str, parts:
     assert str(caught.value).startswith("muster.yaml: ")
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_times_of_an_election_that_is_not_held_do_not_matter() -> None:
+    text = b"leaderElection: {leaderElect: false, leaseDurationSeconds: 1}"
+    assert not parse(text, source="f").leader_election.leader_elect
 
 
 def test_every_problem_is_told_at_once() -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -10,7 +11,10 @@ from support.apifaults import api_server
 from support.extenders import World, go_args, world
 
 from extender.app import make_app
+from extender.candidacy import stand
 from extender.config import LARGEST_CLUSTER, ExtenderConfig
+from extender.electionconfig import LeaderElection
+from extender.ownpod import PodName
 from extender.shell import Extender
 from kube import auth
 from kube.client import KubeClient
@@ -135,3 +139,24 @@ async def test_the_echo_route_is_off_unless_the_benchmark_asks_for_it(cluster: W
         assert response.status == 404
     async with world(echo=True) as running, running.http.post("/v1/echo", data=b"xyz") as response:
         assert await response.read() == b"xyz"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_standby_answers_503_to_every_verb_and_closes_the_connection(verb: str) -> None:
+    async with api_server() as (_, url), AsyncExitStack() as stack:
+        client = await stack.enter_async_context(KubeClient(auth.fixed(url)))
+        candidacy = await stand(
+            stack, LeaderElection(), auth.fixed(url), PodName("muster-system", "muster-0")
+        )
+        extender = Extender(ExtenderConfig(), client, candidacy=candidacy)
+        extender.parts.jobs.clear()
+        extender.sync.synced.set()
+        http = await stack.enter_async_context(TestClient(TestServer(make_app(extender.parts))))
+        async with http.post(f"/v1/extender/{verb}", json={}) as response:
+            assert response.status == 503
+            assert response.headers["Connection"] == "close"
+            assert (await response.json())["Error"] == "muster: this replica does not lead"
+        async with http.get("/readyz") as response:
+            assert response.status == 200
+        async with http.get("/v1/status") as response:
+            assert (await response.json())["leader"] is False

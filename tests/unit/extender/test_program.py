@@ -12,6 +12,7 @@ import pytest
 from support.apifaults import api_server
 
 WITHIN_S = 60
+ALONE = "leaderElection: {leaderElect: false}\n"
 
 
 def kubeconfig(folder: Path, server: str) -> Path:
@@ -39,7 +40,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "extender.yaml"
-    path.write_text("apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n")
+    path.write_text("apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n" + ALONE)
     return path
 
 
@@ -90,9 +91,20 @@ def test_a_kubeconfig_that_is_not_there_is_one_line_and_exit_code_2(config: Path
 
 
 def test_certificates_that_are_not_there_are_named(config: Path, tmp_path: Path) -> None:
-    config.write_text("tls: {certFile: /nowhere/tls.crt, keyFile: /nowhere/tls.key}\n")
+    config.write_text("tls: {certFile: /nowhere/tls.crt, keyFile: /nowhere/tls.key}\n" + ALONE)
     path = kubeconfig(tmp_path, "http://127.0.0.1:9")
     done = run("--config", str(config), "--kubeconfig", str(path))
     assert done.returncode == 2
     assert "/nowhere/tls.crt" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_election_without_a_pod_to_be_labelled_says_what_to_set(
+    config: Path, tmp_path: Path
+) -> None:
+    config.write_text("kind: ExtenderConfiguration\n")
+    done = run("--config", str(config), "--kubeconfig", str(kubeconfig(tmp_path, "http://x:9")))
+    assert done.returncode == 2
+    assert "POD_NAME" in done.stderr
+    assert "--leader-elect=false" in done.stderr
     assert "Traceback" not in done.stderr

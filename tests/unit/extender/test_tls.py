@@ -171,7 +171,7 @@ async def test_the_program_serves_tls_refuses_plain_http_and_sees_a_new_certific
         kubeconfig = old.write_kubeconfig("muster-extender", url)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "extender"),
-            *("--config", str(config), "--kubeconfig", str(kubeconfig)),
+            *("--config", str(config), "--kubeconfig", str(kubeconfig), "--leader-elect", "false"),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
         )

@@ -48,6 +48,7 @@ class Server:
     version: int = 10
     compacted: int = 0
     asked: list[str] = field(default_factory=list)
+    served: frozenset[str] | None = None  # versions of the kind; None: any
 
     def change(self, kind: str, name: str) -> None:
         """Create, modify or delete; impossible changes are no changes."""
@@ -73,6 +74,9 @@ class Server:
         if kind in ("create", "modify", "delete"):
             self.change(kind, name)
             return None
+        if kind == "serve":
+            self.served = frozenset(name.split())
+            return None
         if kind == "compact":
             self.compacted = self.version
             return None
@@ -91,6 +95,7 @@ class Server:
         selectors: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Page[Any]]:
         self.asked.append("list")
+        self._check(resource)
         snapshot, version = list(self.objects.values()), str(self.version)
         for start in range(0, len(snapshot) + 1, 2):
             fault = self._step() if self.script else None
@@ -122,9 +127,17 @@ class Server:
         selectors: Mapping[str, str] | None = None,
     ) -> AsyncIterator["Server._Stream"]:
         self.asked.append(f"watch {resource_version}")
+        self._check(resource)
         if int(resource_version) < self.compacted:
             raise refusal(VersionGone, 410, "Expired")
         yield Server._Stream(self, int(resource_version))
+
+    def _check(self, resource: Resource[Any]) -> None:
+        if self.served is not None and resource.version not in self.served:
+            self.asked[-1] += f" {resource.version}"
+            if self.script:
+                self._step()
+            raise refusal(NotFound, 404, "NotFound")
 
     class _Stream:
         def __init__(self, server: "Server", version: int) -> None:
@@ -214,8 +227,14 @@ class Run:
     problems: list[str]
 
 
-def run(*script: str, cut: int = 1 << 20, tracks: bool = True, **options: Any) -> Run:
-    server = Server(deque(script), cut=cut)
+def run(
+    *script: str,
+    cut: int = 1 << 20,
+    tracks: bool = True,
+    served: frozenset[str] | None = None,
+    **options: Any,
+) -> Run:
+    server = Server(deque(script), cut=cut, served=served)
     waits: list[float] = []
     problems: list[str] = []
 
@@ -326,7 +345,7 @@ def test_a_resource_that_is_not_served_is_reported_once_and_asked_for_slowly() -
     done = run("absent", "absent", "absent", "create a", "end")
     assert done.consumer.told[0] == "not served"
     assert done.consumer.told.count("not served") == 1
-    assert done.waits[:3] == [60.0, 60.0, 60.0]
+    assert done.waits[:3] == [20.0, 20.0, 20.0]
     assert done.watch.stats.synced
 
 
@@ -334,6 +353,37 @@ def test_objects_of_a_resource_that_ceased_to_be_served_are_gone() -> None:
     done = run("end", "create a", "gone", "absent", "broken", "absent", "delete a", "create b")
     gone, told = done.consumer.told.index("-a"), done.consumer.told.index("not served")
     assert gone < told
+
+
+ALPHA = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", Pod)
+
+
+def test_whichever_version_of_a_kind_is_served_is_watched() -> None:
+    done = run("serve v1alpha2", "create a", "bookmark", others=(ALPHA,), served=frozenset())
+    assert done.consumer.told[-1] == "+a"
+    assert done.watch.resource == ALPHA
+    assert "not served" not in done.consumer.told[done.consumer.told.index("synced") :]
+
+
+def test_a_kind_that_moves_to_another_version_loses_nothing_and_ends_nothing() -> None:
+    """As in an upgrade of the cluster: the old version goes, the new one has the objects."""
+    done = run(
+        *("bookmark", "create a", "create b", "serve v1", "end", "delete a", "bookmark"),
+        others=(ALPHA,),
+        served=frozenset({"v1alpha2"}),
+    )
+    assert done.watch.resource == PODS
+    assert set(done.consumer.by_name) == {"b"}
+    assert "not served" not in done.consumer.told
+    assert done.consumer.told.count("-b") == 0
+
+
+def test_a_kind_of_which_no_version_is_served_is_asked_for_in_all_of_them_slowly() -> None:
+    done = run("x", "x", "x", "x", "serve v1", "bookmark", others=(ALPHA,), served=frozenset())
+    asked = [words for words in done.server.asked if words.startswith("list v1")]
+    assert asked[:4] == ["list v1", "list v1alpha2"] * 2
+    assert done.consumer.told.count("not served") == 1
+    assert set(done.waits) == {20.0}
 
 
 def test_an_event_that_cannot_be_read_is_reported_and_the_others_count() -> None:

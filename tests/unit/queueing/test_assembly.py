@@ -26,6 +26,13 @@ def test_more_than_the_minimum_but_not_all_wait_for_the_window() -> None:
     assert at(10.0, view) == NotBefore(10.2)
 
 
+def test_an_elastic_gang_at_its_upper_bound_waits_for_nobody() -> None:
+    view = gang("g", waiting=8, min_count=4, max_count=8, last_member_at=10.0)
+    assert at(10.0, view) == Ready()
+    smaller = gang("g", waiting=7, min_count=4, max_count=8, last_member_at=10.0)
+    assert at(10.0, smaller) == NotBefore(10.2)
+
+
 def test_fewer_than_the_minimum_are_never_planned_however_long_it_takes() -> None:
     view = gang("g", waiting=3, blocked=1, min_count=4, last_member_at=0.0)
     assert at(1e9, view) == Incomplete(present=3, needed=4, blocked=1)

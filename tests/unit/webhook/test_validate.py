@@ -151,6 +151,31 @@ KINDS: list[tuple[tuple[str, str, str], str, Any]] = [
         "spec.replicatedJobs[w].template.spec.template",
         lambda t: {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": t}}}]},
     ),
+    (
+        ("kubeflow.org", "tfjobs", "TFJob"),
+        "spec.tfReplicaSpecs[PS].template",
+        lambda t: {"tfReplicaSpecs": {"PS": {"template": t}}},
+    ),
+    (
+        ("ray.io", "rayclusters", "RayCluster"),
+        "spec.headGroupSpec.template",
+        lambda t: {"headGroupSpec": {"template": t}},
+    ),
+    (
+        ("ray.io", "rayjobs", "RayJob"),
+        "spec.rayClusterSpec.workerGroupSpecs[w].template",
+        lambda t: {"rayClusterSpec": {"workerGroupSpecs": [{"groupName": "w", "template": t}]}},
+    ),
+    (
+        ("ray.io", "rayservices", "RayService"),
+        "spec.rayClusterConfig.headGroupSpec.template",
+        lambda t: {"rayClusterConfig": {"headGroupSpec": {"template": t}}},
+    ),
+    (
+        ("leaderworkerset.x-k8s.io", "leaderworkersets", "LeaderWorkerSet"),
+        "spec.leaderWorkerTemplate.leaderTemplate",
+        lambda t: {"leaderWorkerTemplate": {"leaderTemplate": t}},
+    ),
 ]
 
 
@@ -161,6 +186,21 @@ def test_templates_are_checked_in_every_kind_and_named_by_their_path(
     found = verdict({"metadata": {"name": "x"}, "spec": spec(template(BAD))}, of=of)
     assert found.message.startswith(f'{path}.metadata.labels[muster.dev/gang-min]: "9" is not')
     assert verdict({"metadata": {"name": "x"}, "spec": spec(template(GANG))}, of=of).allowed
+
+
+@pytest.mark.parametrize(
+    ("of", "spec", "field"),
+    [
+        (("sparkoperator.k8s.io", "sparkapplications", ""), {"executor": {"labels": BAD}},
+         "spec.executor.labels"),
+        (("trainer.kubeflow.org", "trainjobs", ""), {"annotations": BAD}, "spec.annotations"),
+    ],
+)  # fmt: skip
+def test_keys_that_a_controller_copies_are_checked_where_they_were_written(
+    of: tuple[str, str, str], spec: JSON, field: str
+) -> None:
+    found = verdict({"metadata": {"name": "x"}, "spec": spec}, of=of)
+    assert found.message.startswith(f'{field}[muster.dev/gang-min]: "9" is not')
 
 
 def test_the_size_of_an_indexed_job_is_not_the_users_to_say() -> None:

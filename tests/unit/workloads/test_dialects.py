@@ -228,7 +228,7 @@ def test_templates_that_contradict_each_other_are_a_problem() -> None:
         driver % "muster.dev/topology-required: rack",
     )
     (problem,) = jobset_spec(text).problems
-    assert problem.startswith("replicated job workers: muster.dev/topology-required: ")
+    assert problem.startswith("template workers: muster.dev/topology-required: ")
 
 
 def test_each_restart_of_a_jobset_is_a_gang_of_its_own() -> None:

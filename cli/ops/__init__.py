@@ -1,0 +1,1 @@
+"""What the operator's commands do, apart from their flags: loaded when one of them runs."""

@@ -1,0 +1,1 @@
+"""`muster verify`: each module checks one area of an installation and says what to mend."""

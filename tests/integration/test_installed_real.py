@@ -1,0 +1,160 @@
+"""The shipped files put to work: configurations, certificates, probe, and the check of it all.
+
+Only addresses, paths and credentials are replaced; who may call whom, and with what, is as shipped.
+"""
+
+import asyncio
+import base64
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from support.eventually import eventually
+from support.realcluster import PODS, is_bound
+from support.verdict import judged
+
+from cli.ops import issuing
+from cli.verification import scheduler
+from cli.verification.finding import Level
+from kube import auth, names
+from kube.clock import skew
+from loadtest import pods
+from loadtest.api import Api
+from loadtest.assets import MINORS
+from loadtest.controlplane import SCHEDULER, ControlPlane, Options
+from loadtest.muster import RBAC, Muster
+from loadtest.nodes import create_all, create_nodes, grid
+from loadtest.programs import Program, free_port
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+JSON = dict[str, Any]
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+OWN = "/api/v1/namespaces/muster-system/pods"
+LEADER = "muster-extender-0"
+
+
+@dataclass
+class Installed:
+    plane: ControlPlane
+    api: Api
+    directory: Path  # certificates and configurations
+    url: str
+
+    async def probe(self, *, shown: bool) -> int:
+        """Run `muster probe` on /readyz, with or without a certificate to show."""
+        command = [sys.executable, "-m", "cli.main", "probe", f"{self.url}/readyz"]
+        command += ["--ca", str(self.directory / "ca.crt")]
+        if shown:
+            command += ["--cert", str(self.directory / "tls.crt")]
+            command += ["--key", str(self.directory / "tls.key")]
+        process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
+        return await process.wait()
+
+    async def ready(self) -> bool:
+        return await self.probe(shown=True) == 0
+
+
+def _leads(pod: JSON) -> bool:
+    return names.LEADER in pod["metadata"].get("labels", {})
+
+
+def certificates(directory: Path) -> None:
+    """Make them, and lay the extender's out as its Secret is mounted."""
+    made = directory / "made"
+    issuing.write(made, "muster-system", ("127.0.0.1",), 90)
+    secrets = yaml.safe_load_all((made / "secrets.yaml").read_text())
+    [tls] = [s for s in secrets if s["metadata"]["name"] == "muster-extender-tls"]
+    for name, value in tls["data"].items():
+        (directory / name).write_bytes(base64.b64decode(value))
+
+
+def extender_config(directory: Path, port: int) -> Path:
+    text = (MANIFESTS / "base" / "extender-config.yaml").read_text()
+    config = yaml.safe_load(text.replace("/etc/muster/tls", str(directory)))
+    config["listen"] = {"host": "127.0.0.1", "port": port}
+    path = directory / "extender.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def scheduler_config(plane: ControlPlane, directory: Path, url: str) -> Path:
+    text = (MANIFESTS / "scheduler-config" / "static-pod.yaml").read_text()
+    config = yaml.safe_load(text.replace("/etc/kubernetes/muster", str(directory / "made")))
+    config["clientConnection"]["kubeconfig"] = str(plane.kubeconfig(SCHEDULER))
+    config["leaderElection"] = {"leaderElect": False}
+    config["extenders"][0]["urlPrefix"] = f"{url}/v1/extender"
+    path = directory / "scheduler.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+async def installed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Installed]:
+    directory = tmp_path_factory.mktemp("installed")
+    certificates(directory)
+    port = free_port()
+    async with AsyncExitStack() as stack:
+        options = Options(minor=request.param, rbac=RBAC)
+        plane = await stack.enter_async_context(ControlPlane(options))
+        api = await stack.enter_async_context(plane.api())
+        # Where the election writes its label; nobody starts it, the process below stands for it.
+        own = pods.pod(LEADER, namespace="muster-system")
+        own["spec"]["schedulerName"] = "nobody"
+        await api.create(OWN, own)
+        muster = Muster(plane)
+        await muster.start(muster.webhook)
+        stack.push_async_callback(muster.webhook.stop)
+        it = Installed(plane, api, directory, f"https://127.0.0.1:{port}")
+        command: list[str | Path] = [sys.executable, "-m", "extender"]
+        command += ["--config", extender_config(directory, port)]
+        command += ["--kubeconfig", plane.kubeconfig("muster-extender")]
+        me = {"POD_NAME": LEADER, "POD_NAMESPACE": "muster-system"}
+        program = Program("extender", command, directory=directory, ready=it.ready, env=me)
+        program.start()
+        stack.push_async_callback(program.stop)
+        await program.wait_ready()
+        await plane.start_scheduler(scheduler_config(plane, directory, it.url))
+        yield it
+
+
+async def test_a_gang_is_placed_by_a_scheduler_that_shows_its_certificate(
+    installed: Installed,
+) -> None:
+    """Two racks of 16; the URL is an address, the certificate is checked for the Service's name."""
+    api, gang = installed.api, pods.Gang("shown", 8, required=names.RACK)
+    await create_nodes(api, grid(32))
+    await eventually(api, f"{OWN}/{LEADER}", _leads)
+    async with installed.plane.api() as eyes, judged(eyes):
+        owner = await pods.create_owner(api, gang)
+        await create_all(api, PODS, pods.members(gang, owner))
+        for rank in range(gang.size):
+            await eventually(api, f"{PODS}/{gang.name}-{rank}", is_bound, seconds=60)
+
+
+async def test_who_shows_no_certificate_is_not_even_told_whether_it_is_ready(
+    installed: Installed,
+) -> None:
+    assert await installed.probe(shown=True) == 0
+    assert await installed.probe(shown=False) == 1
+
+
+async def test_verify_finds_the_scheduler_configuration_and_its_certificates_good(
+    installed: Installed,
+) -> None:
+    found = scheduler.check(installed.directory / "scheduler.yaml", datetime.now(UTC))
+    assert [finding.level for finding in found] == [Level.OK]
+
+
+async def test_the_api_servers_clock_is_ours_on_one_machine(installed: Installed) -> None:
+    found = await skew(auth.load(installed.plane.kubeconfig()))
+    assert found.certain_s == 0.0

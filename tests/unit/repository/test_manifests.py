@@ -1,0 +1,141 @@
+"""What is shipped to be installed, read as files; tests/integration applies it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from cli.verification import scheduler
+from cli.verification.finding import Level
+from extender import config as extender_config
+from kube import names
+from loadtest import schedulerconfig
+from webhook import config as webhook_config
+from webhook.manifests import to_json
+from webhook.serve import built
+
+JSON = dict[str, Any]
+MANIFESTS = Path(__file__).parents[3] / "manifests"
+EXTENDERS = sorted(MANIFESTS.rglob("extender-config.yaml"))
+WEBHOOKS = sorted(MANIFESTS.rglob("webhook-config.yaml"))
+SCHEDULERS = {
+    "static-pod": MANIFESTS / "scheduler-config" / "static-pod.yaml",
+    "second-scheduler": MANIFESTS / "components" / "second-scheduler" / "config.yaml",
+}
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def documents(path: Path) -> list[JSON]:
+    return [doc for doc in yaml.safe_load_all(path.read_text(encoding="utf-8")) if doc]
+
+
+def deployments() -> Iterator[JSON]:
+    for path in MANIFESTS.rglob("*.yaml"):
+        found = documents(path)
+        yield from (d for d in found if isinstance(d, dict) and d.get("kind") == "Deployment")
+
+
+def by_name(path: Path) -> str:
+    return str(path.relative_to(MANIFESTS).parent)
+
+
+def test_the_committed_webhook_configurations_are_those_that_the_code_gives() -> None:
+    """`make manifests` writes them anew."""
+    config = webhook_config.load(MANIFESTS / "base" / "webhook-config.yaml")
+    expected = [msgspec.json.decode(to_json(made)) for made in built(config, b"")]
+    assert documents(MANIFESTS / "base" / "webhook-configurations.yaml") == expected
+
+
+@pytest.mark.parametrize("path", EXTENDERS, ids=by_name)
+def test_every_shipped_extender_configuration_loads_and_admits_only_callers_it_knows(
+    path: Path,
+) -> None:
+    config = extender_config.load(path)
+    assert config.tls is not None
+    assert config.tls.client_ca_file is not None
+    assert config.leader_election.leader_elect
+
+
+@pytest.mark.parametrize("path", WEBHOOKS, ids=by_name)
+def test_every_shipped_webhook_configuration_loads(path: Path) -> None:
+    assert webhook_config.load(path).listen.host == "0.0.0.0"  # noqa: S104  it serves the cluster
+
+
+@pytest.mark.parametrize("folder", ["base", "components/second-scheduler"])
+def test_both_programs_of_an_installation_plan_the_same_pods(folder: str) -> None:
+    extender = extender_config.load(MANIFESTS / folder / "extender-config.yaml")
+    webhook = webhook_config.load(MANIFESTS / folder / "webhook-config.yaml")
+    assert (extender.managed, extender.levels) == (webhook.managed, webhook.levels)
+
+
+def test_pods_are_written_the_profile_that_the_second_scheduler_has() -> None:
+    folder = MANIFESTS / "components" / "second-scheduler"
+    [profile] = yaml.safe_load((folder / "config.yaml").read_text())["profiles"]
+    written = webhook_config.load(folder / "webhook-config.yaml").managed.profile
+    assert profile["schedulerName"] == written == "muster-scheduler"
+
+
+def test_the_service_selects_the_leader_as_the_code_labels_it() -> None:
+    [service] = [
+        d for d in documents(MANIFESTS / "base" / "extender.yaml") if d["kind"] == "Service"
+    ]
+    lease = extender_config.load(MANIFESTS / "base" / "extender-config.yaml").leader_election
+    assert service["spec"]["selector"][names.LEADER] == lease.resource_name
+
+
+@pytest.mark.parametrize("deployment", list(deployments()), ids=lambda d: d["metadata"]["name"])
+def test_every_container_is_as_powerless_as_it_can_be(deployment: JSON) -> None:
+    spec = deployment["spec"]["template"]["spec"]
+    if "securityContext" not in spec:
+        return  # a patch of another file
+    pod = spec["securityContext"]
+    assert pod["runAsNonRoot"]
+    assert pod["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in spec["containers"]:
+        own = container["securityContext"]
+        assert own["readOnlyRootFilesystem"]
+        assert not own["allowPrivilegeEscalation"]
+        assert own["capabilities"] == {"drop": ["ALL"]}
+        assert container["resources"]["requests"]
+
+
+def test_the_priority_classes_have_the_documented_values_and_none_is_everybodys() -> None:
+    classes = documents(MANIFESTS / "components" / "priority-classes" / "classes.yaml")
+    assert {c["metadata"]["name"]: c["value"] for c in classes} == {
+        "production-training": 1000,
+        "development-training": 500,
+        "low-priority-training": 100,
+    }
+    assert not any(c.get("globalDefault") for c in classes)
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_the_scheduler_configurations_differ_in_where_and_who_alone(name: str) -> None:
+    recommended = schedulerconfig.load("recommended")
+    config = yaml.safe_load(SCHEDULERS[name].read_text(encoding="utf-8"))
+    [ours], [theirs] = config["extenders"], recommended["extenders"]
+    where = {"urlPrefix", "enableHTTPS", "tlsConfig"}
+    assert {k: v for k, v in ours.items() if k not in where} == {
+        k: v for k, v in theirs.items() if k not in where
+    }
+    assert config["clientConnection"]["qps"] == recommended["clientConnection"]["qps"]
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_muster_verify_finds_nothing_to_mend_in_what_is_shipped(name: str) -> None:
+    """The certificates are not on this machine, so they cannot be looked at."""
+    found = scheduler.judge(SCHEDULERS[name].read_bytes(), name, NOW)
+    assert {finding.level for finding in found} <= {Level.OK, Level.UNKNOWN}
+
+
+def test_a_static_pod_calls_the_address_that_the_service_has() -> None:
+    [extender] = yaml.safe_load(SCHEDULERS["static-pod"].read_text())["extenders"]
+    [service] = [
+        d for d in documents(MANIFESTS / "base" / "extender.yaml") if d["kind"] == "Service"
+    ]
+    assert extender["urlPrefix"] == f"https://{service['spec']['clusterIP']}/v1/extender"
+    assert extender["tlsConfig"]["serverName"] == "muster-extender.muster-system.svc"

@@ -1,0 +1,133 @@
+"""KAI Scheduler's PodGroups (scheduling.run.ai/v2alpha2).
+
+Pods name their PodGroup in the annotation ``pod-group-name`` and their sub-group in the
+label ``kai.scheduler/subgroup-name`` (pkg/common/constants/constants.go). KAI's podgrouper
+makes PodGroups for pods of its own scheduler name; pods that Muster has taken over are
+grouped by their owners' dialects instead, and only PodGroups made by hand remain.
+
+**Sub-groups** are a tree; the leaves hold pods and are roles here. ``minSubGroup`` (so many
+of the children will do) cannot be said: all of them are demanded, which never places less
+than was asked for. A level that a sub-group's members must share, while others may be
+elsewhere, cannot be said either and is a problem; that of the only sub-group is the gang's.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from cluster.gangs import GangSpec, RoleSpec
+from kube import wire
+from workloads.dialect import Member, Watched, gang_key
+from workloads.labels import overlay, read
+from workloads.levels import foreign
+from workloads.podgroups import count_problem, group, said
+from workloads.ranks import pod_rank
+
+POD_GROUP: Final = "pod-group-name"
+SUB_GROUP: Final = "kai.scheduler/subgroup-name"
+
+
+class TopologyConstraint(wire.Wire, frozen=True):
+    """Levels are node label keys of KAI's Topology."""
+
+    required_topology_level: str = ""
+    preferred_topology_level: str = ""
+
+
+class SubGroup(wire.Wire, frozen=True):
+    """A part of a PodGroup; one that others name as their parent has no pods of its own."""
+
+    name: str = ""
+    min_member: int | None = None
+    parent: str | None = None
+    topology_constraint: TopologyConstraint | None = None
+
+    @property
+    def minimum(self) -> int:
+        """Members that this part needs."""
+        return 1 if self.min_member is None else self.min_member
+
+    @property
+    def required(self) -> str:
+        """The level that its members must share, or ""."""
+        found = self.topology_constraint
+        return "" if found is None else found.required_topology_level
+
+
+class PodGroupSpec(wire.Wire, frozen=True):
+    """What Muster reads of a PodGroup's spec."""
+
+    min_member: int | None = None
+    queue: str = ""
+    sub_groups: tuple[SubGroup, ...] = ()
+    topology_constraint: TopologyConstraint = TopologyConstraint()
+
+
+class PodGroup(wire.Wire, frozen=True):
+    """scheduling.run.ai/v2alpha2 PodGroup."""
+
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+def spec(found: PodGroup) -> GangSpec:
+    """Return the gang of a PodGroup."""
+    meta, wanted = found.metadata, found.spec
+    leaves = _leaves(wanted.sub_groups)
+    needed = sum(leaf.minimum for leaf in leaves)
+    stated = needed if wanted.min_member is None else wanted.min_member
+    minimum = max(stated, needed) or 1
+    plain = group(Kai.name, meta, minimum, roles=_roles(leaves), queue=wanted.queue)
+    levels = wanted.topology_constraint
+    laid = replace(
+        plain,
+        required_level=_level(levels.required_topology_level),
+        preferred_level=_level(levels.preferred_topology_level),
+        problems=plain.problems + count_problem(stated or 1, "spec.minMember"),
+    )
+    return overlay(_with_parts(laid, wanted.sub_groups), read(meta.labels, meta.annotations))
+
+
+def _leaves(parts: tuple[SubGroup, ...]) -> list[SubGroup]:
+    parents = {part.parent for part in parts}
+    return [part for part in parts if part.name not in parents]
+
+
+def _roles(leaves: list[SubGroup]) -> tuple[RoleSpec, ...]:
+    return tuple(RoleSpec(leaf.name, leaf.minimum) for leaf in leaves if leaf.minimum > 0)
+
+
+def _level(written: str) -> str | None:
+    return foreign(written) if written else None
+
+
+def _with_parts(laid: GangSpec, parts: tuple[SubGroup, ...]) -> GangSpec:
+    """Return the gang with the requirements of its sub-groups, as far as they can be said."""
+    bound = [part for part in parts if part.required]
+    if not bound:
+        return laid
+    if len(bound) == len(parts) == 1:
+        return replace(laid, required_level=laid.required_level or _level(bound[0].required))
+    names = ", ".join(part.name for part in bound)
+    problem = f"spec.subGroups: {names}: a required level of a part of the gang cannot be kept"
+    return replace(laid, problems=(*laid.problems, problem))
+
+
+class Kai:
+    """The dialect; stateless."""
+
+    name = "kai"
+    markers = (POD_GROUP,)
+    watched = (Watched("scheduling.run.ai", "v2alpha2", "podgroups", PodGroup, spec),)
+
+    def member(self, pod: wire.Pod) -> Member | None:
+        """Return the PodGroup that the annotation names."""
+        meta = pod.metadata
+        named = said(meta, POD_GROUP)
+        if not named:
+            return None
+        role = meta.labels.get(SUB_GROUP) or read(meta.labels, meta.annotations).keys.role
+        return Member(gang_key(self.name, meta.namespace, named), role, pod_rank(meta))
+
+    def spec_from_pod(self, _pod: wire.Pod) -> GangSpec | None:
+        """Return ``None``: the PodGroup says it."""
+        return None

@@ -1,0 +1,165 @@
+"""Kubernetes' own groups (scheduling.k8s.io; KEP-4671, KEP-5832, KEP-5732).
+
+==========  ===================================  ==========================================
+Kubernetes  on the pod                           objects
+==========  ===================================  ==========================================
+1.35        ``spec.workloadRef`` {name,          v1alpha1 Workload: ``podGroups[]`` with
+            podGroup, podGroupReplicaKey}        ``policy.gang.minCount`` or ``policy.basic``
+1.36        ``spec.schedulingGroup``             v1alpha2 PodGroup: ``schedulingPolicy``,
+            {podGroupName}                       ``schedulingConstraints.topology[].key``
+1.37        the same                             v1alpha3, v1beta1 PodGroup, the same fields
+==========  ===================================  ==========================================
+
+A Workload's pod group is a template: pods with different replica keys are different gangs
+that all copy it. A *basic* policy makes no gang: each pod goes when it comes.
+
+The topology keys are required levels. ``CompositePodGroup`` (1.37 alpha) is not read: its
+PodGroups are gangs of their own.
+"""
+
+from dataclasses import replace
+
+from cluster.gangs import GangSpec
+from cluster.ids import GangKey
+from kube import wire
+from workloads.dialect import Member, Watched, created, gang_key
+from workloads.labels import overlay, read
+from workloads.levels import foreign
+from workloads.podgroups import group
+from workloads.ranks import pod_rank
+
+
+class GangPolicy(wire.Wire, frozen=True):
+    """All or nothing, for so many pods."""
+
+    min_count: int = 1
+
+
+class Policy(wire.Wire, frozen=True):
+    """How the pods of a group are scheduled; without ``gang`` one by one."""
+
+    gang: GangPolicy | None = None
+
+    @property
+    def minimum(self) -> int:
+        """Members that must be placed together."""
+        return 1 if self.gang is None else self.gang.min_count
+
+
+class TopologyKey(wire.Wire, frozen=True):
+    """A node label whose value all members share."""
+
+    key: str = ""
+
+
+class Constraints(wire.Wire, frozen=True):
+    """Where the members of a group may be."""
+
+    topology: tuple[TopologyKey, ...] = ()
+
+
+class PodGroupSpec(wire.Wire, frozen=True):
+    """What Muster reads of a PodGroup's spec."""
+
+    scheduling_policy: Policy = Policy()
+    scheduling_constraints: Constraints | None = None
+
+
+class PodGroup(wire.Wire, frozen=True):
+    """scheduling.k8s.io/v1alpha2, v1alpha3 and v1beta1 PodGroup."""
+
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class WorkloadGroup(wire.Wire, frozen=True):
+    """A pod group of a Workload."""
+
+    name: str = ""
+    policy: Policy = Policy()
+
+
+class WorkloadSpec(wire.Wire, frozen=True):
+    """What Muster reads of a Workload's spec."""
+
+    pod_groups: tuple[WorkloadGroup, ...] = ()
+
+
+class Workload(wire.Wire, frozen=True):
+    """scheduling.k8s.io/v1alpha1 Workload."""
+
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+def spec(found: PodGroup) -> GangSpec:
+    """Return the gang of a PodGroup."""
+    field = "spec.schedulingPolicy.gang.minCount"
+    plain = group(Native.name, found.metadata, found.spec.scheduling_policy.minimum, field=field)
+    keys = found.spec.scheduling_constraints
+    terms = () if keys is None else keys.topology
+    laid = replace(plain, required_level=foreign(terms[0].key) if terms else None)
+    if len(terms) > 1:
+        problem = f"spec.schedulingConstraints.topology: {len(terms)} terms; Muster keeps one"
+        laid = replace(laid, problems=(*laid.problems, problem))
+    return overlay(laid, read(found.metadata.labels, found.metadata.annotations))
+
+
+def workload_specs(found: Workload) -> tuple[GangSpec, ...]:
+    """Return one description for each pod group of a Workload."""
+    return tuple(_of_workload(found, one) for one in found.spec.pod_groups)
+
+
+def _of_workload(found: Workload, one: WorkloadGroup) -> GangSpec:
+    meta = found.metadata
+    field = f"spec.podGroups[{one.name}].policy.gang.minCount"
+    plain = group(Native.name, meta, one.policy.minimum, field=field)
+    key = _key(meta.namespace, meta.name, one.name)
+    named = replace(plain, key=key, name=key.rpartition("/")[2], submitted_at=created(meta))
+    return overlay(named, read(meta.labels, meta.annotations))
+
+
+def _key(namespace: str, workload: str, pod_group: str, replica: str = "") -> GangKey:
+    """Return the key of a Workload's pod group; ``:`` cannot occur in the names of either."""
+    name = f"{workload}:{pod_group}:{replica}" if replica else f"{workload}:{pod_group}"
+    return gang_key(Native.name, namespace, name)
+
+
+class Native:
+    """The dialect; stateless. It goes by fields of the spec, so it is always asked."""
+
+    name = "native"
+    markers: tuple[str, ...] = ()
+    watched = (
+        Watched(
+            "scheduling.k8s.io", "v1beta1", "podgroups", PodGroup, spec,
+            others=("v1alpha3", "v1alpha2"),
+        ),
+        Watched("scheduling.k8s.io", "v1alpha1", "workloads", Workload, workload_specs),
+    )  # fmt: skip
+
+    def member(self, pod: wire.Pod) -> Member | None:
+        """Return the group that the pod's spec names."""
+        native, reference = pod.spec.scheduling_group, pod.spec.workload_ref
+        if native is not None and native.pod_group_name:
+            key = gang_key(self.name, pod.metadata.namespace, native.pod_group_name)
+            return Member(key, _role(pod), pod_rank(pod.metadata))
+        if reference is None or not reference.name or not reference.pod_group:
+            return None
+        return _referred(pod, reference)
+
+    def spec_from_pod(self, _pod: wire.Pod) -> GangSpec | None:
+        """Return ``None``: the object says it."""
+        return None
+
+
+def _referred(pod: wire.Pod, to: wire.WorkloadReference) -> Member:
+    """Return the place in a Workload's pod group, which is a template for its replicas."""
+    namespace = pod.metadata.namespace
+    key = _key(namespace, to.name, to.pod_group, to.pod_group_replica_key)
+    template = _key(namespace, to.name, to.pod_group) if to.pod_group_replica_key else None
+    return Member(key, _role(pod), pod_rank(pod.metadata), template)
+
+
+def _role(pod: wire.Pod) -> str:
+    return read(pod.metadata.labels, pod.metadata.annotations).keys.role
