@@ -101,11 +101,17 @@ class PartialGangs:
             await asyncio.sleep(PERIOD_S)
             await self.look()
 
-    async def look(self) -> None:
-        """Look at every torso once, and forget gangs that are gone."""
+    def forget_gone(self) -> None:
+        """Drop what is known of gangs that are gone; a standby does no more than that."""
         living = set(self._engine.state.gangs())
         self._seen &= living
         self._whole &= living
+        for key in self._torsos.keys() - living:
+            del self._torsos[key]
+
+    async def look(self) -> None:
+        """Look at every torso once, and forget gangs that are gone."""
+        self.forget_gone()
         for key, torso in list(self._torsos.items()):
             view = self._engine.state.gang(key)
             if view is None or not is_torso(view):

@@ -244,6 +244,7 @@ class Extender:
             await asyncio.sleep(STANDBY_TIDY_S)
             self.planner.forget_gone()
             self.repairer.forget_mended()
+            self.partial.forget_gone()
 
     def _asking(self) -> dict[str, Job]:
         """Return the job that asks for nodes, where the operator wants it."""
