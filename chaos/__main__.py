@@ -53,7 +53,10 @@ def _chosen(arguments: argparse.Namespace) -> list[Settings]:
 
 
 def _run(settings: Settings) -> Outcome:
-    return episode(settings, lambda text: print(text, file=sys.stderr))
+    outcome = episode(settings, lambda text: print(text, file=sys.stderr))
+    for problem in outcome.problems:  # at once: the rest of a million steps takes minutes
+        print(f"{settings.seed}: {problem}", file=sys.stderr)
+    return outcome
 
 
 if __name__ == "__main__":

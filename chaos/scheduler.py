@@ -10,6 +10,7 @@ import aiohttp
 import msgspec
 import orjson
 
+from chaos.clock import EPOCH
 from chaos.link import Link, Lost, NotReached
 from chaos.muster import Muster
 from chaos.server import Server
@@ -156,6 +157,6 @@ class KubeScheduler:
             cast("Api", _Calls(self.link)),
             cast("aiohttp.ClientSession", _Session(self._muster)),
             self._dice.getrandbits(31),
-            loop.time,
+            lambda: EPOCH + loop.time(),
         )
         self._task = loop.create_task(scheduler.run(), name="scheduler")

@@ -44,7 +44,7 @@ class Scheduler:
         seed: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """``clock`` only ever measures how long ago something was."""
+        """``clock``: seconds since the epoch."""
         self._names = {profile.scheduler_name for profile in config.profiles}
         self._api = api
         self._clock = clock
@@ -54,7 +54,7 @@ class Scheduler:
         )
         self._extenders = [Extender(extender, session) for extender in config.extenders]
         self._cycle = Cycle(config, self._cache, self._extenders, seed)
-        self._writer = Writer(api, config.profiles[0].scheduler_name)
+        self._writer = Writer(api, config.profiles[0].scheduler_name, clock)
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.ready = asyncio.Event()

@@ -1,5 +1,7 @@
 """What the scheduler writes: bindings, conditions, nominations, evictions, events."""
 
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,8 +15,8 @@ _NOTE_LIMIT: Final = 1_024  # bytes of an event's note (events/v1 validation)
 class Writer:
     """Writes of one scheduler, named ``component``."""
 
-    def __init__(self, api: Api, component: str) -> None:
-        self._api, self._component = api, component
+    def __init__(self, api: Api, component: str, clock: Callable[[], float] = time.time) -> None:
+        self._api, self._component, self._clock = api, component, clock
 
     async def bind(self, pod: PodInfo, node: str) -> None:
         """POST the Binding, as DefaultBinder does."""
@@ -36,7 +38,7 @@ class Writer:
         }
         status: JsonObject = {}
         if not _says(pod, condition):
-            status["conditions"] = [{**condition, "lastTransitionTime": _now()}]
+            status["conditions"] = [{**condition, "lastTransitionTime": self._now()}]
         if nominated is not None and nominated != pod.nominated:
             status["nominatedNodeName"] = nominated
         if status:
@@ -49,7 +51,7 @@ class Writer:
             "status": "True",
             "reason": "PreemptionByScheduler",
             "message": f"{self._component}: preempting to accommodate a higher priority pod",
-            "lastTransitionTime": _now(),
+            "lastTransitionTime": self._now(),
         }
         await self._patch_status(victim, {"conditions": [condition]})
         try:
@@ -63,7 +65,7 @@ class Writer:
         """Create an event about the pod."""
         event = {
             "metadata": {"generateName": f"{pod.name}.", "namespace": pod.namespace},
-            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "eventTime": self._moment().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": self._component,
             "reportingInstance": f"{self._component}-stand-in",
             "action": "Binding" if reason == "Scheduled" else "Scheduling",
@@ -80,6 +82,12 @@ class Writer:
         }
         await self._api.create(f"/apis/events.k8s.io/v1/namespaces/{pod.namespace}/events", event)
 
+    def _moment(self) -> datetime:
+        return datetime.fromtimestamp(self._clock(), UTC)
+
+    def _now(self) -> str:
+        return self._moment().strftime("%Y-%m-%dT%H:%M:%SZ")
+
     async def _patch_status(self, pod: PodInfo, status: JsonObject) -> None:
         patch = {"metadata": {"uid": pod.uid}, "status": status}
         try:
@@ -91,10 +99,6 @@ class Writer:
 
 def _path(pod: PodInfo) -> str:
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _says(pod: PodInfo, condition: JsonObject) -> bool:
