@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from cli.output import Failure, add_json_flag, show
@@ -19,6 +23,7 @@ def register(commands: Subparsers) -> None:
     _register_plan(kinds)
     _register_filter(kinds)
     _register_model(kinds)
+    _register_chaos(kinds)
 
 
 def _register_throughput(kinds: Subparsers) -> None:
@@ -105,3 +110,36 @@ def _model(arguments: argparse.Namespace) -> int:
     result = bench_model.run(arguments.nodes, arguments.pods)
     show("model", result, as_json=arguments.json)
     return 0
+
+
+def _register_chaos(kinds: Subparsers) -> None:
+    command = kinds.add_parser(
+        "chaos", help="arrivals, faults and restarts at random, in virtual time; fails on a finding"
+    )
+    command.add_argument("--steps", type=int, default=100_000, help="events, calls and faults")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--episode", default="", help="replay one episode, named SEED/NUMBER")
+    command.add_argument("--without", default="", help="faults to leave out, commas between them")
+    command.add_argument("--trace", action="store_true", help="tell every step on standard error")
+    add_json_flag(command)
+    command.set_defaults(run=_chaos)
+
+
+def _chaos(arguments: argparse.Namespace) -> int:
+    """Run `python -m chaos`, which holds the shells that nothing here may import."""
+    words = [f"--{name}={getattr(arguments, name)}" for name in ("steps", "seed", "without")]
+    if arguments.episode:
+        words.append(f"--episode={arguments.episode}")
+    if arguments.trace:
+        words.append("--trace")
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    done = subprocess.run(  # noqa: S603  our own module, words and no shell
+        [sys.executable, "-m", "chaos", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if not done.stdout:
+        raise Failure(f"the simulation broke down with exit code {done.returncode}; see above")
+    show("chaos", json.loads(done.stdout), as_json=arguments.json)
+    return done.returncode

@@ -9,12 +9,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from extender.config import ExtenderConfig, load
-from extender.errors import ConfigError, Deposed
+from extender.errors import Deposed
 from extender.ownpod import PodName
 from extender.shell import run_extender
 from kube import auth
 from kube.errors import AuthError
 from observability import logs
+from observability.configfile import ConfigError
 
 
 def main() -> int:

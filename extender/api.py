@@ -40,6 +40,8 @@ class ReadApi:
     ready: Callable[[], bool]
     backlog: Callable[[], int]
     leads: Callable[[], bool] = lambda: True
+    partial_since: Callable[[GangKey], float | None] = lambda _key: None
+    trouble: Callable[[PodUid], str] = lambda _uid: ""
 
     def routes(self) -> list[web.RouteDef]:
         """Return the three routes."""
@@ -78,7 +80,7 @@ class ReadApi:
                 break
             view = None if namespace and _namespace(key) != namespace else self.state.gang(key)
             if view is not None and wanted in ("", view.phase.value.lower()):
-                rows.append(_row(view))
+                rows.append(self._row(view))
             await pace.breathe()
         return _json(rows)
 
@@ -106,7 +108,7 @@ class ReadApi:
         if view is None:
             return {"lines": ["not managed by Muster"]}
         hold = self.state.hold(uid)
-        answer: dict[str, object] = {"gang": _row(view)}
+        answer: dict[str, object] = {"gang": self._row(view)}
         if hold is not None:
             answer |= {
                 "state": hold.state.value,
@@ -116,8 +118,13 @@ class ReadApi:
                 "rank": hold.rank,
                 "lines": [f"{hold.state.value}: node {hold.node}"],
             }
+            if why := self.trouble(uid):
+                answer["lines"] = [f"released to node {hold.node} and cannot bind: {why}"]
             return answer
         return answer | self._waiting(view)
+
+    def _row(self, view: GangView) -> dict[str, object]:
+        return _row(view) | {"partial_since": self.partial_since(view.key)}
 
     def _waiting(self, view: GangView) -> dict[str, object]:
         """Explain a gang that has no plan: members first, then what the last search said."""

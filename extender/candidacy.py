@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from extender.electionconfig import LeaderElection
-from extender.errors import ConfigError
 from extender.ownpod import Mark, PodName
 from kube.auth import Auth
 from kube.client import KubeClient
@@ -14,6 +13,7 @@ from kube.election import Rules
 from kube.fence import Fence
 from kube.lease import LeaseRef
 from kube.transport import Retry, Transport
+from observability.configfile import ConfigError
 
 AGENT: Final = "muster-extender"
 CONNECTIONS: Final = 4  # one request at a time, the mark beside it, and a watch

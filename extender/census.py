@@ -3,14 +3,18 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from cluster.gangs import GangPhase
+from cluster.gangview import GangView
 from cluster.pods import PodState
 from cluster.state import ClusterState
 from extender.pace import Pace
+
+Show = Callable[[GangView], None]
 
 PERIOD_S: Final = 5.0
 HELD: Final = {
@@ -23,8 +27,10 @@ HELD: Final = {
 class Census:
     """The last count: gangs by phase and held pods by state."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, show: Show = lambda _view: None) -> None:
+        """``show`` is called with every gang that is counted."""
         self._state = state
+        self._show = show
         self.gangs: dict[str, int] = {phase.value: 0 for phase in GangPhase}
         self.holds: dict[str, int] = dict.fromkeys(HELD, 0)
 
@@ -42,6 +48,7 @@ class Census:
             view = self._state.gang(key)
             if view is not None:
                 phases[view.phase.value] += 1
+                self._show(view)
             await pace.breathe()
         self.gangs = {phase.value: phases[phase.value] for phase in GangPhase}
         states = self._state.snapshot().pods.state.array()

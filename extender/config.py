@@ -5,7 +5,7 @@ for ever with nothing to say why, so unknown fields are refused and every messag
 the file, the field, the value and what is allowed.
 """
 
-from collections.abc import Mapping
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
@@ -14,14 +14,18 @@ import msgspec
 
 from extender import electionconfig
 from extender.electionconfig import LeaderElection
-from extender.errors import ConfigError
 from kube import names
+from kube.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
+from observability import configfile
+from placement.beyond import Need
 from workloads.managed import ManagedConfig, Policy
 
 API_VERSION: Final = "muster.dev/v1alpha1"
 KIND: Final = "ExtenderConfiguration"
 MIB: Final = 1024 * 1024
 LONGEST_NAME_BYTES: Final = 256  # a DNS subdomain of 253 characters, quotes and a comma
+_PART: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_CLASS_NAME: Final = re.compile(rf"{_PART}(\.{_PART})*")  # as the CRD wants it
 LARGEST_CLUSTER: Final = 130_000  # nodes that the design is sized for
 
 
@@ -58,10 +62,31 @@ class ApiServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     request_timeout_seconds: float = 30.0
 
 
+class Autoscaler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """How nodes are asked for that a gang lacks; by default they are not.
+
+    ``provisioning_class``: of the ProvisioningRequests that are made, for instance
+    ``check-capacity.autoscaling.x-k8s.io``; ``parameters``: what the class understands.
+    ``ask``: for gangs that not even the empty cluster could hold, or for all that do not
+    fit. ``release_unpinned``: where that API is not served, or no class is set, gates are
+    lifted without a plan. ``after_seconds``: how long a gang lacks nodes first.
+    ``retry_seconds``: after a request that failed or expired.
+    """
+
+    provisioning_class: str | None = None
+    parameters: dict[str, str] = msgspec.field(default_factory=dict)
+    ask: Need = Need.BEYOND_CLUSTER
+    release_unpinned: bool = False
+    after_seconds: float = 30.0
+    retry_seconds: float = 300.0
+
+
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Everything that can be set; the defaults suit a cluster of any size.
 
     ``leader_election``: how several replicas agree on one (``extender.electionconfig``).
+    ``autoscaler``: how nodes are asked for that are missing.
+
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
     host key last. ``managed``: which pods are Muster's; must say what the webhook's section
     of the same name says. ``spare_count``: further nodes each released pod may go to.
@@ -69,6 +94,12 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     ``assembly_window_seconds``: how long a gang of unknown size is given for more members.
     ``release_concurrency``: PATCHes in flight. ``evict_after_seconds``: how long a pod
     pinned to a node that has filled up waits before its controller is made to replace it.
+    ``refused_after_seconds``: how long kube-scheduler may turn a released pod away, for a
+    reason of its own, before the pod is planned elsewhere. ``keep_lost_seat_seconds``: how
+    long the node of a gang's lost member is kept for its successor. ``partial_after_seconds``: how
+    long a gang may have some but too few members bound before it is reported.
+    ``roll_back_after_seconds``: how long before such a gang, if it never ran whole, is
+    evicted to be planned anew; null: never.
     ``cycle_seconds``: planning time after which the list of waiting gangs is read anew.
     ``debounce_seconds``: events that come within it share one planning cycle.
     ``body_limit_bytes``: largest request; more is answered 413. ``drain_seconds``: time
@@ -87,12 +118,17 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     leader_election: LeaderElection = LeaderElection()
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     managed: ManagedConfig = ManagedConfig()
+    autoscaler: Autoscaler = Autoscaler()
     pin: Pin = Pin.AUTO
     spare_count: int = 1
     hold_seconds: float = 60.0
     assembly_window_seconds: float = 0.2
     release_concurrency: int = 32  # 16: 6 % fewer pods/s; 64: no more, and longer loop stalls
     evict_after_seconds: float = 300.0
+    refused_after_seconds: float = 60.0
+    keep_lost_seat_seconds: float = 15.0
+    partial_after_seconds: float = 60.0
+    roll_back_after_seconds: float | None = 600.0
     debounce_seconds: float = 0.005
     cycle_seconds: float = 0.1
     body_limit_bytes: int = 64 * MIB
@@ -101,51 +137,14 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     echo: bool = False
 
 
-_SECTIONS: Final[Mapping[str, type[msgspec.Struct]]] = {
-    "listen": Listen,
-    "tls": Tls,
-    "apiServer": ApiServer,
-    "leaderElection": LeaderElection,
-    "managed": ManagedConfig,
-}
-
-
 def load(path: Path) -> ExtenderConfig:
     """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    return parse(data, source=str(path))
+    return configfile.load(path, ExtenderConfig, _problems)
 
 
 def parse(data: bytes, *, source: str) -> ExtenderConfig:
     """Read YAML ``data``; ``source`` is what messages call it."""
-    try:
-        config = msgspec.yaml.decode(data, type=ExtenderConfig)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {_explain(error)}") from error
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"{source}: is not YAML: {error}") from error
-    problems = _problems(config)
-    if problems:
-        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems))
-    return config
-
-
-def _explain(error: msgspec.ValidationError) -> str:
-    """Turn msgspec's text ("… - at `$.listen.port`") into "listen.port: …", field first."""
-    text, _, where = str(error).partition(" - at `")
-    field = where.rstrip("`").removeprefix("$.") or "document"
-    allowed = ""
-    if "unknown field" in text:
-        allowed = f"; allowed are {', '.join(sorted(_allowed(field)))}"
-    return f"{field}: {text}{allowed}"
-
-
-def _allowed(field: str) -> list[str]:
-    struct: type[msgspec.Struct] = _SECTIONS.get(field, ExtenderConfig)
-    return [info.encode_name for info in msgspec.structs.fields(struct)]
+    return configfile.parse(data, ExtenderConfig, _problems, source=source)
 
 
 def _problems(config: ExtenderConfig) -> list[str]:
@@ -181,25 +180,33 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("assemblyWindowSeconds", config.assembly_window_seconds, 0, 600),
         ("releaseConcurrency", config.release_concurrency, 1, 1024),
         ("evictAfterSeconds", config.evict_after_seconds, 0, 86400),
+        ("refusedAfterSeconds", config.refused_after_seconds, 0, 86400),
+        ("keepLostSeatSeconds", config.keep_lost_seat_seconds, 0, 3600),
+        ("partialAfterSeconds", config.partial_after_seconds, 0, 86400),
+        ("rollBackAfterSeconds", config.roll_back_after_seconds or 0, 0, 86400),
         ("debounceSeconds", config.debounce_seconds, 0, 10),
         ("cycleSeconds", config.cycle_seconds, 0.001, 60),
         ("bodyLimitBytes", config.body_limit_bytes, smallest_body, 2**31),
+        ("autoscaler.afterSeconds", config.autoscaler.after_seconds, 0, 86400),
+        ("autoscaler.retrySeconds", config.autoscaler.retry_seconds, 1, 86400),
         ("drainSeconds", config.drain_seconds, 0, 600),
         ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),
     )
     if config.tls is not None:
         bounds += (("tls.checkSeconds", config.tls.check_seconds, 0.05, 86400),)
-    return [
-        f"{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"
-        for field, value, low, high in bounds
-        if not low <= value <= high
-    ]
+    return configfile.out_of_range(bounds)
 
 
 def _name_problems(config: ExtenderConfig) -> list[str]:
     problems = []
     if not config.cluster:
         problems.append("cluster: is empty; any name that tells this cluster from others")
+    wanted = config.autoscaler.provisioning_class
+    if wanted is not None and not _CLASS_NAME.fullmatch(wanted):
+        problems.append(
+            f"autoscaler.provisioningClass: {wanted!r} is not a class name; allowed are names such "
+            f"as {CHECK_CAPACITY} and {BEST_EFFORT_ATOMIC}"
+        )
     try:
         Policy.of(config.managed)
     except ValueError as error:

@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from observability.configfile import out_of_range
+
 JITTER: Final = 1.2  # kube.elector.JITTER, as client-go checks it: an attempt must fit twice
 
 
@@ -53,11 +55,9 @@ def _ranges(election: LeaderElection) -> list[str]:
         ("retryPeriodSeconds", election.retry_period_seconds, 0.05, 600),
         ("writeTimeoutSeconds", election.write_timeout_seconds, 0.1, 600),
     )
-    return [
-        f"leaderElection.{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"
-        for field, value, low, high in bounds
-        if not low <= value <= high
-    ]
+    return out_of_range(
+        (f"leaderElection.{field}", value, low, high) for field, value, low, high in bounds
+    )
 
 
 def _order(election: LeaderElection) -> list[str]:

@@ -4,6 +4,7 @@ The event loop runs one task at a time and ``apply`` never awaits, so nobody eve
 the state half changed and no lock is needed.
 """
 
+import time
 from collections.abc import Callable
 
 from cluster.effects import Effect
@@ -14,8 +15,26 @@ Listener = Callable[[Effect], None]
 Clock = Callable[[], float]
 
 
+class SteadyClock:
+    """Seconds since the epoch that never step: the wall clock is read once, then time is counted.
+
+    Deadlines, back-offs and assembly windows are compared with times that were noted
+    earlier. If somebody set the clock back by two hours in between, a gang that was to be
+    left alone for a second would be left alone for two hours; set forward, every hold
+    would expire at once.
+    """
+
+    def __init__(self, wall: Clock = time.time, monotonic: Clock = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._began = wall() - monotonic()
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self._began + self._monotonic()
+
+
 class Engine:
-    """A ``ClusterState``, the wall clock it is told the time by, and listeners to effects."""
+    """A ``ClusterState``, the clock it is told the time by, and listeners to effects."""
 
     def __init__(self, state: ClusterState, clock: Clock) -> None:
         self.state = state

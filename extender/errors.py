@@ -17,9 +17,5 @@ class NotReady(ExtenderError):
     """The cluster has not been listed yet, so every answer would be a guess (HTTP 503)."""
 
 
-class ConfigError(ExtenderError):
-    """The configuration file is not valid; the message names file, field, value and remedy."""
-
-
 class Deposed(ExtenderError):
     """This replica led and may not any more, or cannot take part; the process must end."""

@@ -4,11 +4,12 @@ One method per kind and direction. Each is total: an object that cannot be read 
 and logged, and the rest of the cluster goes on.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cluster.constraints import PodClass
 from cluster.events import Event, GangGone, GangUpserted, PodGone
+from cluster.holds import HoldState
 from cluster.ids import GangKey, PodUid
 from extender.engine import Engine
 from extender.outsiders import Outsiders
@@ -26,6 +27,7 @@ from workloads.objects import GangObjects
 from workloads.registry import SINGLE, Placed, conflicts, place, place_or_single
 
 Claim = tuple[str, str]  # namespace, name
+Lost = Callable[[GangKey, str], None]
 # Copied from the node (kube-apiserver, plugin/pkg/admission/podtopologylabels).
 _ADDED_BY_BINDING = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
 
@@ -98,6 +100,8 @@ class Feed:
         self._outsiders = Outsiders()
         self._specs = SpecBook()
         self._namespaces: dict[str, Mapping[str, str]] = {}
+        self.lost: Lost = lambda _gang, _node: None
+        """Told of a gang and of the node that a bound member with a controller has left."""
         self.rejudging = Rejudging()
 
     def is_managed(self, pod: wire.Pod) -> bool:
@@ -253,6 +257,8 @@ class Feed:
             volumes=self._volumes,
         )
         # Before the event: its effects may lead straight to the release, which reads this.
+        if event.finished and not event.succeeded:
+            self._tell_lost(uid)
         if event.node is None and not event.finished:
             self._keep(uid, pod, named, event.pod_class)
         else:
@@ -332,9 +338,16 @@ class Feed:
         """Forget a deleted pod."""
         self.forget(translate.pod_uid(meta.uid))
 
+    def _tell_lost(self, uid: PodUid) -> None:
+        """Tell of a bound member that is about to leave its node; called before it does."""
+        hold = self._engine.state.hold(uid)
+        if hold is not None and hold.state is HoldState.CONFIRMED and hold.gang is not None:
+            self.lost(hold.gang, hold.node)
+
     def forget(self, uid: PodUid) -> None:
         """Forget a pod that does not exist any more, whoever found out."""
         key = self._engine.state.gang_of(uid)
+        self._tell_lost(uid)
         self._drop(uid)
         self._outsiders.drop(uid)
         self._engine.apply(PodGone(uid))

@@ -73,12 +73,22 @@ class ExtenderMetrics:
         )
         self.releases = counter("muster_releases_total", "Release PATCHes by outcome.", "outcome")
         self.evictions = counter(
-            "muster_evictions_total", "Pods evicted because their pin broke.", "outcome"
+            "muster_evictions_total",
+            "Pods evicted because their pin broke or their gang is rolled back.",
+            "outcome",
+        )
+        self.rollbacks = counter(
+            "muster_gang_rollbacks_total", "Times a gang that ran in part was taken down whole."
         )
         self.broken = counter(
             "muster_broken_plans_total",
             "Released pods whose pin cannot be kept, by remedy.",
             "remedy",
+        )
+        self.provisioning = counter(
+            "muster_provisioning_total",
+            "Gangs for which an autoscaler was asked for nodes, by what became of it.",
+            "outcome",
         )
         self.unmodelled = counter(
             "muster_unmodelled_pods_total",
@@ -120,11 +130,13 @@ Count = Callable[[], int]
 
 
 class StateCollector(Collector):
-    """Gauges read when scraped: gangs by phase, holds by state, and two backlogs."""
+    """Gauges read when scraped: gangs by phase and in part, holds by state, two backlogs."""
 
-    def __init__(self, gangs: Counts, holds: Counts, waiting: Count, backlog: Count) -> None:
+    def __init__(
+        self, gangs: Counts, holds: Counts, waiting: Count, backlog: Count, partial: Count
+    ) -> None:
         self._gangs, self._holds = gangs, holds
-        self._waiting, self._backlog = waiting, backlog
+        self._waiting, self._backlog, self._partial = waiting, backlog, partial
 
     def collect(self) -> Iterable[Metric]:
         """Yield the families; called by the registry on every scrape."""
@@ -136,5 +148,7 @@ class StateCollector(Collector):
         yield gangs
         yield holds
         waiting, backlog = self._waiting(), self._backlog()
+        partial = self._partial()
+        yield GaugeMetricFamily("muster_gangs_partial", "Gangs with too few bound.", partial)
         yield GaugeMetricFamily("muster_gangs_waiting", "Complete gangs that do not fit.", waiting)
         yield GaugeMetricFamily("muster_watch_backlog", "Watch events not applied yet.", backlog)

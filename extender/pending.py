@@ -14,7 +14,7 @@ from kube import podwrites
 from kube.names import PLAN
 from kube.plan import plan_note, required_terms, without_pin
 from kube.podwrites import PodRef
-from kube.wire import Pod
+from kube.wire import Condition, Pod
 from workloads.dialect import Member
 from workloads.managed import has_gate
 
@@ -28,7 +28,8 @@ class PendingPod:
     it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan fail
     (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
     with its plan in its spec, which nothing can change any more. ``released_as``: the
-    resource version of that release, where its reply has been taken over.
+    resource version of that release, where its reply has been taken over. ``refused``: it is
+    in kube-scheduler's hands, which found no node that it may go to and passes its filters.
     """
 
     ref: PodRef
@@ -39,6 +40,7 @@ class PendingPod:
     owned: bool
     soft: bool
     pinned: bool
+    refused: bool = False
     released_as: str = ""
 
     def pin(self, configured: Pin) -> podwrites.Pin:
@@ -79,7 +81,12 @@ def pending(pod: Pod, member: Member, *, said: int, soft: bool) -> PendingPod:
         owned=any(owner.controller for owner in meta.owner_references),
         soft=soft,
         pinned=_is_pinned(pod),
+        refused=not has_gate(pod) and any(map(_says_unschedulable, pod.status.conditions)),
     )
+
+
+def _says_unschedulable(condition: Condition) -> bool:
+    return (condition.type, condition.reason) == ("PodScheduled", "Unschedulable")
 
 
 def _is_pinned(pod: Pod) -> bool:
@@ -90,9 +97,10 @@ def _is_pinned(pod: Pod) -> bool:
 
 @dataclass(slots=True)
 class PendingPods:
-    """The records by UID."""
+    """The records by UID; ``refused`` are those that are so marked."""
 
     _pods: dict[PodUid, PendingPod] = field(default_factory=dict)
+    refused: set[PodUid] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -104,6 +112,10 @@ class PendingPods:
     def put(self, uid: PodUid, pod: PendingPod) -> None:
         """Remember or replace a record."""
         self._pods[uid] = pod
+        if pod.refused:
+            self.refused.add(uid)
+        else:
+            self.refused.discard(uid)
 
     def released(self, uid: PodUid, version: str) -> None:
         """Take over the reply of a release with affinity.
@@ -117,3 +129,4 @@ class PendingPods:
     def drop(self, uid: PodUid) -> None:
         """Forget a pod; unknown ones are no error."""
         self._pods.pop(uid, None)
+        self.refused.discard(uid)

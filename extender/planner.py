@@ -14,7 +14,7 @@ held, and then the plan is made again.
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -41,15 +41,19 @@ from extender.report import Reporter
 from extender.worklist import WorkList
 from placement import gang as gang_placement
 from placement.decision import Decision, Plan, Reject, Wait
+from placement.feasibility import KEPT, REFUSED
 from queueing.assembly import Idle, Incomplete, NotBefore, Ready, assemble
 from queueing.lack import FreeTotals
 from queueing.order import order
 
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
 STALE_RETRY_S: Final = 0.5
+REFUSED_RETRY_S: Final = 60.0  # a refusal grows old without any event
+KEPT_RETRY_S: Final = 1.0  # and so does room that is kept
 PLAN_ID_BYTES: Final = 6
 
 Release = Callable[[list[PodUid]], None]
+NodesOf = Callable[[GangKey], Sequence[str]]
 
 
 @dataclass(slots=True)
@@ -87,6 +91,10 @@ class Planner:
         self._deferred: dict[GangKey, float] = {}
         self._wake = asyncio.Event()
         self._resting = False
+        self.refused: NodesOf = lambda _key: ()
+        """The nodes that kube-scheduler turned members of a gang away from."""
+        self.kept: NodesOf = lambda _key: ()
+        """The nodes whose room is kept for lost members of other gangs."""
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
         engine.listen(self.notice)
@@ -201,8 +209,14 @@ class Planner:
         return view
 
     def defer(self, key: GangKey, seconds: float) -> None:
-        """Leave a gang alone for a while: the API server refuses its releases."""
-        self._deferred[key] = self._engine.clock() + seconds
+        """Leave a gang alone for a while: the API server refuses its releases, for instance.
+
+        The latest call counts, also where it shortens the wait.
+        """
+        until = self._deferred[key] = self._engine.clock() + seconds
+        if key in self._not_before:
+            self._not_before[key] = until
+            self._wake.set()  # the sleep is timed anew
 
     def _is_ready(self, view: GangView) -> bool:
         self._not_before.pop(view.key, None)
@@ -255,7 +269,13 @@ class Planner:
 
     async def _decide(self, view: GangView, snapshot: Snapshot, pace: Pace) -> Decision:
         began = self._monotonic()
-        work = gang_placement.plan(snapshot, view.key, spare_count=self._config.spare_count)
+        work = gang_placement.plan(
+            snapshot,
+            view.key,
+            spare_count=self._config.spare_count,
+            refused=self.refused(view.key),
+            kept=self.kept(view.key),
+        )
         decision = await pace.drive(work)
         outcome = type(decision).__name__.lower()
         self._metrics.decisions.labels(outcome).observe(self._monotonic() - began)
@@ -272,6 +292,9 @@ class Planner:
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
+        again_s = _retry_s(decision)
+        if again_s is not None:
+            self._not_before[view.key] = self._engine.clock() + again_s
 
     async def _hold(self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace) -> bool:
         """Hold the plan and hand it to the release; False when it no longer fits."""
@@ -292,3 +315,13 @@ class Planner:
             self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))
         self._release([assignment.uid for assignment in chosen])
         return True
+
+
+def _retry_s(decision: Wait | Reject) -> float | None:
+    """Return after how many seconds time alone may have cured what a gang waits for."""
+    if isinstance(decision, Reject):
+        return None
+    removed = {rule.rule for rule in decision.explanation.rules if rule.removed}
+    if KEPT in removed:
+        return KEPT_RETRY_S
+    return REFUSED_RETRY_S if REFUSED in removed else None

@@ -1,30 +1,38 @@
 """Released pods that cannot bind where they were sent.
 
 A spare is taken without anybody's help: the state moves the hold, and ``filter`` returns
-the spare. What is left has no node it may go to::
+the spare; kube-scheduler tries the spares in a pin by itself. What is left has no node it
+may go to, either because a node has changed (*broken*: the model sees it) or because
+kube-scheduler turns the pod away by a filter the model does not know (*refused*: told by
+the condition ``PodScheduled``, and believed after ``refusedAfterSeconds``)::
 
-    nominated only ──► its annotation is taken away, then it is planned again, near its siblings
+    nominated only ──► its annotation is taken away, then it is planned again, near its
+    │                  siblings and, if refused, off the nodes that refused it
     pinned in its spec (cannot be undone)
         ├─ its node is gone, and it has a controller ──► evicted now
-        ├─ unfit or filled, and it has a controller ───► evicted after evictAfterSeconds
+        ├─ unfit, filled or refused, with a controller ► evicted after evictAfterSeconds
         └─ no controller ──────────────────────────────► waits; nobody would replace it
 
 Eviction is the last resort: a deleted pending pod counts as failed for its Job unless
-the Job has a podFailurePolicy that ignores DisruptionTarget.
+the Job has a podFailurePolicy that ignores DisruptionTarget. Its successor is a waiting
+member again and is planned near its siblings. What becomes of a gang that cannot be
+completed is in ``extender.partial``.
 """
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from cluster.effects import Effect, PlanBroken
 from cluster.events import PodForgotten
-from cluster.holds import Hold
-from cluster.ids import PodUid
+from cluster.holds import Hold, HoldState
+from cluster.ids import GangKey, PodUid
 from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPod, PendingPods
+from extender.refusals import Refusals
 from extender.report import Reporter
 from kube.client import MERGE, KubeClient
 from kube.errors import APIError, KubeError
@@ -35,10 +43,21 @@ log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 1.0
 NODE_GONE: Final = "node gone"  # cluster.model: nothing brings this node back for this pod
+REFUSED: Final = "refused by kube-scheduler"
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """A plan that does not come true. ``since``: epoch seconds of the engine's clock."""
+
+    plan_id: str
+    since: float
+    believed: bool = False
+    told: bool = False
 
 
 class Repairer:
-    """Looks at broken plans every second until they are mended, evicted or gone."""
+    """Looks at plans in trouble every second until they are mended, evicted or gone."""
 
     def __init__(
         self,
@@ -55,14 +74,23 @@ class Repairer:
         self._config = config
         self._metrics = metrics
         self._reporter = reporter
-        self._since: dict[PodUid, float] = {}
-        self._told: set[PodUid] = set()
+        self._troubles: dict[PodUid, _Trouble] = {}
+        self._refusals = Refusals()
         engine.listen(self.notice)
+
+    def refused(self, gang: GangKey) -> tuple[str, ...]:
+        """Return the nodes that plans for a gang leave out."""
+        return self._refusals.of(gang, self._engine.clock())
+
+    def trouble(self, uid: PodUid) -> str:
+        """Return why a released pod cannot bind, "" when nothing keeps it from it."""
+        hold, pod = self._engine.state.hold(uid), self._pods.get(uid)
+        return "" if hold is None or pod is None else _why(hold, pod)
 
     def notice(self, effect: Effect) -> None:
         """Take note of a broken plan; called by the engine."""
         if isinstance(effect, PlanBroken):
-            self._since.setdefault(effect.uid, self._engine.clock())
+            self._watch(effect.uid)
 
     async def run(self) -> None:
         """Repair for ever."""
@@ -72,46 +100,88 @@ class Repairer:
 
     def forget_mended(self) -> None:
         """Drop plans that are not broken any more, without acting on the others (a standby)."""
-        for uid in list(self._since):
-            hold = self._engine.state.hold(uid)
-            if hold is None or not hold.broken:
+        self._note_refused()
+        for uid in list(self._troubles):
+            if not self._is_same(uid):
                 self._drop(uid)
 
     async def look(self) -> None:
-        """Look at every broken plan once."""
-        for uid in list(self._since):
+        """Look at every plan in trouble once."""
+        self._note_refused()
+        for uid in list(self._troubles):
             hold, pod = self._engine.state.hold(uid), self._pods.get(uid)
-            if hold is None or pod is None or not hold.broken:
+            if hold is None or pod is None or not self._is_same(uid):
                 self._drop(uid)
-            elif not pod.pinned:
-                await self._plan_again(uid, pod, hold)
-            elif pod.owned and self._is_time(uid, hold):
-                await self._evict(uid, pod, hold)
-            elif uid not in self._told:
-                self._told.add(uid)
-                self._reporter.broken(uid, hold.broken, "waiting")
+            else:
+                await self._mend(uid, pod, hold, self.trouble(uid))
 
-    def _is_time(self, uid: PodUid, hold: Hold) -> bool:
-        waited_s = self._engine.clock() - self._since[uid]
-        return hold.broken == NODE_GONE or waited_s >= self._config.evict_after_seconds
+    def _note_refused(self) -> None:
+        for uid in self._pods.refused - self._troubles.keys():
+            self._watch(uid)
 
-    async def _plan_again(self, uid: PodUid, pod: PendingPod, hold: Hold) -> None:
-        """Take the plan back where it is written, so that no event tells of it any more."""
-        metadata = {"uid": pod.ref.uid, "annotations": {PLAN: None}}
-        body = {"metadata": metadata}
+    def _is_same(self, uid: PodUid) -> bool:
+        """Whether a plan is still in the trouble that was noted."""
+        hold = self._engine.state.hold(uid)
+        same = hold is not None and hold.plan_id == self._troubles[uid].plan_id
+        return same and bool(self.trouble(uid))
+
+    def _watch(self, uid: PodUid) -> None:
+        """Begin to count the time, once; a released pod alone can be in trouble."""
+        hold = self._engine.state.hold(uid)
+        if hold is not None and hold.state is HoldState.RELEASED:
+            self._troubles.setdefault(uid, _Trouble(hold.plan_id, self._engine.clock()))
+
+    async def _mend(self, uid: PodUid, pod: PendingPod, hold: Hold, why: str) -> None:
+        trouble = self._troubles[uid]
+        waited_s = self._engine.clock() - trouble.since
+        if why == REFUSED:
+            if waited_s < self._config.refused_after_seconds:
+                return
+            self._keep_off(hold, trouble)
+        if not pod.pinned:
+            await self._plan_again(uid, pod, why)
+        elif pod.owned and (why == NODE_GONE or waited_s >= self._config.evict_after_seconds):
+            await self._evict(uid, pod, why)
+        elif not trouble.told:
+            trouble.told = True
+            self._reporter.broken(uid, why, "waiting")
+
+    def _keep_off(self, hold: Hold, trouble: _Trouble) -> None:
+        """Have the gang's plans leave out every node that this pod was allowed."""
+        if hold.gang is None:
+            return
+        if not trouble.believed:
+            trouble.believed = True
+            self._refusals.forget_others(self._engine.state.gangs())
+        self._refusals.note(hold.gang, hold.pins or (hold.node,), self._engine.clock())
+
+    async def _plan_again(self, uid: PodUid, pod: PendingPod, why: str) -> None:
+        """Take the plan back where it is written, so that no event tells of it any more.
+
+        Only from the pod as it was just read: bound in this moment, it keeps its devices.
+        """
         ref = pod.ref
         try:
+            found = await self._client.get_pod(ref.namespace, ref.name)
+            if found.metadata.uid != ref.uid or found.spec.node_name:
+                return  # the watch will tell
+            version = found.metadata.resource_version
+            metadata = {"uid": ref.uid, "resourceVersion": version, "annotations": {PLAN: None}}
             await self._client.patch(
-                PODS, ref.name, body, namespace=ref.namespace, content_type=MERGE
+                PODS,
+                ref.name,
+                {"metadata": metadata},
+                namespace=ref.namespace,
+                content_type=MERGE,
             )
         except KubeError as error:
             log.warning("plan stays", extra={"pod": str(ref), "error": str(error)})
             return
-        self._reporter.broken(uid, hold.broken, "replanned")
+        self._reporter.broken(uid, why, "replanned")
         self._drop(uid)
-        self._engine.apply(PodForgotten(uid, hold.broken, nominated=True))
+        self._engine.apply(PodForgotten(uid, why, nominated=True))
 
-    async def _evict(self, uid: PodUid, pod: PendingPod, hold: Hold) -> None:
+    async def _evict(self, uid: PodUid, pod: PendingPod, why: str) -> None:
         """Have the controller make the pod anew; a refusal is tried again next time."""
         try:
             await self._client.evict_pod(pod.ref)
@@ -121,9 +191,15 @@ class Repairer:
             log.warning("eviction failed", extra={"pod": str(pod.ref), "error": str(error)})
             return
         self._metrics.evictions.labels("evicted").inc()
-        self._reporter.broken(uid, hold.broken, "evicted")
+        self._reporter.broken(uid, why, "evicted")
         self._drop(uid)
 
     def _drop(self, uid: PodUid) -> None:
-        self._since.pop(uid, None)
-        self._told.discard(uid)
+        self._troubles.pop(uid, None)
+
+
+def _why(hold: Hold, pod: PendingPod) -> str:
+    """Return what keeps a pod from binding, "" when nothing does any more."""
+    if hold.broken:
+        return hold.broken
+    return REFUSED if pod.refused and hold.state is HoldState.RELEASED else ""

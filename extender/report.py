@@ -100,6 +100,33 @@ class Reporter:
         if pod is not None:
             self._warn(pod.ref, "PlanBroken", f"{reason}; {remedy}", action="Repairing")
 
+    def partial(self, view: GangView, seconds: float) -> None:
+        """Tell that a gang has had some but too few members bound for ``seconds``."""
+        needed = 0 if view.spec is None else view.spec.min_count
+        counts = {"bound": len(view.bound), "needed": needed, "waiting": len(view.waiting)}
+        log.warning("gang partial", extra={"gang": view.key, "seconds": round(seconds), **counts})
+        text = (
+            f"gang {view.key}: {counts['bound']} members are bound, {needed} are needed; the "
+            "others are placed as soon as there is room near them"
+        )
+        self._on_first(view, "GangPartial", text, warning=True)
+
+    def rolled_back(self, view: GangView, pods: int) -> None:
+        """Tell that a gang that could not be completed is evicted, to be planned anew."""
+        log.warning("gang rolled back", extra={"gang": view.key, "pods": pods})
+        text = f"gang {view.key} cannot be completed: {pods} members are evicted and made anew"
+        self._on_first(view, "GangRolledBack", text, warning=True)
+
+    def provisioning(self, view: GangView, progress: str, message: str) -> None:
+        """Tell how an autoscaler that was asked for a gang's nodes stands."""
+        log.info(
+            "nodes asked for",
+            extra={"gang": view.key, "progress": progress, "autoscaler": message},
+        )
+        text = f"gang {view.key} lacks nodes: {progress}" + (f": {message}" if message else "")
+        warning = progress in ("Failed", "Expired")
+        self._on_first(view, f"GangProvisioning{progress}", text, warning=warning)
+
     def slipped_past(self, pod: Pod) -> None:
         """Tell that a pod of ours names another scheduler; the field is immutable."""
         self._metrics.foreign.inc()
@@ -138,8 +165,8 @@ class Reporter:
         log.debug("gang gone", extra={"gang": key})
 
     def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> None:
-        """Record an Event on the first waiting member whose name is known."""
-        for row in view.waiting[:1].tolist():
+        """Record an Event on the first member that is not bound: only their names are known."""
+        for row in np.concatenate([view.waiting, view.blocked, view.released])[:1].tolist():
             pod = self._pods.get(self._state.pod_uid(row))
             if pod is not None:
                 self._record(pod.ref, reason, text, action="Planning", warning=warning)

@@ -15,6 +15,7 @@ import asyncio
 import gc
 import json
 import logging
+import random
 import signal
 import socket
 import sys
@@ -32,21 +33,24 @@ from cluster.ids import PodUid
 from cluster.pods import PodState
 from cluster.state import ClusterState
 from extender.api import ReadApi
-from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Parts, make_app
+from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Job, Parts, make_app
 from extender.binding import Binder
 from extender.candidacy import AGENT, Candidacy, agent, stand
 from extender.census import Census
 from extender.config import ExtenderConfig
-from extender.engine import Clock, Engine
+from extender.engine import Clock, Engine, SteadyClock
 from extender.errors import Deposed
 from extender.feed import Feed
 from extender.handlers import Handlers
 from extender.holding import Holding
 from extender.leadership import Leadership
+from extender.lost import LostSeats
 from extender.metrics import ExtenderMetrics, StateCollector
 from extender.ownpod import PodName
+from extender.partial import PartialGangs
 from extender.pending import PendingPods
 from extender.planner import Planner
+from extender.provision import Provisioner
 from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
@@ -78,7 +82,9 @@ class Extender:
 
     config: ExtenderConfig
     client: KubeClient
-    clock: Clock = time.time
+    clock: Clock = field(default_factory=SteadyClock)
+    monotonic: Clock = time.perf_counter
+    jitter: Callable[[], float] = random.random
     candidacy: Candidacy | None = None
     on_deposed: Callable[[], None] = lambda: None
     engine: Engine = field(init=False)
@@ -89,6 +95,8 @@ class Extender:
     releaser: Releaser = field(init=False)
     repairer: Repairer = field(init=False)
     statuses: StatusWriter = field(init=False)
+    partial: PartialGangs = field(init=False)
+    provisioner: Provisioner = field(init=False)
     parts: Parts = field(init=False)
     leadership: Leadership | None = field(init=False, default=None)
     begun: asyncio.Event = field(default_factory=asyncio.Event)  # it may plan and write
@@ -113,21 +121,45 @@ class Extender:
         self.statuses = StatusWriter(engine, policy, feed.covers, client, metrics)
         mark = None if self.candidacy is None else self.candidacy.mark.applied
         sync = self.sync = Sync(
-            client, feed, self.statuses, self._known_pods, reporter.unreadable, metrics, mark
+            client,
+            feed,
+            self.statuses,
+            self._known_pods,
+            reporter.unreadable,
+            metrics,
+            pod_applied=mark,
+            monotonic=self.monotonic,
+            jitter=self.jitter,
         )
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
         self.planner = Planner(
-            engine, config, holding, self.releaser.submit, reporter, metrics, time.perf_counter
+            engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
         )
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
-        census = Census(state)
+        self.planner.refused = self.repairer.refused
+        lost = LostSeats(engine, config.keep_lost_seat_seconds)
+        feed.lost, self.planner.kept = lost.note, lost.kept_from
+        self.partial = PartialGangs(engine, client, config, metrics, reporter)
+        self.partial.defer = self.planner.defer
+        self.provisioner = Provisioner(
+            engine,
+            pods,
+            client,
+            config.autoscaler,
+            metrics,
+            reporter,
+            lambda: self.planner.decisions,
+            policy.accelerators,
+        )
+        census = Census(state, self.partial.notice)
         metrics.registry.register(
             StateCollector(
                 lambda: census.gangs,
                 lambda: census.holds,
                 lambda: self.planner.waiting,
                 lambda: sync.backlog,
+                lambda: self.partial.reported,
             )
         )
         ready = self._ready(leads)
@@ -141,7 +173,17 @@ class Extender:
         self.parts = Parts(
             config=config,
             handlers=handlers,
-            api=ReadApi(state, self.planner, client, census, ready, lambda: sync.backlog, leads),
+            api=ReadApi(
+                state,
+                self.planner,
+                client,
+                census,
+                ready,
+                lambda: sync.backlog,
+                leads,
+                self.partial.since,
+                self.repairer.trouble,
+            ),
             live=Health(),
             ready=Health({"listed": sync.problem, "draining": self._draining}),
             metrics=metrics,
@@ -149,8 +191,10 @@ class Extender:
                 "sync": sync.run,
                 "planner": self._plan,
                 "releaser": self.releaser.run,
-                "repairer": self._repair,
+                "repairer": lambda: self._as_leader(self.repairer.run),
+                "partial": lambda: self._as_leader(self.partial.run),
                 "statuses": self._keep_statuses,
+                **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
                 "events": recorder.run,
@@ -200,10 +244,16 @@ class Extender:
             await asyncio.sleep(STANDBY_TIDY_S)
             self.planner.forget_gone()
             self.repairer.forget_mended()
+            self.partial.forget_gone()
 
-    async def _repair(self) -> None:
+    def _asking(self) -> dict[str, Job]:
+        """Return the job that asks for nodes, where the operator wants it."""
+        run = self.provisioner.run
+        return {"provisioner": lambda: self._as_leader(run)} if self.provisioner.wanted else {}
+
+    async def _as_leader(self, run: Job) -> None:
         await self.begun.wait()
-        await self.repairer.run()
+        await run()
 
     def is_quiet(self) -> bool:
         """Whether every event is applied and nothing is left to plan or release now."""
@@ -229,8 +279,7 @@ class Extender:
     async def _keep_statuses(self) -> None:
         """Write statuses once everything is known: half a gang would look like a broken one."""
         await self.sync.synced.wait()
-        await self.begun.wait()
-        await self.statuses.run()
+        await self._as_leader(self.statuses.run)
 
     async def _tick(self) -> None:
         while True:

@@ -13,6 +13,7 @@ nothing is answered and nothing is planned.
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -73,18 +74,24 @@ class Sync:
         known: Callable[[], list[PodUid]],
         unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
+        *,
         pod_applied: Callable[[wire.Pod], None] | None = None,
+        monotonic: Callable[[], float] = time.perf_counter,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         """``known`` returns the UIDs of all pods in the state, for comparison with a list.
 
         ``unreadable`` is told the resource and what is wrong with one of its objects,
-        ``pod_applied`` every pod that has been applied.
+        ``pod_applied`` every pod that has been applied. ``monotonic`` in seconds and
+        ``jitter`` in [0, 1) are the simulation's to choose.
         """
         self._client = client
         self._feed = feed
         self._known = known
         self._unreadable = unreadable
         self._metrics = metrics
+        self._monotonic = monotonic
+        self._jitter = jitter
         self._inbox: Inbox[Item] = Inbox()
         self._applied = 0  # items of the inbox
         self._first = _first_sources(feed, statuses)
@@ -146,21 +153,23 @@ class Sync:
             others=source.others,
             tracks=source.tracks,
             on_problem=problem,
+            clock=self._monotonic,
+            jitter=self._jitter,
         )
         if source.resource is resources.PODS:
             self._pod_stats = watch.stats
         return watch.run(sink)
 
     async def _write(self) -> None:
-        pace = Pace(time.perf_counter)
+        pace = Pace(self._monotonic)
         while True:
             items = await self._inbox.take(ITEMS_PER_STEP)
-            began = time.perf_counter()
+            began = self._monotonic()
             for source, change in items:
                 await self._apply(source, change)
                 self._applied += 1
                 await pace.breathe()
-            self._metrics.apply_seconds.observe(time.perf_counter() - began)
+            self._metrics.apply_seconds.observe(self._monotonic() - began)
 
     async def _apply(self, source: Source[T], change: Change[T]) -> None:
         match change:
@@ -203,7 +212,7 @@ class Sync:
                 due.listed(namespace)
 
     async def _judge_namespace(self, namespace: str) -> None:
-        pace = Pace(time.perf_counter)
+        pace = Pace(self._monotonic)
         pages = self._client.pages(resources.PODS, namespace=namespace, selectors=UNBOUND)
         async for page in pages:
             for pod in page.items:
@@ -212,7 +221,7 @@ class Sync:
 
     async def _forget_all_but(self, seen: frozenset[str]) -> None:
         """Drop the pods of the state that a list does not have any more."""
-        pace = Pace(time.perf_counter)
+        pace = Pace(self._monotonic)
         alive: set[PodUid] = set()
         for text in seen:
             alive.add(translate.pod_uid(text))

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from extender.config import Tls
-from extender.errors import ConfigError
+from observability.configfile import ConfigError
 
 log = logging.getLogger(__name__)
 

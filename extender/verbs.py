@@ -17,14 +17,14 @@ One name back also saves the call of ``prioritize``: kube-scheduler does not sco
 single feasible node.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from cluster.holds import Hold
-from cluster.ids import PodUid
+from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
 from extender import wire
 from extender.errors import BadRequest, NotReady
@@ -32,12 +32,11 @@ from extender.holding import Holding
 from extender.metrics import Answer
 from kube.translate import pod_uid
 from kube.wire import Pod
-from workloads.registry import SINGLE
+from queueing.victims import breaks
 
 IsManaged = Callable[[Pod], bool]
 
 POD: Final = msgspec.json.Decoder(Pod)
-SINGLE_POD_PREFIX: Final = f"{SINGLE.name}/"  # key of the gang of one that a lone pod forms
 CHECKED_NAMES_BYTES: Final = 256 * 1024
 """Names are passed back unread above this size: reading 130,000 takes 6 ms, and
 kube-scheduler refuses by itself whatever it did not offer."""
@@ -109,9 +108,10 @@ class Verbs:
     def preempt(self, body: bytes) -> bytes:
         """Answer ``preempt``: only ever fewer nodes; raises ``BadRequest`` and ``NotReady``.
 
-        A node stays when none of its victims belongs to a gang. A preemptor of ours
-        may only make room where it is planned, and not at all while its gang waits:
-        evictions for one member would be in vain.
+        A node stays when its victims break no gang (``queueing.victims``), and, where a
+        choice is left, no disruption budget. A preemptor of ours may only make room
+        where it is planned, and not at all while its gang waits: evictions for one
+        member would be in vain.
 
         Candidates without victims come from kube-scheduler after kubernetes#135486 (the
         node fits, an extender had refused it); before that a node without victims in
@@ -121,16 +121,14 @@ class Verbs:
         """
         self._need_ready()
         args = wire.read_preemption(body)
-        pod = wire.decode(POD, args.pod, "Pod")
-        allowed = self._allowed(pod)
-        return wire.preemption_result(
-            {
-                node: victims
-                for node, victims in args.victims.items()
-                if (allowed is None or (node in allowed and victims.uids))
-                and not any(self._in_gang(victim) for victim in victims.uids)
-            }
-        )
+        allowed = self._allowed(wire.decode(POD, args.pod, "Pod"))
+        left = {
+            node: victims
+            for node, victims in args.victims.items()
+            if (allowed is None or (node in allowed and victims.uids))
+            and not self._breaks_a_gang(victims)
+        }
+        return wire.preemption_result(_within_budgets(left))
 
     def _allowed(self, pod: Pod) -> tuple[str, ...] | None:
         """Return the nodes where the preemptor may evict; None means any."""
@@ -140,9 +138,16 @@ class Verbs:
             return candidates(hold)
         return () if self._waits(uid, pod) else None
 
-    def _in_gang(self, uid: str) -> bool:
-        key = self.state.gang_of(pod_uid(uid))
-        return key is not None and not key.startswith(SINGLE_POD_PREFIX)
+    def _breaks_a_gang(self, victims: wire.Victims) -> bool:
+        gangs: dict[GangKey, list[int]] = {}
+        for uid in map(pod_uid, victims.uids):
+            key, row = self.state.gang_of(uid), self.state.pod_row(uid)
+            if key is not None and row is not None:
+                gangs.setdefault(key, []).append(row)
+        if not gangs:
+            return False
+        snapshot = self.state.snapshot()
+        return any(breaks(snapshot, key, rows) for key, rows in gangs.items())
 
     def _need_ready(self) -> None:
         if not self.ready():
@@ -153,6 +158,16 @@ def _uid(pod: Pod) -> PodUid:
     if not pod.metadata.uid:
         raise BadRequest("Pod.metadata.uid: is missing")
     return pod_uid(pod.metadata.uid)
+
+
+def _within_budgets(candidates: Mapping[str, wire.Victims]) -> Mapping[str, wire.Victims]:
+    """Return the nodes whose victims no disruption budget protects; all if there is none.
+
+    kube-scheduler prefers them too, but only after every extender: another one behind
+    this must not be left with a choice of violations.
+    """
+    kept = {node: victims for node, victims in candidates.items() if not victims.pdb_violations}
+    return kept or candidates
 
 
 def plan_hit(node: str) -> FilterReply:

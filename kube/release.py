@@ -50,6 +50,7 @@ _SPEC: Final = (
     b'"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":%b}%b}}}}'
 )
 _UNGATE: Final = b'"spec":{' + _GATE_OFF + b"}}"
+_OPEN: Final = b'{"metadata":{"uid":%b},' + _UNGATE
 _PIN: Final = (
     b'{"matchFields":[{"key":' + _ENCODE(NODE_NAME_FIELD) + b',"operator":"In","values":[%b]}]}'
 )
@@ -88,6 +89,11 @@ def ungate_body(uid: str, note: PlanNote) -> bytes:
     On a pod without our gate only the annotation changes; that wakes it in kube-scheduler.
     """
     return _metadata(uid, note, "") + _UNGATE
+
+
+def open_body(uid: str) -> bytes:
+    """Return the PATCH that lifts the gate and says nothing else (strategic merge)."""
+    return _OPEN % _ENCODE(uid)
 
 
 def nominate_body(uid: str, node: str) -> bytes:

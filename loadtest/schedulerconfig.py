@@ -37,11 +37,13 @@ def write(
     extender_url: str | None = None,
     extender_ca: Path | None = None,
     qps: int = UNTHROTTLED,
+    node_cache_capable: bool = True,
 ) -> Path:
     """Write the configuration into `directory` for kube-scheduler --config, and return the file.
 
     `extender_url` is scheme, host and port, without a path; "bare" takes none. `extender_ca`
-    signed its certificate, where it serves TLS.
+    signed its certificate, where it serves TLS. `node_cache_capable` as shipped: False has
+    kube-scheduler send whole nodes.
     """
     config = load(variant)
     config["clientConnection"] = {"kubeconfig": str(kubeconfig), "qps": qps, "burst": qps}
@@ -50,6 +52,7 @@ def write(
         if extender_url is None:
             raise ValueError(f"variant {variant!r} calls an extender: give extender_url")
         extender["urlPrefix"] = f"{extender_url}/v1/extender"
+        extender["nodeCacheCapable"] = node_cache_capable
         if extender_ca is not None:
             extender |= {"enableHTTPS": True, "tlsConfig": {"caFile": str(extender_ca)}}
     path = directory / f"{variant}.yaml"

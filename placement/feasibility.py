@@ -1,6 +1,7 @@
 """Where may one more pod of a class go? kube-scheduler's filters, in arrays.
 
-Rules are applied in a fixed order and every rule gets a row, also when it removes nothing::
+Rules are applied in a fixed order and every rule gets a row, also when it removes nothing
+(all but two: nodes that were refused, or are kept for others, are told where there are any)::
 
     node is ready, not cordoned ─► taints ─► selector, affinity ─► volumes ─► host ports
       ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► budgets
@@ -31,15 +32,19 @@ TAINT: Final = "untolerated taint"
 SELECTOR: Final = "node selector"
 NODE_AFFINITY: Final = "node affinity"
 VOLUMES: Final = "volume node affinity"
+REFUSED: Final = "refused by kube-scheduler"
 PORTS: Final = "host port in use"
 SPREAD: Final = "topology spread"
 POD_AFFINITY: Final = "pod affinity"
 ANTI_AFFINITY: Final = "pod anti-affinity"
 REPELLED: Final = "anti-affinity of other pods"
 RESOURCE: Final = "insufficient resource"
+KEPT: Final = "kept for a lost member of another gang"
 BUDGET: Final = "budget exhausted"
 
-PERMANENT: Final = frozenset({NOT_READY, CORDONED, TAINT, SELECTOR, NODE_AFFINITY, VOLUMES})
+PERMANENT: Final = frozenset(
+    {NOT_READY, CORDONED, TAINT, SELECTOR, NODE_AFFINITY, VOLUMES, REFUSED}
+)
 """Rules about nodes and specs: no pod's end cures them."""
 
 BETWEEN_PODS: Final = frozenset({PORTS, SPREAD, POD_AFFINITY, ANTI_AFFINITY, REPELLED})
@@ -97,6 +102,8 @@ def feasible_in(world: World, pod_class: PodClass, labels_id: int) -> Feasibilit
     for resource, amount in pod_class.requests:
         passing = world.free(resource) >= amount if amount else None
         sieve.apply(RESOURCE, passing, resource)
+    if world.kept is not None:
+        sieve.apply(KEPT, ~world.kept)
     for name, passing in _budget_rules(world, pod_class):
         sieve.apply(BUDGET, passing, name)
     return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled)
@@ -121,6 +128,8 @@ def _node_rules(world: World, pod_class: PodClass, sieve: _Sieve) -> None:
     affinity = pod_class.node_affinity
     sieve.apply(NODE_AFFINITY, None if affinity is None else any_term_mask(nodes, affinity))
     sieve.apply(VOLUMES, _volume_mask(world, pod_class))
+    if world.refused is not None:
+        sieve.apply(REFUSED, ~world.refused, ", ".join(pod_class.unmodelled))
 
 
 def _volume_mask(world: World, pod_class: PodClass) -> Mask | None:

@@ -23,6 +23,7 @@ from cluster.snapshot import Snapshot
 from cluster.steps import Steps, run
 from placement.arena import Arena, Board, arena
 from placement.decision import Decision, Plan, Reject, RejectReason
+from placement.refused import masks, named
 from placement.request import Group, Request, Rows, read
 from placement.seats import Seats, seat
 from placement.spares import choose_spares
@@ -37,13 +38,17 @@ def plan(
     *,
     spare_count: int,
     members: NDArray[np.int32] | None = None,
+    refused: Sequence[str] = (),
+    kept: Sequence[str] = (),
 ) -> Generator[None, None, Decision]:
     """Decide about one gang, in slices of about a millisecond at 130,000 nodes.
 
     ``members``: int32 pod rows to place, by default all that are waiting; a subset (repair,
     late members) goes near the members that are already placed. ``spare_count``: spare
-    nodes wanted per member. The generator's return value is the decision. Raises
-    ``KeyError`` when the snapshot has no such gang.
+    nodes wanted per member. ``refused``: names of nodes that kube-scheduler turned members
+    away from, ``kept``: of nodes whose room is kept for others; unknown names are
+    ignored. The generator's return value is the decision.
+    Raises ``KeyError`` when the snapshot has no such gang.
     """
     request = read(snapshot, key, spare_count=spare_count, members=members)
     yield
@@ -55,14 +60,22 @@ def plan(
     topology = yield from snapshot.topology_steps()
     board = Board(topology, tree_of(topology))
     yield
+    arenas: list[Arena] = []
+    for mask in masks(snapshot, refused):
+        world = World(snapshot, refused=mask, kept=named(snapshot, kept))
+        arenas = yield from _arenas(world, board, request)
+        seats = yield from seat(snapshot, request, arenas)
+        if seats is not None:
+            return (yield from _plan(snapshot, request, arenas, seats))
+    return (yield from wait(snapshot, request, arenas))
+
+
+def _arenas(world: World, board: Board, request: Request) -> Steps[list[Arena]]:
     arenas = []
     for group in request.groups:
-        made = yield from arena(World(snapshot), board, group, request.wish)
+        made = yield from arena(world, board, group, request.wish)
         arenas.append(made)
-    seats = yield from seat(snapshot, request, arenas)
-    if seats is None:
-        return (yield from wait(snapshot, request, arenas))
-    return (yield from _plan(snapshot, request, arenas, seats))
+    return arenas
 
 
 def plan_now(
@@ -71,9 +84,12 @@ def plan_now(
     *,
     spare_count: int,
     members: NDArray[np.int32] | None = None,
+    refused: Sequence[str] = (),
+    kept: Sequence[str] = (),
 ) -> Decision:
     """As ``plan``, run to its end at once."""
-    return run(plan(snapshot, key, spare_count=spare_count, members=members))
+    work = plan(snapshot, key, spare_count=spare_count, members=members, refused=refused, kept=kept)
+    return run(work)
 
 
 def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:

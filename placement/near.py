@@ -6,8 +6,12 @@ Widening circles around the *anchors* (positions of placed members)::
 
 Each circle takes as many as it has room for, on as few domains as can be. With a required
 level, the domain that most anchors lie in is fixed and nothing goes elsewhere.
+
+Members that take the place of lost ones first look at the rack of their *neighbour*, the
+placed member next in rank, each at its own: that is where the lost one was.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +22,9 @@ from placement.arena import Arena, search
 from placement.families import trim
 from placement.select import descend
 from placement.tree import ROOT, Flags, Ints, Tree
+
+_RACKS = 64
+"""Racks of neighbours that are looked at one by one; more were lost than a repair can mend."""
 
 
 def region_of(tree: Tree, level: int, anchors: Ints) -> Flags:
@@ -34,23 +41,44 @@ def region_of(tree: Tree, level: int, anchors: Ints) -> Flags:
     return inside
 
 
-def near(arena: Arena, anchors: Ints, need: int) -> Steps[Ints]:
-    """Return amounts per position for up to ``need`` members around ``anchors``."""
+def near(arena: Arena, anchors: Ints, need: int, neighbours: Ints | None = None) -> Steps[Ints]:
+    """Return amounts per position for up to ``need`` members around ``anchors``.
+
+    ``neighbours``: int64[members], the position of the anchor next in rank to each member.
+    """
     arena = arena.within(region_of(arena.board.tree, arena.wish.required, anchors))
     yield
     total = np.zeros_like(arena.leaf)
     tree = arena.board.tree
-    for level in range(tree.host, ROOT - 1, -1):
+    for level, centre, most in _circles(tree, anchors, neighbours):
         if not need:
             break
-        circle = _circle(arena, level, anchors + total)
+        circle = _circle(arena, level, anchors + total if centre is None else centre)
         room = trim(np.where(circle, arena.leaf, 0), arena.families)
-        take = min(need, int(room.sum()))
+        take = min(need, most, int(room.sum()))
         yield
         if take:
             added = yield from descend(tree, room, 0, take)
             arena, total, need = arena.after(added), total + added, need - take
     return total
+
+
+def _circles(
+    tree: Tree, anchors: Ints, neighbours: Ints | None
+) -> Iterator[tuple[int, Ints | None, int]]:
+    """Yield every circle in the order of looking: level, centre, most that it may take.
+
+    The centre ``None`` is the anchors and all that was put down since.
+    """
+    level = tree.host - 1
+    if neighbours is not None and level > ROOT:
+        racks = tree.at(level, neighbours)
+        _, firsts, counts = np.unique(racks, return_index=True, return_counts=True)
+        for first, count in list(zip(firsts.tolist(), counts.tolist(), strict=True))[:_RACKS]:
+            centre = np.bincount(neighbours[first : first + 1], minlength=len(anchors))
+            yield level, centre, count
+    for each in range(tree.host, ROOT - 1, -1):
+        yield each, None, int(np.iinfo(np.int64).max)
 
 
 def _circle(arena: Arena, level: int, anchors: Ints) -> Flags:

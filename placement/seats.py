@@ -85,7 +85,9 @@ def _one_group(snapshot: Snapshot, here: Arena, request: Request, kin: Kin) -> S
 
 def _beside_kin(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None]:
     group = here.group
-    amounts: Ints | None = yield from near(here, kin.amounts, len(group.rows))
+    ranked = bool((snapshot.pods.rank[group.rows] >= 0).all())
+    neighbours = _nearest_in_rank(snapshot, kin, group.rows) if ranked else None
+    amounts: Ints | None = yield from near(here, kin.amounts, len(group.rows), neighbours)
     if amounts is not None and int(amounts.sum()) < group.mandatory:
         amounts = yield from near_whole(here, kin.amounts, group.mandatory)
     if amounts is None or not amounts.any():
@@ -111,14 +113,20 @@ def _by_rank(snapshot: Snapshot, rows: Rows) -> Rows:
 def _beside(snapshot: Snapshot, kin: Kin, rows: Rows, amounts: Ints) -> Seats:
     """Give each member the seat nearest to the placed member of the nearest rank."""
     seats = np.repeat(np.arange(len(amounts)), amounts)
+    target = _nearest_in_rank(snapshot, kin, rows)
+    return Seats(rows[np.lexsort((snapshot.pods.rank[rows], target))], seats)
+
+
+def _nearest_in_rank(snapshot: Snapshot, kin: Kin, rows: Rows) -> Ints:
+    """Return int64[rows], the position of the placed member next in rank to each."""
     by_rank = np.argsort(snapshot.pods.rank[kin.rows], kind="stable")
     ranks, positions = snapshot.pods.rank[kin.rows][by_rank], kin.positions[by_rank]
     wanted = snapshot.pods.rank[rows]
     after = np.minimum(np.searchsorted(ranks, wanted), len(ranks) - 1)
     before = np.maximum(after - 1, 0)
     closer = np.abs(ranks[before] - wanted) <= np.abs(ranks[after] - wanted)
-    target = np.where(closer, positions[before], positions[after])
-    return Seats(rows[np.lexsort((wanted, target))], seats)
+    nearest: Ints = np.where(closer, positions[before], positions[after])
+    return nearest
 
 
 def _beside_slices(

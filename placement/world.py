@@ -30,10 +30,17 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """``snapshot`` with ``placed`` on top. Immutable: ``put`` returns a new one."""
+    """``snapshot`` with ``placed`` on top. Immutable: ``put`` returns a new one.
+
+    ``refused``: bool[n], nodes that kube-scheduler turned these pods away from for a reason
+    that the model does not know; ``None``: it never did. ``kept``: bool[n], nodes whose
+    room is kept for others, ``None``: none is.
+    """
 
     snapshot: Snapshot
     placed: tuple[Placed, ...] = ()
+    refused: Mask | None = None
+    kept: Mask | None = None
 
     def put(self, pod_class: PodClass, labels_id: int, amounts: Ints) -> "World":
         """Return the world with ``amounts`` pods of a class put down (int64[n], by node row)."""

@@ -10,10 +10,11 @@ from typing import Protocol
 from cryptography import x509
 
 from kube.errors import KubeError
+from observability.configfile import ConfigError
 from webhook.authority import Names
 from webhook.clusterapi import ClusterApi
 from webhook.config import DirectorySource, FilesSource, SecretSource, WebhookConfig
-from webhook.errors import CertificateError, ConfigError
+from webhook.errors import CertificateError
 from webhook.keeper import Keeper
 from webhook.metrics import Metrics
 from webhook.publisher import ConfigurationPublisher, NoPublisher, Publisher

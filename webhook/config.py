@@ -10,7 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from kube import names
-from webhook.errors import ConfigError
+from observability import configfile
 from webhook.validate import ADMINISTRATORS, MUSTER_USERS
 from workloads.managed import ManagedConfig, Policy
 
@@ -115,27 +115,12 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
 
 def load(path: Path) -> WebhookConfig:
     """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    return parse(data, source=str(path))
+    return configfile.load(path, WebhookConfig, _problems)
 
 
 def parse(data: bytes, *, source: str) -> WebhookConfig:
     """Read YAML ``data``; ``source`` is what messages call it."""
-    try:
-        config = msgspec.yaml.decode(data, type=WebhookConfig)
-    except msgspec.ValidationError as error:
-        text, _, where = str(error).partition(" - at `")
-        field = where.rstrip("`").removeprefix("$.") or "document"
-        raise ConfigError(f"{source}: {field}: {text}") from error
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"{source}: is not YAML: {error}") from error
-    problems = _problems(config)
-    if problems:
-        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems))
-    return config
+    return configfile.parse(data, WebhookConfig, _problems, source=source)
 
 
 def _problems(config: WebhookConfig) -> list[str]:
@@ -149,11 +134,7 @@ def _problems(config: WebhookConfig) -> list[str]:
     ]
     if isinstance(config.certificates, _SelfSigned):
         bounds += _lifetime_bounds(config.certificates)
-    return [
-        f"{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"
-        for field, value, low, high in bounds
-        if not low <= value <= high
-    ] + _name_problems(config)
+    return configfile.out_of_range(bounds) + _name_problems(config)
 
 
 def _lifetime_bounds(made: _SelfSigned) -> list[tuple[str, float, float, float]]:

@@ -5,10 +5,6 @@ class WebhookError(Exception):
     """Base of the webhook's errors; the text says what to mend."""
 
 
-class ConfigError(WebhookError):
-    """The configuration cannot be used."""
-
-
 class MalformedReview(WebhookError):
     """A request is no AdmissionReview that can be answered: HTTP 400."""
 

@@ -49,11 +49,8 @@ class GangBook:
 
     def gone(self, key: GangKey) -> list[Event]:
         """Forget a description."""
-        whole = self._whole.get(key)
-        if whole is not None:
-            self._parts.pop(key, None)
-            return self._settle(whole)
-        return [GangGone(key), *(GangGone(copy) for copy in self._copies.get(key, ()))]
+        events = self._split(key)
+        return [*events, GangGone(key), *(GangGone(copy) for copy in self._copies.get(key, ()))]
 
     # -- members -----------------------------------------------------------------------
 
@@ -102,32 +99,23 @@ class GangBook:
         return events + self._settle(whole)
 
     def _split(self, key: GangKey) -> list[Event]:
-        """Take a part that stands alone now out of its unit."""
+        """Take a part that stands alone, or is described no more, out of its unit."""
         whole = self._whole.pop(key, None)
         if whole is None:
             return []
-        self._parts.pop(key, None)
+        del self._parts[key]
         moved = MembersMoved(whole, key, only=role_of(key))
         return [moved, *self._settle(whole)]
 
     def _settle(self, whole: GangKey) -> list[Event]:
         """Tell what a unit asks for, or that this is not known (any more)."""
         unit = self._units[whole]
-        parts = [self._parts[key] for key in unit if self._is_part(key, whole)]
+        parts = [self._parts[key] for key in unit if self._whole.get(key) == whole]
         if len(parts) == len(unit):
             return [GangUpserted(_united(whole, parts))]
         if not parts:
-            self._forget(whole)
+            del self._units[whole]
         return [GangGone(whole)]
-
-    def _is_part(self, key: GangKey, whole: GangKey) -> bool:
-        return key in self._parts and self._whole.get(key) == whole
-
-    def _forget(self, whole: GangKey) -> None:
-        """Drop the names of a unit of which no part is described any more."""
-        for key in self._units.pop(whole):
-            if self._whole.get(key) == whole:
-                del self._whole[key]
 
 
 def unit_key(unit: tuple[GangKey, ...]) -> GangKey:

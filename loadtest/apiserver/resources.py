@@ -41,7 +41,7 @@ _BUILTIN: Final = {
     "configmaps:ConfigMap services:Service:s endpoints:Endpoints serviceaccounts:ServiceAccount "
     "persistentvolumes:PersistentVolume:cs persistentvolumeclaims:PersistentVolumeClaim:s "
     "replicationcontrollers:ReplicationController:sg resourcequotas:ResourceQuota:s "
-    "limitranges:LimitRange",
+    "limitranges:LimitRange podtemplates:PodTemplate:g",
     "apps/v1": "deployments:Deployment:sg replicasets:ReplicaSet:sg statefulsets:StatefulSet:sg "
     "daemonsets:DaemonSet:sg",
     "batch/v1": "jobs:Job:sg cronjobs:CronJob:sg",

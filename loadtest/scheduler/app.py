@@ -11,7 +11,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import aiohttp
@@ -37,10 +37,17 @@ class Scheduler:
     """One scheduler. ``run`` never returns; ``ready`` is set when nodes and pods are known."""
 
     def __init__(
-        self, config: Configuration, api: Api, session: aiohttp.ClientSession, seed: int
+        self,
+        config: Configuration,
+        api: Api,
+        session: aiohttp.ClientSession,
+        seed: int,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """``clock`` only ever measures how long ago something was."""
         self._names = {profile.scheduler_name for profile in config.profiles}
         self._api = api
+        self._clock = clock
         self._cache = Cache()
         self._queue = SchedulingQueue(
             config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
@@ -85,7 +92,7 @@ class Scheduler:
         elif pod.finished or (pod.terminating and self._queue.place(pod.uid) is None):
             self._queue.delete(pod.uid)
         elif pod.scheduler_name in self._names and not self._cache.is_assumed(pod.uid):
-            self._queue.update(pod, time.time())
+            self._queue.update(pod, self._clock())
             self._wake.set()
 
     def _pod_gone(self, raw: JsonObject) -> None:
@@ -105,14 +112,14 @@ class Scheduler:
             self._happened(ClusterEvent.POD_ASSIGNED if new else ClusterEvent.POD_UPDATED)
 
     def _happened(self, event: ClusterEvent) -> None:
-        self._queue.event(event, time.time())
+        self._queue.event(event, self._clock())
         self._wake.set()
 
     # ── the loop ────────────────────────────────────────────────────────────────────────
 
     async def _loop(self) -> None:
         while True:
-            now = time.time()
+            now = self._clock()
             self._queue.flush(now)
             queued = self._queue.pop(now)
             if queued is None:
@@ -148,7 +155,7 @@ class Scheduler:
         except ExtenderError as failure:
             log.warning("preemption for %s: %s", pod.key, failure)
             found = None
-        self._queue.reject(queued, error.diagnosis.plugins, time.time())
+        self._queue.reject(queued, error.diagnosis.plugins, self._clock())
         nominated = found[0] if found else None
         self._spawn(self._writer.report(pod, "Unschedulable", str(error), nominated))
         self._spawn(self._writer.event(pod, "Warning", "FailedScheduling", str(error)))
@@ -157,7 +164,7 @@ class Scheduler:
 
     def _failed(self, queued: QueuedPod, pod: PodInfo, error: Exception) -> None:
         log.warning("scheduling %s: %s", pod.key, error)
-        self._queue.fail(queued, time.time())
+        self._queue.fail(queued, self._clock())
         self._spawn(self._writer.report(pod, "SchedulerError", str(error), None))
         self._spawn(self._writer.event(pod, "Warning", "FailedScheduling", str(error)))
 

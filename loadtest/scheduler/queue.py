@@ -35,6 +35,7 @@ from loadtest.scheduler.objects import PodInfo
 # Seconds; DefaultPodMaxInUnschedulablePodsDuration and its flush period.
 UNSCHEDULABLE_AT_MOST: Final = 300.0
 EXTENDER: Final = "Extender"
+_DOUBLINGS: Final = 64  # of a back-off; far beyond any limit, and still a float
 
 
 class ClusterEvent(StrEnum):
@@ -213,7 +214,7 @@ class SchedulingQueue:
             self._move(queued, Place.ACTIVE if over else Place.BACKOFF, now)
 
     def _backoff(self, failures: int) -> float:
-        return min(self._initial * 2.0 ** (failures - 1), self._longest)
+        return min(self._initial * 2.0 ** min(failures - 1, _DOUBLINGS), self._longest)
 
     def _move(self, queued: QueuedPod, place: Place, now: float) -> None:
         uid = queued.pod.uid

@@ -1,4 +1,4 @@
-"""Kubernetes' own groups on a real API server of 1.35: Workload and ``spec.workloadRef``."""
+"""Kubernetes' own groups read from nothing but what Kubernetes defines, on both minors."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,57 +9,59 @@ import pytest_asyncio
 from support.realcluster import PATIENCE_S, PODS, Cluster, cluster, is_bound, is_released
 
 from loadtest import pods
-from loadtest.controlplane import ControlPlane, Options
+from loadtest.assets import MINORS, Minor
+from loadtest.controlplane import ControlPlane, native_gangs
 from loadtest.muster import RBAC
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
-WORKLOADS = "/apis/scheduling.k8s.io/v1alpha1/namespaces/default/workloads"
-NATIVE = Options(
-    rbac=RBAC,
-    feature_gates=("GenericWorkload=true",),
-    runtime_config=("scheduling.k8s.io/v1alpha1=true",),
-)
+SCHEDULING = "/apis/scheduling.k8s.io"
+POLICY = {"gang": {"minCount": 3}}
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def fleet() -> AsyncIterator[Cluster]:
-    """A control plane with the feature on, Muster beside it, four hosts with 8 GPUs."""
-    async with ControlPlane(NATIVE) as plane, cluster(plane) as it:
+@pytest_asyncio.fixture(loop_scope="module", scope="module", params=MINORS)
+async def fleet(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Minor, Cluster]]:
+    """A control plane with native gangs on, Muster beside it, four hosts with 8 GPUs."""
+    options = native_gangs(request.param, rbac=RBAC)
+    async with ControlPlane(options) as plane, cluster(plane) as it:
         await it.add_racks([0], hosts=4)
-        yield it
+        yield request.param, it
 
 
-def member(name: str, replica: str) -> dict[str, Any]:
-    made = pods.pod(name, gpus=8, labels={"replica": replica})
-    reference = {"name": "train", "podGroup": "workers", "podGroupReplicaKey": replica}
-    made["spec"]["workloadRef"] = reference
+async def describe(minor: Minor, fleet: Cluster) -> None:
+    """Create what says that gangs a and b need three members each."""
+    if minor == "1.35":
+        spec = {"podGroups": [{"name": "workers", "policy": POLICY}]}
+        path = f"{SCHEDULING}/v1alpha1/namespaces/default/workloads"
+        await fleet.api.create(path, {"metadata": {"name": "train"}, "spec": spec})
+        return
+    path = f"{SCHEDULING}/v1alpha2/namespaces/default/podgroups"
+    for name in ("a", "b"):
+        group = {"metadata": {"name": name}, "spec": {"schedulingPolicy": POLICY}}
+        await fleet.api.create(path, group)
+
+
+def member(minor: Minor, name: str, gang: str) -> dict[str, Any]:
+    made = pods.pod(name, gpus=8)
+    reference = {"name": "train", "podGroup": "workers", "podGroupReplicaKey": gang}
+    native = {"workloadRef": reference}
+    made["spec"] |= native if minor == "1.35" else {"schedulingGroup": {"podGroupName": gang}}
     return made
 
 
-async def test_each_replica_of_a_workloads_pod_group_goes_whole(fleet: Cluster) -> None:
-    workload = {
-        "apiVersion": "scheduling.k8s.io/v1alpha1",
-        "kind": "Workload",
-        "metadata": {"name": "train"},
-        "spec": {"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]},
-    }
-    await fleet.api.create(WORKLOADS, workload)
-    for name, replica in (("a-0", "0"), ("b-0", "1"), ("a-1", "0"), ("b-1", "1"), ("a-2", "0")):
-        await fleet.api.create(PODS, member(name, replica))
+async def test_each_native_gang_goes_whole_or_not_at_all(fleet: tuple[Minor, Cluster]) -> None:
+    minor, it = fleet
+    await describe(minor, it)
+    for name in ("a-0", "b-0", "a-1", "b-1", "a-2"):
+        await it.api.create(PODS, member(minor, name, name[0]))
     async with asyncio.timeout(PATIENCE_S):
-        while set(await bound(fleet)) != {"a-0", "a-1", "a-2"}:  # noqa: ASYNC110 - nothing to wait on
+        while await bound(it) != {"a-0", "a-1", "a-2"}:  # noqa: ASYNC110 - nothing to wait on
             await asyncio.sleep(0.1)
     await asyncio.sleep(1.0)  # several planning cycles and scheduling attempts
-    assert set(await bound(fleet)) == {"a-0", "a-1", "a-2"}, "two of three are not enough"
-    gates = {pod["metadata"]["name"]: is_released(pod) for pod in await fleet.list_pods()}
-    assert not gates["b-0"]
-    assert not gates["b-1"]
+    assert await bound(it) == {"a-0", "a-1", "a-2"}, "two of three are not enough"
+    released = {pod["metadata"]["name"] for pod in await it.list_pods() if is_released(pod)}
+    assert released == {"a-0", "a-1", "a-2"}
 
 
-async def bound(fleet: Cluster) -> dict[str, str]:
-    return {
-        pod["metadata"]["name"]: pod["spec"]["nodeName"]
-        for pod in await fleet.list_pods()
-        if is_bound(pod)
-    }
+async def bound(fleet: Cluster) -> set[str]:
+    return {pod["metadata"]["name"] for pod in await fleet.list_pods() if is_bound(pod)}

@@ -205,7 +205,6 @@ VARIETY: list[JSON] = [
     pod(labels={"kueue.x-k8s.io/pod-group-name": "g"}),
     pod(annotations={"yunikorn.apache.org/task-group-name": "t"}, labels={"applicationId": "a"}),
     pod(annotations={"yunikorn.apache.org/task-group-name": "t"}),
-    pod(workloadRef={"name": "w", "podGroup": "g"}),
     pod(labels={"muster.dev/queue": "q"}, gpus=1, schedulerName="muster"),
     pod(gpus=2, schedulerName="volcano-like"),
     pod(schedulerName="volcano"),

@@ -75,7 +75,8 @@ async def test_a_gang_that_waits_goes_when_space_appears(cluster: World) -> None
         await cluster.bind(name, node)
     await cluster.gang(second)
     await waits(cluster, second)
-    await cluster.api.delete(f"{PODS}/first-0")
+    for name in named(first):
+        await cluster.api.delete(f"{PODS}/{name}")
     placed = await cluster.released(named(second))
     assert len(set(placed.values())) == 2
 

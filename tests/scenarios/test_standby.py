@@ -92,12 +92,12 @@ async def test_a_broken_plan_is_noticed_and_left_to_the_leader_and_forgotten_whe
         repairer, state = it.extender.repairer, it.extender.engine.state
         released = await released_by_the_leader(it, pod["metadata"]["name"], "r1-0")
         await it.api.delete("/api/v1/nodes/r1-0")
-        await until(lambda: len(repairer._since) == 1)
+        await until(lambda: len(repairer._troubles) == 1)
         assert await it.pod("g-0") == released
         await it.api.delete(f"{PODS}/g-0")
         await until(lambda: not list(state.gangs()))
         repairer.forget_mended()
-        assert not repairer._since
+        assert not repairer._troubles
 
 
 async def released_by_the_leader(it: Standby, name: str, node: str) -> dict[str, object]:

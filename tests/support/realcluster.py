@@ -121,6 +121,7 @@ async def cluster(
     *,
     proxy_port: int | None = None,
     gated: bool = True,
+    node_cache_capable: bool = True,
     tls: bool = False,
     **extender: object,
 ) -> AsyncIterator[Cluster]:
@@ -137,6 +138,7 @@ async def cluster(
             directory=plane.directory,
             kubeconfig=plane.kubeconfig(SCHEDULER),
             extender_url=muster.extender_url,
+            node_cache_capable=node_cache_capable,
             extender_ca=muster.extender_ca,
         )
         await plane.start_scheduler(config)

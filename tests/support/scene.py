@@ -12,7 +12,7 @@ rack of ``-`` has no rack label, a block of ``-`` no block label.
 """
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -201,11 +201,20 @@ class Scene:
         """The cluster of now."""
         return self.state.snapshot()
 
-    def decide(self, key: GangKey, *, spares: int = 0, uids: Iterable[PodUid] = ()) -> Decision:
+    def decide(
+        self,
+        key: GangKey,
+        *,
+        spares: int = 0,
+        uids: Iterable[PodUid] = (),
+        refused: Sequence[str] = (),
+    ) -> Decision:
         """Plan a gang (or some of its members) and verify a plan pod by pod."""
         rows = [self.state.pod_row(uid) for uid in uids]
         members = np.array(rows, dtype=np.int32) if rows else None
-        decision = plan_now(self.snapshot, key, spare_count=spares, members=members)
+        decision = plan_now(
+            self.snapshot, key, spare_count=spares, members=members, refused=refused
+        )
         if isinstance(decision, Plan):
             assert verify(self.snapshot, decision) == []
         return decision
@@ -230,6 +239,21 @@ class Scene:
             "/".join(topology.path(level, d)) if topology.labelled(level)[d] else nodes.name(row)
             for d, row in zip(domains, plan.nodes.tolist(), strict=True)
         ]
+
+    def used_by(self, key: GangKey) -> set[str]:
+        """Return the nodes that a gang's members stand on, those that are leaving too."""
+        view = self.snapshot.gang(key)
+        assert view is not None
+        rows = np.concatenate([view.bound, view.leaving])
+        return {self.snapshot.nodes.name(row) for row in self.snapshot.pods.node[rows]}
+
+    def rack_of(self, node: str) -> str:
+        """Return a node's rack as block/rack."""
+        topology, row = self.snapshot.topology, self.snapshot.nodes.row(node)
+        level = topology.level_index(RACK)
+        assert level is not None
+        assert row is not None
+        return "/".join(topology.path(level, int(topology.domain(level)[row])))
 
     def hold(self, plan: Plan) -> None:
         """Let the ledger assume a plan."""

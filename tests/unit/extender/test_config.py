@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from extender.config import LARGEST_CLUSTER, LONGEST_NAME_BYTES, ExtenderConfig, load, parse
-from extender.errors import ConfigError
+from observability.configfile import ConfigError
 
 HEAD = "apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n"
 

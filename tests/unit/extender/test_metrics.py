@@ -15,7 +15,9 @@ def registry() -> CollectorRegistry:
     made = CollectorRegistry()
     ExtenderMetrics(made)
     made.register(
-        StateCollector(lambda: {"Bound": 1}, lambda: {"assumed": 1}, lambda: 0, lambda: 0)
+        StateCollector(
+            lambda: {"Bound": 1}, lambda: {"assumed": 1}, lambda: 0, lambda: 0, lambda: 0
+        )
     )
     return made
 

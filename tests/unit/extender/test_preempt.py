@@ -1,5 +1,8 @@
 """``preempt`` only ever narrows, and never lets kube-scheduler break a gang.
 
+A gang that ends whole is one victim; a gang of which a torso stays is none. The bodies of
+kube-scheduler 1.35 and 1.36 are in ``test_preempt_wire``.
+
 ::
 
     rack r1 ── r1-0 (gang member, bound)  r1-1 (free)  r1-2 (free)
@@ -102,3 +105,66 @@ async def test_candidates_without_victims_pass_for_others_and_not_for_ours(clust
 async def test_no_candidates_are_answered_with_none(cluster: World) -> None:
     preemptor = await known(cluster, await cluster.api.create(PODS, pod("urgent")))
     assert await preempt(cluster, preemptor, {}) == {}
+
+
+STRANGER = "11111111-1111-4111-8111-111111111111"
+
+
+async def bound(cluster: World, gang: Gang, *ranks: int) -> list[str]:
+    """Create a gang, have these members bound, and return the UIDs of all."""
+    members = await cluster.gang(gang)
+    placed = await cluster.released([f"{gang.name}-{rank}" for rank in range(gang.size)])
+    for rank in ranks:
+        await cluster.bind(f"{gang.name}-{rank}", placed[f"{gang.name}-{rank}"])
+    await cluster.settled()
+    return [str(member["metadata"]["uid"]) for member in members]
+
+
+async def urgent(cluster: World) -> JSON:
+    return await known(cluster, await cluster.api.create(PODS, pod("urgent")))
+
+
+async def test_a_gang_whose_every_member_is_a_victim_ends_whole(cluster: World) -> None:
+    first, second = await bound(cluster, Gang("train", 2, gpus=1), 0, 1)
+    whole, torso = meta(first, second, STRANGER), meta(first, STRANGER)
+    answer = await preempt(cluster, await urgent(cluster), {"a": whole, "b": torso})
+    assert answer == {"a": whole}
+
+
+async def test_a_member_that_is_only_planned_keeps_its_gang_from_ending_whole(
+    cluster: World,
+) -> None:
+    first, _ = await bound(cluster, Gang("train", 2), 0)
+    assert await preempt(cluster, await urgent(cluster), {"a": meta(first)}) == {}
+
+
+async def test_members_above_the_minimum_may_be_victims(cluster: World) -> None:
+    uids = await bound(cluster, Gang("elastic", 3, gpus=1, minimum="2"), 0, 1, 2)
+    one, two = meta(uids[2]), meta(*uids[1:])
+    assert await preempt(cluster, await urgent(cluster), {"a": one, "b": two}) == {"a": one}
+
+
+async def test_members_of_two_gangs_on_one_node_are_judged_gang_by_gang(cluster: World) -> None:
+    small = await bound(cluster, Gang("small", 1, gpus=1), 0)
+    large = await bound(cluster, Gang("large", 2, gpus=1), 0, 1)
+    both, mixed = meta(*small, *large), meta(*small, large[0])
+    answer = await preempt(cluster, await urgent(cluster), {"a": both, "b": mixed})
+    assert answer == {"a": both}
+
+
+async def test_victims_that_a_disruption_budget_protects_are_the_last_choice(
+    cluster: World,
+) -> None:
+    free, protected = meta(STRANGER), meta(STRANGER) | {"NumPDBViolations": 2}
+    preemptor = await urgent(cluster)
+    assert await preempt(cluster, preemptor, {"a": free, "b": protected}) == {"a": free}
+    assert await preempt(cluster, preemptor, {"b": protected}) == {"b": protected}
+
+
+async def test_nothing_is_evicted_or_changed_by_answering(cluster: World) -> None:
+    first, second = await bound(cluster, Gang("train", 2, gpus=1), 0, 1)
+    generation = cluster.extender.engine.state.generation
+    pods = await cluster.api.get(PODS)
+    await preempt(cluster, pods["items"][0], {"r1-0": meta(first, second)})
+    assert await cluster.api.get(PODS) == pods
+    assert cluster.extender.engine.state.generation == generation

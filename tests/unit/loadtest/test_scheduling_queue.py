@@ -31,6 +31,17 @@ def popped(queue: SchedulingQueue, now: float) -> str | None:
     return queued.pod.name if queued else None
 
 
+def test_a_pod_rejected_two_thousand_times_waits_no_longer_than_the_limit() -> None:
+    queue = SchedulingQueue(initial=1.0, longest=10.0)
+    queue.add(info("stubborn"), 0.0)
+    for attempt in range(2_000):
+        queued = queue.pop(attempt * 20.0)
+        assert queued is not None
+        queue.fail(queued, attempt * 20.0)
+        queue.flush(attempt * 20.0 + 10.0)
+        assert queued.place is Place.ACTIVE
+
+
 def test_priority_goes_first_then_the_order_of_arrival() -> None:
     queue = SchedulingQueue()
     for i, (name, priority) in enumerate((("a", 0), ("b", 0), ("high", 9))):

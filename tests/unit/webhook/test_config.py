@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from observability.configfile import ConfigError
 from webhook.config import DirectorySource, FilesSource, SecretSource, load, parse
-from webhook.errors import ConfigError
 from webhook.serve import built, policy_and_rules
 
 LEAST = """

@@ -67,11 +67,12 @@ def test_a_part_that_leaves_its_unit_takes_its_members_along() -> None:
 
 
 def test_a_unit_waits_again_when_the_description_of_a_part_goes() -> None:
+    """As after a restart: nothing tells any more what the part belongs to."""
     book = GangBook()
     book.told(part(A))
     book.told(part(B))
-    assert book.gone(A) == [GangGone(WHOLE)]
-    assert book.seat(Member(A)).key == WHOLE
+    assert book.gone(A) == [MembersMoved(WHOLE, A, only="n/a"), GangGone(WHOLE), GangGone(A)]
+    assert book.seat(Member(A)).key == A
     assert WHOLE in specs(book.told(part(A)))
 
 

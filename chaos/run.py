@@ -1,0 +1,220 @@
+"""One episode from the empty cluster to rest, and many of them.
+
+::
+
+    arrivals, faults, ends ──steps──► faults stop, nodes stay ──► rest: whoever fits is
+    (the judge looks every second)    as they are                 placed, none is stuck
+                                                                      │ nodes are mended
+         nothing waits, nothing partial ◄── rest ◄── what is placed ◄─ rest
+                                                     ends, again and again
+"""
+
+import asyncio
+import gc
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from chaos.clock import EPOCH, Clock
+from chaos.faults import Faults
+from chaos.judge import BOUND_S, REST_S, Findings, Judge
+from chaos.loop import VirtualLoop
+from chaos.muster import Muster
+from chaos.picture import differences
+from chaos.records import Records
+from chaos.scheduler import KubeScheduler
+from chaos.server import Server
+from chaos.settings import EPISODE_STEPS, Settings, Shape, shape_of
+from chaos.world import World
+
+_VALIDATE_EVERY: Final = 20  # looks of the judge, so seconds
+_DRAINS: Final = 40  # rounds of "what is placed ends"; more than jobs can queue up here
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What an episode came to."""
+
+    seed: str
+    steps: int = 0
+    virtual_s: float = 0.0
+    double: list[str] = field(default_factory=list)
+    findings: Findings = field(default_factory=Findings)
+
+    @property
+    def problems(self) -> list[str]:
+        """Everything that must not have happened, in words."""
+        found = self.findings
+        return [*self.double, *found.partial, *found.lost, *found.wrong, *found.crashes]
+
+
+def episode(settings: Settings, tell: Callable[[str], None] = print) -> Outcome:
+    """Run one episode to its end."""
+    outcome = Outcome(settings.seed)
+    loop = VirtualLoop(outcome.findings.crashes.append)
+    gc.disable()  # what it collects, it ends; when it runs would become part of the run
+    try:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(_Episode(settings, outcome, tell).run())
+    finally:
+        gc.enable()
+        gc.collect()
+    outcome.virtual_s = loop.time()
+    return outcome
+
+
+class _Episode:
+    def __init__(self, settings: Settings, outcome: Outcome, tell: Callable[[str], None]) -> None:
+        self._settings, self._outcome, self._tell = settings, outcome, tell
+        self._enough = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        """Build everything, let it go wrong, bring it to rest, judge."""
+        self._build(random.Random(self._settings.seed))
+        self._muster.start()
+        self._scheduler.restart()
+        for job in (
+            self._world.arrivals(),
+            self._world.collect(),
+            self._faults.run(),
+            self._watch(),
+        ):
+            self._tasks.append(asyncio.get_running_loop().create_task(job))
+        await self._enough.wait()
+        await self._settle()
+        self._outcome.double = self._judge.double
+        for task in self._tasks:
+            task.cancel()
+
+    def _build(self, dice: random.Random) -> None:
+        def child() -> random.Random:
+            return random.Random(dice.getrandbits(63))
+
+        shape = shape_of(child())
+        loop = asyncio.get_running_loop()
+        server = Server(lambda: EPOCH + loop.time(), child())
+        self._records = Records()
+        self._records.follow(server)
+        self._world = World(server, self._records, shape, child(), self._count)
+        self._judge = Judge(server, self._records, self._world.jobs)
+        self._judge.findings = self._outcome.findings
+        self._clock = Clock()
+        self._muster = Muster(
+            server, shape.config, child(), self._clock, self._count, self._crashed
+        )
+        self._scheduler = KubeScheduler(
+            server, self._muster, child(), self._count, binds=shape.binds
+        )
+        self._faults = self._make_faults(shape, child())
+        for link in (self._muster.link, self._scheduler.link):
+            link.told = self._trace
+        self._trace(f"{shape}")
+
+    def _make_faults(self, shape: Shape, dice: random.Random) -> Faults:
+        return Faults(
+            self._world,
+            self._muster,
+            self._scheduler,
+            self._clock,
+            dice,
+            calm=shape.calm,
+            without=self._settings.without,
+            told=self._fault,
+        )
+
+    def _fault(self, text: str) -> None:
+        self._count(1)
+        self._trace(text)
+
+    def _count(self, steps: int) -> None:
+        self._outcome.steps += steps
+        if self._outcome.steps >= self._settings.steps:
+            self._enough.set()
+
+    def _crashed(self, text: str) -> None:
+        self._outcome.findings.crashes.append(text)
+        self._trace(f"CRASH {text}")
+
+    def _trace(self, text: str) -> None:
+        if self._settings.trace:
+            now = asyncio.get_running_loop().time()
+            self._tell(f"{now:10.3f} {self._outcome.steps:7} {text}")
+
+    async def _watch(self) -> None:
+        looks = 0
+        while True:
+            await asyncio.sleep(1.0)
+            looks += 1
+            known = len(self._outcome.problems) + len(self._judge.double)
+            self._judge.look(asyncio.get_running_loop().time())
+            if looks % _VALIDATE_EVERY == 0 and self._muster.extender is not None:
+                self._muster.extender.engine.state.validate()
+            found = [*self._outcome.problems, *self._judge.double]
+            for text in found[known:]:
+                self._trace(f"FOUND {text}")
+
+    # ── to rest ─────────────────────────────────────────────────────────────────────────
+
+    async def _settle(self) -> None:
+        """Stop what goes wrong, then what arrives; judge; then let everything finish."""
+        self._tasks[0].cancel()
+        self._tasks[2].cancel()
+        self._faults.stop()
+        self._world.ageing = False
+        self._trace("faults and arrivals have ended")
+        await asyncio.sleep(REST_S)
+        self._trace("at rest")
+        self._judge.rest(drained=False)
+        self._compare()
+        self._faults.mend()
+        self._trace("mended")
+        await asyncio.sleep(REST_S)
+        self._judge.rest(drained=False)
+        for _ in range(_DRAINS):
+            self._world.finish_placed()
+            await asyncio.sleep(30.0)
+            if not self._world.jobs:
+                break
+        self._world.ageing = False
+        await asyncio.sleep(REST_S)
+        self._judge.rest(drained=True)
+        self._compare()
+
+    def _compare(self) -> None:
+        """Compare the extender's picture with the API objects; nothing is on its way."""
+        extender = self._muster.extender
+        if extender is None:
+            return
+        extender.engine.state.validate()
+        self._outcome.findings.wrong += differences(extender.engine.state, self._records)
+
+
+def episodes(seed: int, steps: int) -> Iterator[Settings]:
+    """Yield the episodes of a run: ``steps`` in all, each with a seed of its own."""
+    number = 0
+    while steps > 0:
+        yield Settings(f"{seed}/{number}", min(steps, EPISODE_STEPS))
+        steps -= EPISODE_STEPS
+        number += 1
+
+
+def report(seed: int, outcomes: list[Outcome]) -> dict[str, object]:
+    """Return what ``muster bench chaos`` prints."""
+    found = [outcome.findings for outcome in outcomes]
+    return {
+        "seed": seed,
+        "steps": sum(outcome.steps for outcome in outcomes),
+        "episodes": len(outcomes),
+        "virtual_hours": round(sum(outcome.virtual_s for outcome in outcomes) / 3600, 2),
+        "gangs_placed": sum(f.placed for f in found),
+        "double_allocations": sum(len(outcome.double) for outcome in outcomes),
+        "partial_gangs": sum(len(f.partial) for f in found),
+        "lost_pods": sum(len(f.lost) for f in found),
+        "scattered_gangs": sum(len(f.wrong) for f in found),
+        "crashes": sum(len(f.crashes) for f in found),
+        "longest_wait_that_fitted_s": round(max(f.longest_wait_s for f in found), 1),
+        "bound_s": BOUND_S,
+        "problems": [f"{o.seed}: {text}" for o in outcomes for text in o.problems][:20],
+    }

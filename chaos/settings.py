@@ -1,0 +1,51 @@
+"""What one run is: its seed, its length, what may go wrong in it, and Muster's configuration."""
+
+import random
+from dataclasses import dataclass, field
+
+from extender.config import ExtenderConfig, Pin
+
+EPISODE_STEPS = 20_000
+"""Steps between two clusters: each episode begins empty and is brought to rest at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One episode. ``without``: faults that do not happen; ``trace``: print every step."""
+
+    seed: str
+    steps: int = EPISODE_STEPS
+    without: frozenset[str] = frozenset()
+    trace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the seed chose: the cluster, the load and the configuration of Muster.
+
+    ``hosts``: hosts of each rack. ``load``: wanted GPUs as a share of those there are.
+    ``calm``: seconds between two faults, on average. ``binds``: whether kube-scheduler
+    leaves binding to the extender.
+    """
+
+    hosts: tuple[int, ...]
+    load: float
+    calm: float
+    binds: bool
+    config: ExtenderConfig = field(default_factory=ExtenderConfig)
+
+
+def shape_of(dice: random.Random) -> Shape:
+    """Draw the shape of an episode."""
+    return Shape(
+        hosts=tuple(dice.randint(2, 6) for _ in range(dice.randint(2, 5))),
+        load=dice.choice((0.5, 0.8, 1.0, 1.5)),
+        calm=dice.choice((1.0, 3.0, 10.0)),
+        binds=dice.random() < 0.5,
+        config=ExtenderConfig(
+            spare_count=dice.choice((0, 1, 1, 2)),
+            pin=dice.choice((Pin.AUTO, Pin.AUTO, Pin.NOMINATE)),
+            release_concurrency=dice.choice((1, 4, 32)),
+            evict_after_seconds=dice.choice((0.0, 20.0, 60.0)),
+        ),
+    )

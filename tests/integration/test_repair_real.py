@@ -1,0 +1,400 @@
+"""Plans that break, and gangs that lack nodes, on the real control plane.
+
+::
+
+    zone z ── block b ─┬─ r0 ── r0-h00 …      hosts of 8 GPUs
+                       └─ r1 ── r1-h00 …
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import pytest_asyncio
+from support.provisioning import CRDS, DEFINITION, REQUESTS, TEMPLATES, say
+from support.realcluster import PATIENCE_S, PODS, Cluster, cluster, is_released, racks
+
+from kube import names
+from kube.provisioning import CHECK_CAPACITY
+from loadtest import pods
+from loadtest.api import JSON, ApiFailed
+from loadtest.controlplane import CONTROLLERS, SCHEDULER, ControlPlane
+from loadtest.nodes import GPU
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
+
+DRIVER = "disks.example.com"
+CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not await condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.1)
+
+
+async def told(fleet: Cluster, reason: str) -> bool:
+    found = await fleet.api.get(EVENTS)
+    return any(event["reason"] == reason for event in found["items"])
+
+
+async def recreate(fleet: Cluster, gang: pods.Gang, *ranks: int) -> None:
+    """Do as the Job controller does with pods that are gone."""
+    job = await fleet.api.get(f"/apis/batch/v1/namespaces/default/jobs/{gang.name}")
+    owner = {
+        "apiVersion": "batch/v1", "kind": "Job", "name": gang.name,
+        "uid": job["metadata"]["uid"], "controller": True,
+    }  # fmt: skip
+    for rank, pod in enumerate(pods.members(gang, owner)):
+        if rank in ranks:
+            await fleet.api.create(PODS, pod)
+
+
+async def exists(fleet: Cluster, name: str) -> bool:
+    try:
+        await fleet.api.get(f"{PODS}/{name}")
+    except ApiFailed as error:
+        assert error.code == 404, error  # noqa: PT017 - anything else is no answer
+        return False
+    return True
+
+
+# --- refused by kube-scheduler's own filters ----------------------------------------------
+
+
+async def disk(fleet: Cluster, full: list[str]) -> JSON:
+    """Create a bound disk whose driver attaches no more to the nodes ``full``."""
+    access, size = ["ReadWriteMany"], {"storage": "1Gi"}
+    claim = {
+        "metadata": {
+            "name": "data",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        },
+        "spec": {
+            "accessModes": access, "storageClassName": "", "volumeName": "disk",
+            "resources": {"requests": size},
+        },
+    }  # fmt: skip
+    made = await fleet.api.create(CLAIMS, claim)
+    await fleet.api.patch(f"{CLAIMS}/data/status", {"status": {"phase": "Bound"}})
+    reference = {"namespace": "default", "name": "data", "uid": made["metadata"]["uid"]}
+    volume = {
+        "metadata": {"name": "disk"},
+        "spec": {
+            "accessModes": access, "capacity": size, "claimRef": reference,
+            "csi": {"driver": DRIVER, "volumeHandle": "disk"},
+        },
+    }  # fmt: skip
+    await fleet.api.create(VOLUMES, volume)
+    for name in full:
+        driver = {"name": DRIVER, "nodeID": name, "allocatable": {"count": 0}}
+        await fleet.api.create(
+            CSI_NODES, {"metadata": {"name": name}, "spec": {"drivers": [driver]}}
+        )
+    return {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+
+
+async def clear_disks(fleet: Cluster) -> None:
+    for path in (CLAIMS, VOLUMES, CSI_NODES):
+        items, _ = await fleet.api.list_all(path)
+        for item in items:
+            own = f"{path}/{item['metadata']['name']}"
+            await fleet.api.patch(own, {"metadata": {"finalizers": None}})
+            try:
+                await fleet.api.delete(own)
+            except ApiFailed as error:
+                assert error.code == 404, error  # noqa: PT017
+
+
+async def test_a_member_that_kube_scheduler_refuses_goes_to_another_node_of_its_rack(
+    real_plane: ControlPlane,
+) -> None:
+    """Attach limits are not in the model: only the refusal tells of them."""
+    async with cluster(real_plane, refusedAfterSeconds=2) as fleet:
+        await fleet.add_racks([0, 1], hosts=4)
+        try:
+            await disk_gang(fleet)
+        finally:
+            await clear_disks(fleet)
+
+
+async def disk_gang(fleet: Cluster) -> None:
+    full = [f"r{rack}-h{host:02d}" for rack in (0, 1) for host in (0, 1)]
+    volume = await disk(fleet, full)
+    gang = pods.Gang("train", 2, required=names.RACK)
+    first, second = pods.members(gang, await pods.create_owner(fleet.api, gang))
+    first["spec"]["volumes"] = [volume]
+    for pod in (first, second):
+        await fleet.api.create(PODS, pod)
+    await fleet.bound(gang)
+    placed = await fleet.placement(gang)
+    assert len(racks(placed)) == 1
+    assert placed["train-0"] not in full
+
+
+# --- nodes lost, gangs that cannot be completed -------------------------------------------
+
+
+async def test_a_gang_that_cannot_be_completed_is_rolled_back_and_goes_whole_elsewhere(
+    real_plane: ControlPlane,
+) -> None:
+    """One of its three nodes goes between plan and bind; its rack has no fourth."""
+    async with cluster(
+        real_plane, spareCount=0, partialAfterSeconds=1, rollBackAfterSeconds=3
+    ) as fleet:
+        await fleet.add_racks([0, 1], hosts=3)
+        gang = pods.Gang("train", 3, required=names.RACK)
+        fleet.plane.program(SCHEDULER).suspend()
+        await fleet.submit(gang)
+        await fleet.released(gang)
+        lost = await pinned_to(fleet, "train-2")
+        await fleet.api.delete(f"/api/v1/nodes/{lost}")
+        fleet.plane.program(SCHEDULER).resume()
+        await until(lambda: absent(fleet, "train-2"))
+        await recreate(fleet, gang, 2)
+        await until(lambda: told(fleet, "GangPartial"))
+        await until(lambda: absent(fleet, "train-0", "train-1"))
+        await recreate(fleet, gang, 0, 1)
+        await fleet.bound(gang)
+        assert racks(await fleet.placement(gang)) == {"r0", "r1"} - {lost.partition("-")[0]}
+
+
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+
+
+def forgiving_job(count: int) -> JSON:
+    """Return a Job that does not count evicted pods as failed."""
+    ignore = {"type": "DisruptionTarget", "status": "True"}
+    container = {
+        "name": "main",
+        "image": "example.com/train",
+        "resources": {"limits": {GPU: "8"}},
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "train",
+            "namespace": "default",
+            "annotations": {names.TOPOLOGY_REQUIRED: names.RACK},
+        },
+        "spec": {
+            "completionMode": "Indexed",
+            "parallelism": count,
+            "completions": count,
+            "backoffLimit": 0,
+            "podFailurePolicy": {
+                "rules": [{"action": "Ignore", "onPodConditions": [ignore]}],
+            },
+            "template": {
+                "metadata": {"annotations": {names.TOPOLOGY_REQUIRED: names.RACK}},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [container],
+                },
+            },
+        },
+    }
+
+
+async def test_the_job_controller_makes_a_gang_anew_that_is_rolled_back(
+    real_plane: ControlPlane,
+) -> None:
+    """Every pod of it is evicted once, and the Job has not failed.
+
+    Kubelets and the pod garbage collector are absent: the test ends deleted pods for them.
+    """
+    async with cluster(
+        real_plane, spareCount=0, partialAfterSeconds=1, rollBackAfterSeconds=3
+    ) as fleet:
+        await fleet.add_racks([0, 1], hosts=3)
+        await fleet.plane.start_controllers("job")
+        try:
+            fleet.plane.program(SCHEDULER).suspend()
+            await fleet.api.create(JOBS, forgiving_job(3))
+            await until(lambda: are(fleet, is_released, 3))
+            (last,) = [p for p in await fleet.list_pods() if _index(p) == "2"]
+            lost = await pinned_to(fleet, last["metadata"]["name"])
+            await fleet.api.delete(f"/api/v1/nodes/{lost}")
+            fleet.plane.program(SCHEDULER).resume()
+            (other,) = {"r0", "r1"} - {lost.partition("-")[0]}
+
+            async def moved() -> bool:
+                await reap(fleet)
+                return await are(fleet, lambda pod: _rack(pod) == other, 3)
+
+            await until(moved)
+            job = await fleet.api.get(f"{JOBS}/train")
+            assert not job["status"].get("conditions")
+        finally:
+            await fleet.api.delete(JOBS)
+            await fleet.api.delete(PODS)
+            await until(lambda: are(fleet, lambda _: True, 0))
+            await fleet.plane.stop(CONTROLLERS)
+
+
+async def reap(fleet: Cluster) -> None:
+    """Let deleted pods fail, which is what a Job with a podFailurePolicy waits for."""
+    for pod in await fleet.list_pods():
+        if "deletionTimestamp" in pod["metadata"] and pod["status"]["phase"] != "Failed":
+            path = f"{PODS}/{pod['metadata']['name']}/status"
+            await fleet.api.patch(path, {"status": {"phase": "Failed"}})
+
+
+async def are(fleet: Cluster, which: Callable[[JSON], bool], count: int) -> bool:
+    return len([pod for pod in await fleet.list_pods() if which(pod)]) == count
+
+
+def _index(pod: JSON) -> str:
+    return str(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
+
+
+def _rack(pod: JSON) -> str:
+    return str(pod["spec"].get("nodeName", "")).partition("-")[0]
+
+
+async def test_a_lost_member_of_a_running_gang_is_replaced_on_its_rack(
+    real_plane: ControlPlane,
+) -> None:
+    async with cluster(real_plane) as fleet:
+        await fleet.add_racks([0], hosts=4)
+        gang = pods.Gang("train", 3, preferred=names.RACK)
+        await fleet.submit(gang)
+        await fleet.bound(gang)
+        await fleet.add_racks([1], hosts=4)
+        placed = await fleet.placement(gang)
+        await fleet.api.delete(f"/api/v1/nodes/{placed['train-1']}")
+        await fleet.api.delete(f"{PODS}/train-1")
+        await recreate(fleet, gang, 1)
+        await fleet.bound(gang)
+        again = await fleet.placement(gang)
+        assert racks(again) == {"r0"}
+        assert again["train-1"] not in placed.values()
+
+
+async def absent(fleet: Cluster, *named: str) -> bool:
+    return not any([await exists(fleet, name) for name in named])
+
+
+async def pinned_to(fleet: Cluster, name: str) -> str:
+    pod = await fleet.api.get(f"{PODS}/{name}")
+    required = pod["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    ((field,),) = (term["matchFields"] for term in required["nodeSelectorTerms"])
+    (node,) = field["values"]
+    return str(node)
+
+
+# --- without the webhook ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capable", [True, False])
+async def test_ungated_members_that_wait_are_woken_when_the_last_one_comes_and_when_room_comes(
+    real_plane: ControlPlane, *, capable: bool
+) -> None:
+    """kube-scheduler by itself retries a refused pod after five minutes; a test waits for one."""
+    async with cluster(real_plane, "with-bind", gated=False, node_cache_capable=capable) as fleet:
+        await fleet.add_racks([0], hosts=4)
+        first, second = (pods.Gang(name, 4, required=names.RACK) for name in ("first", "second"))
+        await fleet.submit(first, but_last=True)
+        await fleet.stays_unbound(first)
+        await refused(fleet, first, 3)
+        *_, last = pods.members(first)
+        await fleet.api.create(PODS, last)
+        await fleet.bound(first)
+        await fleet.submit(second)
+        await refused(fleet, second, 4)
+        await fleet.stays_unbound(second)
+        await fleet.add_racks([1], hosts=4)
+        await fleet.bound(second)
+        assert racks(await fleet.placement(second)) == {"r1"}
+
+
+async def refused(fleet: Cluster, gang: pods.Gang, count: int) -> None:
+    """Wait until kube-scheduler has given up on this many members for now."""
+
+    def is_refused(pod: JSON) -> bool:
+        conditions = pod.get("status", {}).get("conditions") or []
+        return any(c.get("reason") == "Unschedulable" for c in conditions)
+
+    await fleet.until(gang, is_refused, count)
+
+
+# --- autoscalers --------------------------------------------------------------------------
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def scaled(real_plane: ControlPlane) -> AsyncIterator[Cluster]:
+    """A cluster that serves ProvisioningRequests; the test speaks for the autoscaler."""
+    async with real_plane.api() as api:
+        await api.create(CRDS, DEFINITION)
+        try:
+            await until(lambda: answers(api.get(REQUESTS)))
+            settings = {"provisioningClass": CHECK_CAPACITY, "afterSeconds": 0}
+            async with cluster(real_plane, autoscaler=settings) as fleet:
+                yield fleet
+        finally:
+            await api.delete(f"{CRDS}/{DEFINITION['metadata']['name']}")
+
+
+async def answers(call: Awaitable[JSON]) -> bool:
+    try:
+        await call
+    except ApiFailed:
+        return False
+    return True
+
+
+async def test_a_provisioning_request_brings_the_nodes_of_a_whole_gang(scaled: Cluster) -> None:
+    await scaled.add_racks([0], hosts=2)
+    gang = pods.Gang("train", 4, required=names.RACK)
+    await scaled.submit(gang)
+
+    async def asked() -> list[JSON]:
+        items: list[JSON] = (await scaled.api.get(REQUESTS))["items"]
+        return items
+
+    async def is_asked() -> bool:
+        return bool(await asked())
+
+    async def is_answered() -> bool:
+        return not await asked()
+
+    await until(is_asked)
+    (request,) = await asked()
+    (pod_set,) = request["spec"]["podSets"]
+    template = await scaled.api.get(f"{TEMPLATES}/{pod_set['podTemplateRef']['name']}")
+    assert pod_set["count"] == gang.size
+    assert template["template"]["spec"]["containers"][0]["resources"]["limits"] == {
+        "nvidia.com/gpu": "8"
+    }
+    assert not any(map(is_released, await scaled.list_pods(gang)))
+    await say(scaled.api, request["metadata"]["name"], "Provisioned", "CapacityIsFound")
+    await until(lambda: told(scaled, "GangProvisioningProvisioned"))
+    await scaled.add_racks([1], hosts=4)
+    await scaled.bound(gang)
+    await until(is_answered)
+    assert (await scaled.api.get(TEMPLATES))["items"] == []
+
+
+async def test_a_gang_released_unpinned_is_called_unschedulable_and_goes_when_nodes_come(
+    real_plane: ControlPlane,
+) -> None:
+    """What Cluster Autoscaler and Karpenter act on is kube-scheduler's condition."""
+    settings = {"releaseUnpinned": True, "afterSeconds": 0}
+    async with cluster(real_plane, autoscaler=settings) as fleet:
+        await fleet.add_racks([0], hosts=2)
+        gang = pods.Gang("train", 4, required=names.RACK)
+        await fleet.submit(gang)
+        await refused(fleet, gang, 4)
+        await fleet.stays_unbound(gang)
+        await fleet.add_racks([1], hosts=4)
+        await fleet.bound(gang)
+        assert racks(await fleet.placement(gang)) == {"r1"}

@@ -1,0 +1,46 @@
+"""The clock that deadlines are compared with."""
+
+from dataclasses import dataclass
+
+from support.planners import Bench
+
+from extender.engine import SteadyClock
+
+
+@dataclass
+class Machine:
+    """A machine whose wall clock can be set; its monotonic clock cannot."""
+
+    wall: float = 1_000_000.0
+    up: float = 500.0
+
+    def runs(self, seconds: float) -> None:
+        self.wall += seconds
+        self.up += seconds
+
+
+def test_setting_the_wall_clock_moves_no_deadline() -> None:
+    machine = Machine()
+    clock = SteadyClock(lambda: machine.wall, lambda: machine.up)
+    assert clock() == 1_000_000.0
+    machine.runs(10.0)
+    machine.wall -= 7_200.0
+    assert clock() == 1_000_010.0
+    machine.wall += 14_400.0
+    machine.runs(5.0)
+    assert clock() == 1_000_015.0
+
+
+async def test_a_gang_left_alone_for_a_second_does_not_wait_for_a_clock_set_back() -> None:
+    machine = Machine()
+    bench = Bench()
+    bench.engine.clock = SteadyClock(lambda: machine.wall, lambda: machine.up)
+    bench.node("n1")
+    key = bench.gang("train", 1)
+    bench.planner.defer(key, 1.0)
+    await bench.planner.settle()
+    assert not bench.released
+    machine.wall -= 7_200.0
+    machine.runs(2.0)
+    await bench.planner.settle()
+    assert bench.is_released(key)

@@ -1,0 +1,219 @@
+"""Gangs that cannot be completed: reported, completed when room appears, or rolled back whole.
+
+::
+
+    rack r1 ── r1-0 r1-1 r1-2        rack r2 ── r2-0 r2-1 r2-2      (8 GPUs each)
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from support.extenders import PODS, World, eventually, rack_nodes, until, world
+
+from cluster.ids import PodUid
+from extender.partial import PartialGangs
+from kube import names
+from kube.translate import pod_uid
+from loadtest.api import JSON, ApiFailed
+from loadtest.pods import Gang, members
+
+REPORT_S, ROLL_BACK_S = 60.0, 600.0
+NODES = "/api/v1/nodes"
+
+
+@dataclass
+class Clocked:
+    """A cluster whose extender is told the time by the test."""
+
+    cluster: World = field(init=False)
+    now: float = 1_000_000.0
+
+    @property
+    def partial(self) -> PartialGangs:
+        return self.cluster.extender.partial
+
+    async def look(self, after: float = 0.0) -> None:
+        self.now += after
+        await self.cluster.settled()
+        await self.cluster.extender.repairer.look()
+        await self.cluster.extender.parts.api.census.take()
+        await self.partial.look()
+        await self.cluster.settled()
+
+    async def half(self, gang: Gang, *, owned: bool = True) -> dict[str, str]:
+        """Have all but the last member bound, whose node then goes: its rack has no other."""
+        await self.cluster.gang(gang, owned=owned)
+        placed = await self.cluster.released([f"{gang.name}-{n}" for n in range(gang.size)])
+        lost = f"{gang.name}-{gang.size - 1}"
+        for name, node in placed.items():
+            if name != lost:
+                await self.cluster.bind(name, node)
+        await self.cluster.settled()
+        await self.cluster.api.delete(f"{NODES}/{placed[lost]}")
+        return placed
+
+    async def recreate(self, gang: Gang, ranks: Sequence[int]) -> None:
+        """Do as the Job controller does with members that are gone."""
+        owner = await self.cluster.api.get(f"/apis/batch/v1/namespaces/default/jobs/{gang.name}")
+        reference = {
+            "apiVersion": "batch/v1", "kind": "Job", "name": gang.name,
+            "uid": owner["metadata"]["uid"], "controller": True,
+        }  # fmt: skip
+        for rank, obj in enumerate(members(gang, reference)):
+            if rank in ranks:
+                obj["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+                made = await self.cluster.api.create(PODS, obj)
+                await self._known(pod_uid(made["metadata"]["uid"]))
+
+    async def _known(self, uid: PodUid) -> None:
+        state = self.cluster.extender.engine.state
+        await until(lambda: state.pod_row(uid) is not None)
+
+    async def gone(self, *pods: str) -> bool:
+        for name in pods:
+            try:
+                await self.cluster.pod(name)
+            except ApiFailed as error:
+                if error.code == 404:
+                    continue
+            return False
+        return True
+
+    async def row(self, gang: Gang) -> JSON:
+        async with self.cluster.http.get("/v1/gangs") as response:
+            rows: list[JSON] = await response.json()
+        return next(row for row in rows if row["gang"].endswith(f"/{gang.name}"))
+
+    async def event(self, reason: str) -> JSON:
+        async def told() -> bool:
+            return bool(await self._events(reason))
+
+        await eventually(told)
+        return (await self._events(reason))[0]
+
+    async def _events(self, reason: str) -> list[JSON]:
+        found = await self.cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events")
+        return [event for event in found["items"] if event["reason"] == reason]
+
+
+@pytest.fixture
+async def clocked() -> AsyncIterator[Clocked]:
+    made = Clocked()
+    settings = {"partial_after_seconds": REPORT_S, "roll_back_after_seconds": ROLL_BACK_S}
+    async with world(clock=lambda: made.now, spare_count=0, **settings) as cluster:
+        await cluster.nodes({"r1": 3, "r2": 3})
+        made.cluster = cluster
+        yield made
+
+
+GANG = Gang("g", 3, required=names.RACK)
+
+
+async def test_a_gang_that_cannot_be_completed_is_reported_and_then_rolled_back_whole(
+    clocked: Clocked,
+) -> None:
+    """Its rack has lost a node; the other rack could hold all of it."""
+    placed = await clocked.half(GANG)
+    await clocked.look()
+    assert await clocked.gone("g-2"), "a pod pinned to a node that is gone is evicted at once"
+    await clocked.recreate(GANG, [2])
+    await clocked.look()
+    assert (await clocked.row(GANG))["partial_since"] is None
+    await clocked.look(after=REPORT_S)
+    assert (await clocked.row(GANG))["partial_since"] is not None
+    event = await clocked.event("GangPartial")
+    assert "2 members are bound, 3 are needed" in event["note"]
+    await clocked.look(after=ROLL_BACK_S - REPORT_S - 1)
+    assert not await clocked.gone("g-0")
+    await clocked.look(after=2)
+    assert await clocked.gone("g-0", "g-1")
+    await clocked.recreate(GANG, [0, 1])
+    clocked.now += 60
+    await clocked.cluster.extender.planner.settle()
+    again = await clocked.cluster.released(["g-0", "g-1", "g-2"])
+    (rack,) = {node.partition("-")[0] for node in again.values()}
+    assert rack != placed["g-0"].partition("-")[0]
+    await clocked.look()
+    assert clocked.partial.reported == 0
+
+
+async def test_a_gang_is_completed_when_room_appears_before_it_is_rolled_back(
+    clocked: Clocked,
+) -> None:
+    placed = await clocked.half(GANG)
+    await clocked.look()
+    await clocked.recreate(GANG, [2])
+    await clocked.look()
+    await clocked.look(after=REPORT_S)
+    assert clocked.partial.reported == 1
+    await clocked.cluster.api.create(NODES, _node_like(placed["g-2"]))
+    again = await clocked.cluster.released(["g-2"])
+    await clocked.cluster.bind("g-2", again["g-2"])
+    await clocked.look(after=ROLL_BACK_S)
+    assert clocked.partial.reported == 0
+    assert not await clocked.gone("g-0")
+
+
+async def test_a_gang_without_a_controller_is_kept_and_reported(clocked: Clocked) -> None:
+    await clocked.half(GANG, owned=False)
+    await clocked.look()
+    await clocked.look(after=10 * ROLL_BACK_S)
+    assert not await clocked.gone("g-0")
+    assert (await clocked.row(GANG))["partial_since"] is not None
+
+
+async def test_a_gang_that_ran_whole_and_lost_a_member_is_kept_and_reported(
+    clocked: Clocked,
+) -> None:
+    """Its processes may hold work: nobody but its owner may throw that away."""
+    await clocked.cluster.gang(GANG)
+    placed = await clocked.cluster.released(["g-0", "g-1", "g-2"])
+    for name, node in placed.items():
+        await clocked.cluster.bind(name, node)
+    await clocked.look()
+    await clocked.cluster.api.delete(f"{PODS}/g-2")
+    await clocked.cluster.api.delete(f"{NODES}/{placed['g-2']}")
+    await clocked.recreate(GANG, [2])
+    await clocked.look()
+    await clocked.look(after=10 * ROLL_BACK_S)
+    assert not await clocked.gone("g-0")
+    assert clocked.partial.reported == 1
+
+
+async def test_a_gang_that_waits_for_kube_scheduler_alone_is_never_rolled_back(
+    clocked: Clocked,
+) -> None:
+    await clocked.cluster.gang(GANG)
+    placed = await clocked.cluster.released(["g-0", "g-1", "g-2"])
+    await clocked.cluster.bind("g-0", placed["g-0"])
+    await clocked.look()
+    await clocked.look(after=10 * ROLL_BACK_S)
+    assert not await clocked.gone("g-0")
+
+
+async def test_evictions_that_a_budget_refuses_are_tried_again(clocked: Clocked) -> None:
+    await clocked.half(GANG)
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "keep"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {names.GANG: "g"}}},
+    }
+    path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    await clocked.cluster.api.create(path, budget)
+    for name in ("g-0", "g-1"):
+        await clocked.cluster.api.patch(f"{PODS}/{name}/status", {"status": {"phase": "Running"}})
+    await clocked.look()
+    await clocked.recreate(GANG, [2])
+    await clocked.look()
+    await clocked.look(after=ROLL_BACK_S)
+    assert not await clocked.gone("g-0")
+    await clocked.cluster.api.delete(f"{path}/keep")
+    await clocked.look(after=5)
+    assert await clocked.gone("g-0", "g-1")
+
+
+def _node_like(name: str) -> JSON:
+    rack, _, index = name.partition("-")
+    return next(n for n in rack_nodes({rack: int(index) + 1}) if n["metadata"]["name"] == name)
