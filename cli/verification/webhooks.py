@@ -132,7 +132,10 @@ async def _called(transport: Transport, namespace: str) -> list[Finding]:
     if gated:
         return [*findings, ok(AREA, "a pod that asks for a GPU is gated")]
     text = f"a pod that asks for a GPU is not gated in namespace {namespace}"
-    remedy = f"is the namespace labelled {names.MANAGED}=false, or the webhook down?"
+    remedy = (
+        f"is the namespace labelled {names.MANAGED}=false, or is the caBundle of the mutating "
+        "configuration of another authority than the validating one's?"
+    )
     return [*findings, broken(AREA, text, remedy)]
 
 

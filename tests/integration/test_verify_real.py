@@ -79,7 +79,12 @@ class Installation:
             yield
         finally:
             await self.api.patch(path, {"webhooks": before}, kind=MERGE_PATCH)
-            await self.until_good()
+
+    async def __aenter__(self) -> None:
+        """Nothing: leaving waits until the API server has taken note that all is well again."""
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.until_good()
 
 
 def lease(age: timedelta = timedelta()) -> JSON:
@@ -158,7 +163,7 @@ async def test_a_webhook_that_the_api_server_does_not_trust_is_told_by_trying_it
 ) -> None:
     """The bundle is a valid certificate, only of another authority."""
     other = pem(new_authority(datetime.now(UTC), timedelta(days=90)).certificate)
-    async with good.hooks(VALIDATING, trusting(other)):
+    async with good, good.hooks(VALIDATING, trusting(other)), good.hooks(MUTATING, trusting(other)):
         found = await good.until_broken("is not reached")
     [finding] = [f for f in found if "is not reached" in f.text]
     assert "x509" in finding.text
@@ -167,7 +172,7 @@ async def test_a_webhook_that_the_api_server_does_not_trust_is_told_by_trying_it
 
 async def test_an_expired_bundle_is_seen_without_trying(good: Installation) -> None:
     old = pem(new_authority(datetime(2020, 1, 1, tzinfo=UTC), timedelta(days=1)).certificate)
-    async with good.hooks(MUTATING, trusting(old)):
+    async with good, good.hooks(MUTATING, trusting(old)):
         found = await good.until_broken("is not gated")
     assert any("has only expired certificates" in finding.text for finding in found)
 
@@ -195,7 +200,7 @@ async def test_missing_configurations_are_named_and_so_is_what_they_would_do(
 async def test_a_changed_failure_policy_is_a_warning_that_names_the_field(
     good: Installation,
 ) -> None:
-    async with good.hooks(MUTATING, lambda hook: {**hook, "failurePolicy": "Fail"}):
+    async with good, good.hooks(MUTATING, lambda hook: {**hook, "failurePolicy": "Fail"}):
         [finding] = await good.broken()
     assert finding.level is Level.WARNING
     assert finding.text.endswith("pods.mutate.muster.dev: failure_policy")
