@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from observability import logs
+from observability.configfile import ConfigError
 from webhook.config import WebhookConfig, load
 from webhook.errors import WebhookError
 from webhook.manifests import to_yaml
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Set in every container by the kubelet; without it and --kubeconfig nobody is there.
         in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ
         asyncio.run(run(config, given.kubeconfig, in_cluster=in_cluster, announce=_announce))
-    except WebhookError as error:
+    except (ConfigError, WebhookError) as error:
         print(f"muster webhook: {error}", file=sys.stderr)  # noqa: T201 - for the person at the terminal
         return 2
     return 0
