@@ -326,8 +326,7 @@ class Feed:
 
     def _end_membership(self, uid: PodUid, key: GangKey) -> None:
         if key.startswith(f"{SINGLE.name}/"):
-            self._engine.apply(GangGone(key))
-            return
+            return  # such a gang lives with its pod
         for part in self._book.parts(key):
             event = self._specs.gone(uid, part)
             if event is not None:

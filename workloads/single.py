@@ -22,7 +22,11 @@ class SinglePod:
         return Member(gang_key(self.name, pod.metadata.namespace, pod.metadata.name))
 
     def spec_from_pod(self, pod: wire.Pod) -> GangSpec:
-        """Return a gang of exactly this pod."""
+        """Return a gang of exactly this pod, which ends with it.
+
+        It goes by the pod's name, and a list may tell of the next pod of that name before it
+        tells that this one is gone: so nobody but the model can say when it is over.
+        """
         meta = pod.metadata
         return GangSpec(
             key=gang_key(self.name, meta.namespace, meta.name),
@@ -33,4 +37,5 @@ class SinglePod:
             size=1,
             queue=read(meta.labels, meta.annotations).keys.queue,
             submitted_at=created(meta),
+            lives_with_pods=True,
         )

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from support.extenders import PODS, World, eventually, plan_of, until, world
 
+from cluster.ids import GangKey
 from kube import names, wire
 from kube.translate import pod_uid
 from loadtest.api import JSON
@@ -168,3 +169,24 @@ async def test_a_version_that_our_own_release_made_is_not_applied_twice(cluster:
     state.validate()
     meta = msgspec.structs.replace(now.metadata, resource_version="999999")
     assert not feed.is_echo(msgspec.structs.replace(now, metadata=meta))
+
+
+async def test_a_list_that_tells_of_a_successor_before_the_end_of_the_first_keeps_its_gang(
+    cluster: World,
+) -> None:
+    """A pod on its own goes by its name; a relist forgets what is missing last."""
+    feed, state = cluster.extender.feed, cluster.extender.engine.state
+    first = pod("alone", gpus=8)
+    first["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}, {"name": "example.com/hold"}]
+    made = msgspec.convert(await cluster.api.create(PODS, first), wire.Pod)
+    await until(lambda: state.pod_row(pod_uid(made.metadata.uid)) is not None)
+    uid = "00000000-0000-4000-8000-00000000002a"
+    second = msgspec.structs.replace(made.metadata, uid=uid)
+    feed.pod(msgspec.structs.replace(made, metadata=second))
+    feed.forget(pod_uid(made.metadata.uid))
+    gang = state.gang(GangKey("pod/default/alone"))
+    assert gang is not None
+    assert gang.spec is not None
+    state.validate()
+    feed.forget(pod_uid(uid))
+    assert state.gang(GangKey("pod/default/alone")) is None
