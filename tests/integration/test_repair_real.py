@@ -31,8 +31,13 @@ CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+# The Job controller puts new pods off after pods that failed, for 10 s doubled with each
+# (pkg/controller/job/backoff_utils.go): 40 s after three that fail at once.
+PUT_OFF_S = 120.0
+
+
+async def until(condition: Callable[[], Awaitable[bool]], patience_s: float = PATIENCE_S) -> None:
+    deadline = time.monotonic() + patience_s
     while not await condition():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.1)
@@ -203,6 +208,7 @@ def forgiving_job(count: int) -> JSON:
     }
 
 
+@pytest.mark.timeout(240)
 async def test_the_job_controller_makes_a_gang_anew_that_is_rolled_back(
     real_plane: ControlPlane,
 ) -> None:
@@ -229,7 +235,7 @@ async def test_the_job_controller_makes_a_gang_anew_that_is_rolled_back(
                 await reap(fleet)
                 return await are(fleet, lambda pod: _rack(pod) == other, 3)
 
-            await until(moved)
+            await until(moved, PUT_OFF_S)
             job = await fleet.api.get(f"{JOBS}/train")
             assert not job["status"].get("conditions")
         finally:
