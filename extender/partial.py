@@ -19,10 +19,11 @@ from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from extender.config import ExtenderConfig
 from extender.engine import Engine
+from extender.evicting import evict
 from extender.metrics import ExtenderMetrics
 from extender.report import Reporter
 from kube.client import KubeClient
-from kube.errors import APIError, KubeError
+from kube.errors import KubeError
 from kube.podwrites import PodRef
 from kube.resources import PODS
 from kube.translate import pod_uid
@@ -148,7 +149,8 @@ class PartialGangs:
             self._reporter.rolled_back(view, len(refs))
             self._metrics.rollbacks.inc()
         for start in range(0, len(refs), EVICTIONS_AT_ONCE):
-            await asyncio.gather(*map(self._evict, refs[start : start + EVICTIONS_AT_ONCE]))
+            some = refs[start : start + EVICTIONS_AT_ONCE]
+            await asyncio.gather(*(evict(self._client, ref, self._metrics) for ref in some))
         self.defer(view.key, 0.0)
 
     async def _refs(self, view: GangView, uids: set[PodUid]) -> list[PodRef]:
@@ -156,16 +158,6 @@ class PartialGangs:
         namespace = view.spec.namespace if view.spec is not None else ""
         metas = [pod.metadata for pod in await self._client.list(PODS, namespace=namespace)]
         return [PodRef(m.namespace, m.name, m.uid) for m in metas if pod_uid(m.uid) in uids]
-
-    async def _evict(self, ref: PodRef) -> None:
-        try:
-            await self._client.evict_pod(ref)
-        except KubeError as error:
-            outcome = "refused" if isinstance(error, APIError) else "failed"
-            log.warning("eviction failed", extra={"pod": str(ref), "error": str(error)})
-        else:
-            outcome = "evicted"
-        self._metrics.evictions.labels(outcome).inc()
 
     def _end(self, key: GangKey, *, whole: bool) -> None:
         torso = self._torsos.pop(key, None)

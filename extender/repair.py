@@ -30,12 +30,13 @@ from cluster.holds import Hold, HoldState
 from cluster.ids import GangKey, PodUid
 from extender.config import ExtenderConfig
 from extender.engine import Engine
+from extender.evicting import evict
 from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPod, PendingPods
 from extender.refusals import Refusals
 from extender.report import Reporter
 from kube.client import MERGE, KubeClient
-from kube.errors import APIError, KubeError
+from kube.errors import KubeError
 from kube.names import PLAN
 from kube.resources import PODS
 
@@ -183,16 +184,9 @@ class Repairer:
 
     async def _evict(self, uid: PodUid, pod: PendingPod, why: str) -> None:
         """Have the controller make the pod anew; a refusal is tried again next time."""
-        try:
-            await self._client.evict_pod(pod.ref)
-        except KubeError as error:
-            outcome = "refused" if isinstance(error, APIError) else "failed"
-            self._metrics.evictions.labels(outcome).inc()
-            log.warning("eviction failed", extra={"pod": str(pod.ref), "error": str(error)})
-            return
-        self._metrics.evictions.labels("evicted").inc()
-        self._reporter.broken(uid, why, "evicted")
-        self._drop(uid)
+        if await evict(self._client, pod.ref, self._metrics):
+            self._reporter.broken(uid, why, "evicted")
+            self._drop(uid)
 
     def _drop(self, uid: PodUid) -> None:
         self._troubles.pop(uid, None)

@@ -197,17 +197,12 @@ async def test_nothing_is_planned_while_one_of_kueues_gates_stands(
     await cluster.released(["m-0", "m-1", "m-2"])
 
 
-async def events(cluster: World, reason: str) -> list[JSON]:
-    found = await cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events")
-    return [event for event in found["items"] if event["reason"] == reason]
-
-
 async def told(cluster: World, reason: str) -> JSON:
     async def is_told() -> bool:
-        return bool(await events(cluster, reason))
+        return bool(await cluster.events(reason))
 
     await eventually(is_told)
-    return (await events(cluster, reason))[0]
+    return (await cluster.events(reason))[0]
 
 
 async def test_a_pod_of_two_dialects_is_told_and_the_documented_precedence_decides(
@@ -252,4 +247,4 @@ async def test_a_gang_is_whole_when_the_other_scheduler_has_let_go_of_its_member
     for n in range(2):
         await cluster.api.create(PODS, of_task(f"ours-{n}", "worker"))
     await cluster.released(["ours-0", "ours-1"])
-    assert await events(cluster, "ForeignScheduler") == []
+    assert await cluster.events("ForeignScheduler") == []

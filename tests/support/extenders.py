@@ -26,6 +26,7 @@ from loadtest.nodes import node
 from loadtest.pods import Gang, create_owner, members
 
 PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 WITHIN_S = 20.0  # nothing here takes a second; a crowded machine may
 
 
@@ -82,6 +83,11 @@ class World:
     async def pod(self, name: str) -> JSON:
         """Return a pod as the API server has it."""
         return await self.api.get(f"{PODS}/{name}")
+
+    async def events(self, reason: str) -> list[JSON]:
+        """Return the Events of that reason."""
+        found = await self.api.get(EVENTS)
+        return [event for event in found["items"] if event["reason"] == reason]
 
     async def released(self, names_: Sequence[str]) -> dict[str, str]:
         """Wait until these pods are released; return pod → planned node."""

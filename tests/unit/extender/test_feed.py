@@ -29,11 +29,6 @@ def known(cluster: World, obj: JSON) -> bool:
     return cluster.extender.engine.state.pod_row(pod_uid(obj["metadata"]["uid"])) is not None
 
 
-async def events(cluster: World, reason: str) -> list[JSON]:
-    found = await cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events")
-    return [event for event in found["items"] if event["reason"] == reason]
-
-
 async def test_a_pod_that_slipped_past_the_webhook_is_told_and_left_alone(cluster: World) -> None:
     """spec.schedulerName is immutable: nothing can be done but to say so."""
     obj = pod("late", gpus=8)
@@ -42,10 +37,10 @@ async def test_a_pod_that_slipped_past_the_webhook_is_told_and_left_alone(cluste
     await until(lambda: known(cluster, made))
 
     async def told() -> bool:
-        return bool(await events(cluster, "ForeignScheduler"))
+        return bool(await cluster.events("ForeignScheduler"))
 
     await eventually(told)
-    (event,) = await events(cluster, "ForeignScheduler")
+    (event,) = await cluster.events("ForeignScheduler")
     assert "volcano" in event["note"]
     assert event["regarding"]["name"] == "late"
     assert (await cluster.pod("late"))["metadata"] == made["metadata"]

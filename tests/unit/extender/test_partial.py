@@ -87,14 +87,10 @@ class Clocked:
 
     async def event(self, reason: str) -> JSON:
         async def told() -> bool:
-            return bool(await self._events(reason))
+            return bool(await self.cluster.events(reason))
 
         await eventually(told)
-        return (await self._events(reason))[0]
-
-    async def _events(self, reason: str) -> list[JSON]:
-        found = await self.cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events")
-        return [event for event in found["items"] if event["reason"] == reason]
+        return (await self.cluster.events(reason))[0]
 
 
 @pytest.fixture

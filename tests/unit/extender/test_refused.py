@@ -7,7 +7,6 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from support.extenders import PODS, World, eventually, plan_of, until, world
@@ -48,10 +47,6 @@ class Clocked:
         except ApiFailed as error:
             return error.code != 404
         return True
-
-    async def events(self, reason: str) -> list[Any]:
-        found = await self.cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events")
-        return [event for event in found["items"] if event["reason"] == reason]
 
 
 @pytest.fixture
@@ -168,7 +163,7 @@ async def test_members_that_only_wait_for_their_gang_are_not_taken_for_refused(
     assert await clocked.exists("half-0")
 
     async def told() -> bool:
-        return bool(await clocked.events("PlanBroken"))
+        return bool(await clocked.cluster.events("PlanBroken"))
 
     assert not await told()
     await clocked.cluster.gang(Gang("other", 1), owned=False)

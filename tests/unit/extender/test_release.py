@@ -59,8 +59,7 @@ async def test_a_refusal_is_told_in_an_event_and_the_gang_is_tried_again_later(
     await cluster.gang(Gang("g", 1))
 
     async def told() -> bool:
-        events = await cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events")
-        return any(event["reason"] == "ReleaseRefused" for event in events["items"])
+        return bool(await cluster.events("ReleaseRefused"))
 
     await eventually(told)
     await cluster.released(["g-0"])  # after the gang's back-off of a second

@@ -1,0 +1,23 @@
+"""One eviction, counted and told: what repairs and roll-backs do when nothing gentler is left."""
+
+import logging
+
+from extender.metrics import ExtenderMetrics
+from kube.client import KubeClient
+from kube.errors import APIError, KubeError
+from kube.podwrites import PodRef
+
+log = logging.getLogger(__name__)
+
+
+async def evict(client: KubeClient, pod: PodRef, metrics: ExtenderMetrics) -> bool:
+    """Evict the pod of this UID; False where it stays, and whoever wants it gone tries again."""
+    try:
+        await client.evict_pod(pod)
+    except KubeError as error:
+        outcome = "refused" if isinstance(error, APIError) else "failed"
+        metrics.evictions.labels(outcome).inc()
+        log.warning("eviction failed", extra={"pod": str(pod), "error": str(error)})
+        return False
+    metrics.evictions.labels("evicted").inc()
+    return True
