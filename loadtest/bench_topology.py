@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from loadtest.topology.cases import Case, generate
 from loadtest.topology.oracle import Optimum, solve
-from loadtest.topology.rules import RULES, used
+from loadtest.topology.rules import RULES, keeps_required, used
 from loadtest.topology.score import Answer, answer
 
 Figure = float | int | str
@@ -56,7 +56,9 @@ class Tally:
             return
         for rule, place in RULES.items():
             found = place(case)
-            if found is not None and (given.used is None or used(case, found) < given.used):
+            if found is None or not keeps_required(case, found):
+                continue
+            if given.used is None or used(case, found) < given.used:
                 self.counts["worse_than_rule"] += 1
                 self.misses.append(f"{name}: worse than {rule}")
                 return

@@ -89,7 +89,8 @@ class Plan:
     ``pods``: int32 pod rows in rank order. ``nodes``: int32 node rows, same length.
     ``spares``: int32 array (members, spare count), ``-1`` where there is none.
     ``left_over``: members above ``min_count`` that do not fit now, int32 pod rows.
-    ``domains``: level key → number of distinct domains used.
+    ``domains``: level key → number of distinct domains used. ``proven``: no placement of
+    these members uses fewer: not of the preferred level, nor of the widest and so on down.
     """
 
     gang: GangKey
@@ -99,6 +100,7 @@ class Plan:
     spares: NDArray[np.int32]
     left_over: NDArray[np.int32]
     domains: tuple[tuple[str, int], ...]
+    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)

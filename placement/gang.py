@@ -145,6 +145,7 @@ def _plan(
         spares=by_node[spares[order]],
         left_over=left_over,
         domains=tuple(zip(levels, domains_used(board.tree, amounts), strict=True)),
+        proven=seats.proven,
     )
 
 

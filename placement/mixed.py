@@ -1,6 +1,7 @@
-"""Gangs of several groups (launcher and workers, parameter servers): sound, not exact.
+"""Gangs of several groups (launcher and workers, parameter servers), kind by kind.
 
-Candidate domains are tried in order, narrow levels first, and within a level the one
+This is what is left where ``joint`` cannot search exactly: rules between the pods, or more
+hosts than its budget lasts for. Candidate domains are tried in order, narrow levels first, and within a level the one
 with the least room that could do. In a candidate every group is placed one after the
 other, each near those before it; when one does not fit, the other order of groups is
 tried, and then the next candidate. The outcome is whole or nothing.
@@ -26,6 +27,7 @@ import numpy as np
 from cluster.steps import Steps
 from placement.arena import Arena, Board, arena, search
 from placement.interpod import spreads
+from placement.joint import Joint, Task, at_bound, search_joint
 from placement.near import near, near_whole, region_of
 from placement.request import Group
 from placement.select import Wish, holding
@@ -53,12 +55,36 @@ class Mixed:
     anchors: Ints | None = None
 
 
-def place_mixed(task: Mixed) -> Steps[list[Ints] | None]:
-    """Return amounts per position for every group, all whole, or ``None``."""
+def place_mixed(task: Mixed) -> Steps[Joint | None]:
+    """Return every group placed whole, or ``None``."""
     arenas = []
     for group in task.groups:
         made = yield from _arena(task.world, task, group)
         arenas.append(made)
+    active = [i for i, need in enumerate(task.needs) if need]
+    if not active:
+        return Joint([np.zeros(task.board.tree.size, dtype=np.int64) for _ in arenas], proven=True)
+    exact = Task([arenas[i] for i in active], tuple(task.needs[i] for i in active), task.wish)
+    sought = yield from search_joint(exact, _candidates(task, arenas))
+    if sought.joint is not None:
+        return _among_all(task, active, sought.joint)
+    if sought.exhausted:
+        return None
+    found = yield from _kind_by_kind(task, arenas)
+    if found is None:
+        return None
+    proven = exact.is_plain and (yield from at_bound(exact, [found[i] for i in active]))
+    return Joint(found, proven)
+
+
+def _among_all(task: Mixed, active: Sequence[int], joint: Joint) -> Joint:
+    amounts = [np.zeros(task.board.tree.size, dtype=np.int64) for _ in task.groups]
+    for i, found in zip(active, joint.amounts, strict=True):
+        amounts[i] = found
+    return Joint(amounts, joint.proven)
+
+
+def _kind_by_kind(task: Mixed, arenas: Sequence[Arena]) -> Steps[list[Ints] | None]:
     orders = _orders(task, arenas)
     for level, domain in _candidates(task, arenas):
         region = _region(task, level, domain)
@@ -164,7 +190,8 @@ def _attempt(
         if anchors.any():
             amounts = yield from near_whole(here, anchors, task.needs[i])
         else:
-            amounts = yield from search(here, task.needs[i])
+            placing = yield from search(here, task.needs[i])
+            amounts = None if placing is None else placing.amounts
         if amounts is None:
             return None
         found[i], anchors = amounts, anchors + amounts
@@ -248,13 +275,13 @@ def _fill_slices(
         found = yield from place_anchored(part)
         if found is None:
             return None
-        for i, amounts in enumerate(found):
+        for i, amounts in enumerate(found.amounts):
             seats[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
             world = put(world, task.board, task.groups[i], amounts)
     return seats if settled(world) else None
 
 
-def place_anchored(task: Mixed) -> Steps[list[Ints] | None]:
+def place_anchored(task: Mixed) -> Steps[Joint | None]:
     """As ``place_mixed``, around the anchors and in the required domain they fix, if any."""
     if task.anchors is None or not task.anchors.any():
         return (yield from place_mixed(task))
@@ -266,7 +293,7 @@ def place_anchored(task: Mixed) -> Steps[list[Ints] | None]:
     for order in _orders(task, arenas):
         found = yield from _attempt(task, arenas, order, region)
         if found is not None:
-            return found
+            return Joint(found, proven=False)
     return None
 
 

@@ -97,7 +97,8 @@ def near_whole(arena: Arena, anchors: Ints, need: int) -> Steps[Ints | None]:
     if int(found.sum()) == need:
         return found
     region = region_of(arena.board.tree, arena.wish.required, anchors)
-    return (yield from search(arena.within(region), need))
+    whole = yield from search(arena.within(region), need)
+    return None if whole is None else whole.amounts
 
 
 def near_slices(
@@ -125,6 +126,6 @@ def near_slices(
             local = flat.within(region_of(tree, wish.slice_level, kin))
         found = yield from search(local, len(mine))
         if found is not None:
-            positions[mine] = np.repeat(np.arange(tree.size), found)
-            flat = flat.after(found)
+            positions[mine] = np.repeat(np.arange(tree.size), found.amounts)
+            flat = flat.after(found.amounts)
     return positions

@@ -7,7 +7,8 @@ seat is the one nearest to the member of the nearest rank.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.arena import Arena, Board
+from placement.joint import Joint
 from placement.mixed import (
     Mixed,
     add_near,
@@ -22,19 +24,24 @@ from placement.mixed import (
     place_mixed_slices,
 )
 from placement.near import near, near_slices, near_whole
+from placement.ranking import in_ring
 from placement.request import Request, Rows
 from placement.single import Found, place_single, slots
 from placement.slices import partial_last
-from placement.tree import Ints, domains_used
+from placement.tree import Ints, Tree, domains_used
 from placement.world import World
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seats:
-    """``pods``: int32 pod rows, ``positions``: int64, same length, in no particular order."""
+    """``pods``: int32 pod rows, ``positions``: int64, same length, in no particular order.
+
+    ``proven``: no seats for these members are in fewer domains.
+    """
 
     pods: Rows
     positions: Ints
+    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,8 +105,9 @@ def _beside_kin(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None
 def _in_order(snapshot: Snapshot, here: Arena, request: Request, found: Found) -> Seats:
     rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
     if request.wish.slice_size:
-        return Seats(rows, partial_last(here.board.tree, request.wish, found.amounts))
-    return Seats(rows, slots(found.amounts, found.core))
+        order = partial_last(here.board.tree, request.wish, found.amounts)
+        return Seats(rows, order, found.proven)
+    return Seats(rows, slots(found.amounts, found.core), found.proven)
 
 
 def _by_rank(snapshot: Snapshot, rows: Rows) -> Rows:
@@ -163,33 +171,61 @@ def _groups(
     if core is None:
         return None
     found = yield from _with_the_others(task, request, core)
-    if not any(amounts.any() for amounts in found):
+    if not any(amounts.any() for amounts in found.amounts):
         return None
-    first = kin.amounts + np.sum(core, axis=0)
+    if found is core and not len(kin.rows):
+        return (yield from _around_the_ring(snapshot, board.tree, request, found))
+    first = kin.amounts + np.sum(core.amounts, axis=0)
     seats = []
-    for group, amounts in zip(groups, found, strict=True):
+    for group, amounts in zip(groups, found.amounts, strict=True):
         rows = group.rows[: int(amounts.sum())]
         if len(kin.rows):
             seats.append(_beside(snapshot, kin, rows, amounts))
         else:
             seats.append(Seats(_by_rank(snapshot, rows), slots(amounts, first)))
-    return _joined(seats)
+    return replace(_joined(seats), proven=found.proven)
 
 
-def _with_the_others(task: Mixed, request: Request, found: list[Ints]) -> Steps[list[Ints]]:
+def _around_the_ring(
+    snapshot: Snapshot, tree: Tree, request: Request, found: Joint
+) -> Steps[Seats]:
+    """Seat all members so that neighbours in rank are neighbours on the fabric."""
+    rows = [
+        _by_rank(snapshot, group.rows[: int(amounts.sum())])
+        for group, amounts in zip(request.groups, found.amounts, strict=True)
+    ]
+    place_of = {int(row): i for i, row in enumerate(request.members)}
+    if _kind_by_kind([[place_of[int(row)] for row in each] for each in rows]):
+        orders = yield from in_ring(tree, found.amounts)
+    else:
+        orders = [np.repeat(np.arange(tree.size), amounts) for amounts in found.amounts]
+    seats = [Seats(each, order) for each, order in zip(rows, orders, strict=True)]
+    return replace(_joined(seats), proven=found.proven)
+
+
+def _kind_by_kind(places: Sequence[Sequence[int]]) -> bool:
+    """Tell whether all members of a group come before all of the next in rank order."""
+    filled = [each for each in places if each]
+    return all(max(a) < min(b) for a, b in pairwise(filled))
+
+
+def _with_the_others(task: Mixed, request: Request, core: Joint) -> Steps[Joint]:
     """Members above the minimum: all at once where that costs no domain, else nearby."""
     totals = tuple(len(group.rows) for group in task.groups)
     if totals == task.needs:
-        return found
+        return core
+    found = core.amounts
     whole = yield from place_anchored(
         Mixed(task.board, task.world, task.wish, task.groups, totals, anchors=task.anchors)
     )
-    if whole is not None and _domains(task, whole)[:-1] <= _domains(task, found)[:-1]:
-        return whole
+    if whole is not None and _domains(task, whole.amounts)[:-1] <= _domains(task, found)[:-1]:
+        return Joint(whole.amounts, proven=False)
     others = tuple(t - int(f.sum()) for t, f in zip(totals, found, strict=True))
     rest = Mixed(task.board, task.world, request.wish, task.groups, others)
     anchors = np.zeros(task.board.tree.size, dtype=np.int64)
-    return (yield from add_near(rest, found, anchors if task.anchors is None else task.anchors))
+    around = anchors if task.anchors is None else task.anchors
+    grown = yield from add_near(rest, found, around)
+    return Joint(grown, proven=False)
 
 
 def _domains(task: Mixed, found: Sequence[Ints]) -> tuple[int, ...]:

@@ -19,18 +19,25 @@ Then inside the scope, level by level: of the pool of all children of the domain
 so far, the fewest that hold the gang (``choose``). The pool of the level below consists of
 the children of exactly those. Every step is exact for its own level; which is why a fit is
 found whenever one exists, and why the domain count is minimal at the first level where more
-than one is needed. Below that level it is a good choice, not a proven one.
+than one is needed. Below that level it is a good choice; where a bound does not show it to
+be the best, ``exact`` looks for a better one among all scopes of equal standing.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from cluster.steps import Steps
 from placement.choose import choose
+from placement.exact import cheapest, equal_stock
 from placement.families import Family, count_up, trim
-from placement.tree import ROOT, Flags, Ints, Tree
+from placement.sweep import Budget
+from placement.tree import ROOT, Flags, Ints, Tree, domains_used
+
+REFINE_TICKS: Final = 10_000_000
+"""Work for the exact search where the descent may have missed something: about 30 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +49,31 @@ class Wish:
     slice_size: int = 0
     slice_level: int = ROOT
 
+    def order(self, host: int) -> tuple[int, ...]:
+        """Return all levels in the order in which their domains count."""
+        first = (level for level in (self.required, self.preferred) if level != ROOT)
+        return tuple(dict.fromkeys((*first, *range(host + 1))))
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A domain that can hold the whole gang, and the level at which the descent begins."""
+    """A domain that can hold the whole gang, and the level at which the descent begins.
+
+    ``rivals``: the domains of its level that need as few domains as it does at ``first``.
+    """
 
     level: int
     domain: int
     first: int
+    rivals: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placing:
+    """``amounts``: int64[positions]. ``proven``: no placement uses fewer domains."""
+
+    amounts: Ints
+    proven: bool
 
 
 def labelled_only(tree: Tree, wish: Wish) -> Flags | None:
@@ -114,12 +138,11 @@ def find_scope(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> Ste
         domains = holding(tree, counts, level, need)
         if len(domains):
             first = min(level + 1, tree.host)
-            domain = yield from best(tree, counts, level, domains, first=first, need=need)
-            return Scope(level, domain, first)
+            return (yield from best(tree, counts, level, domains, first=first, need=need))
     if wish.preferred > wish.required:
         return (yield from _scope_above(tree, counts, wish, need))
     if wish.required == ROOT and counts[ROOT][0] >= need:
-        return Scope(ROOT, 0, 0)
+        return Scope(ROOT, 0, 0, np.zeros(1, dtype=np.int64))
     return None
 
 
@@ -132,8 +155,8 @@ def _scope_above(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> S
         found = yield from _fewest_at(tree, counts, wish, level, need)
         if found is None or found[0] > goal[0]:
             continue
-        domain = yield from best(tree, counts, level, found[1], first=wish.preferred, need=need)
-        return Scope(level, domain, wish.preferred)
+        first = wish.preferred
+        return (yield from best(tree, counts, level, found[1], first=first, need=need))
     return None
 
 
@@ -151,19 +174,22 @@ def _fewest_at(
 
 def best(
     tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, first: int, need: int
-) -> Steps[int]:
+) -> Steps[Scope]:
     """Return the domain of best standing; every pass keeps only the ties of the one before."""
+    rivals = domains
     for narrow in dict.fromkeys((first, tree.host)):
         if len(domains) > 1 and narrow > level:
             found = yield from fewest_inside(tree, counts, level, domains, narrow=narrow, need=need)
             domains = domains[found == found.min()]
+        if narrow == first:
+            rivals = domains
     for wide in range(level, ROOT, -1):
         if len(domains) == 1:
             break
         sizes = counts[wide][_above(tree, wide, level, domains)]
         domains = domains[sizes == sizes.min()]
         yield
-    return int(domains[0])
+    return Scope(level, int(domains[0]), first, rivals)
 
 
 def _above(tree: Tree, wide: int, level: int, domains: Ints) -> Ints:
@@ -243,11 +269,53 @@ def fill(
 
 def place(
     tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
-) -> Steps[Ints | None]:
-    """Return amounts per position for ``need`` equal pods without slices, or ``None``."""
+) -> Steps[Placing | None]:
+    """Return ``need`` equal pods without slices, placed, or ``None``."""
     counts = count_up(tree, leaf, families)
     yield
     scope = yield from find_scope(tree, counts, wish, need)
     if scope is None:
         return None
-    return (yield from fill(tree, leaf, families, scope, need))
+    amounts = yield from fill(tree, leaf, families, scope, need)
+    if families:
+        return Placing(amounts, proven=False)
+    minimal = yield from _is_minimal(tree, counts, scope, amounts, need)
+    if minimal:
+        return Placing(amounts, proven=True)
+    return (yield from _refined(tree, leaf, wish, scope, amounts))
+
+
+def _is_minimal(
+    tree: Tree, counts: Sequence[Ints], scope: Scope, amounts: Ints, need: int
+) -> Steps[bool]:
+    """Tell whether no level below ``scope.first`` could do with fewer domains.
+
+    The bound looks at each level alone: the fewest of its domains in any rival scope.
+    """
+    used = domains_used(tree, amounts)
+    for level in range(tree.host, scope.level, -1):
+        if level == scope.first or used[level] == 1:
+            continue
+        lowest = yield from fewest_inside(
+            tree, counts, scope.level, scope.rivals, narrow=level, need=need
+        )
+        if used[level] > int(lowest.min()):
+            return False
+    return True
+
+
+def _refined(
+    tree: Tree, leaf: Ints, wish: Wish, scope: Scope, amounts: Ints
+) -> Steps[Placing]:
+    """Search exactly among the rivals of a scope, where that is not too much work."""
+    need = int(amounts.sum())
+    flags = np.zeros(tree.domains(scope.level), dtype=np.bool_)
+    flags[scope.rivals] = True
+    inside = np.where(flags[tree.owner(scope.level, tree.host)], leaf, 0)
+    yield
+    found = yield from cheapest(
+        tree, equal_stock(inside, need), (need,), wish.order(tree.host), Budget(REFINE_TICKS)
+    )
+    if found is None or found.amounts is None:
+        return Placing(amounts, proven=False)
+    return Placing(found.amounts[0], proven=True)

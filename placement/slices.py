@@ -18,14 +18,14 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.families import Family, count_up, trim
-from placement.select import Scope, Wish, descend, find_scope, place
+from placement.select import Placing, Scope, Wish, descend, find_scope, place
 from placement.tree import ROOT, Ints, Tree
 
 
 def place_slices(
     tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
-) -> Steps[Ints | None]:
-    """Return amounts per position for ``need`` equal pods in slices, or ``None``."""
+) -> Steps[Placing | None]:
+    """Return ``need`` equal pods in slices, placed, or ``None``."""
     if wish.slice_level < tree.host:
         # One domain below the slice level that holds all is the best there can be.
         narrow = replace(wish, required=max(wish.required, wish.slice_level + 1))
@@ -38,7 +38,8 @@ def place_slices(
     scope = yield from _scope(coarse, room, counts, wish, need)
     if scope is None:
         return None
-    return (yield from _fill(tree, coarse, leaf, families, wish, need, scope))
+    amounts = yield from _fill(tree, coarse, leaf, families, wish, need, scope)
+    return None if amounts is None else Placing(amounts, proven=False)
 
 
 def _coarse(tree: Tree, level: int) -> Tree:

@@ -188,7 +188,9 @@ def domain_name(board: Board, level: int, domain: int) -> str:
     """Return a domain's path, widest level first, as "zone/block/rack"."""
     if level == ROOT:
         return CLUSTER
-    return "/".join(name for name in board.topology.path(level, domain) if name)
+    row = board.topology.order[board.tree.starts[level][domain]]
+    named = int(board.topology.domain(level)[row])
+    return "/".join(name for name in board.topology.path(level, named) if name)
 
 
 def holders(

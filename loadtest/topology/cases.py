@@ -139,7 +139,8 @@ def _hosts(dice: random.Random, levels: tuple[str, ...]) -> Iterator[Host]:
     lacks = dice.uniform(0.05, 0.3) if dice.random() < _UNLABELLED_CASES else 0.0
     free_share = dice.choice((0.2, 0.5, 0.8, 1.0))
     for number, path in enumerate(_paths(dice, levels[:-1], count)):
-        labels = tuple(None if dice.random() < lacks else label for label in path)
+        known = not number  # a level that no host has a label of would be no level
+        labels = tuple(label if known or dice.random() >= lacks else None for label in path)
         empty = dice.random() < free_share * 0.6
         free = gpus if empty else dice.randint(0, gpus)
         cpu = HOST_MILLICPU if empty else dice.randrange(0, HOST_MILLICPU + 1, 4000)

@@ -261,4 +261,4 @@ def _weights(terms: "list[cp_model.IntVar]") -> "Iterator[tuple[cp_model.IntVar,
     weight = 1
     for term in reversed(terms):
         yield term, weight
-        weight *= term.proto.domain[-1] + 1
+        weight *= max(term.proto.domain) + 1

@@ -74,6 +74,14 @@ def used(case: Case, placement: Placement) -> tuple[int, ...]:
     return tuple(len({domains[level][h] for h in hosts}) for level in case.order())
 
 
+def keeps_required(case: Case, placement: Placement) -> bool:
+    """Tell whether all kinds are in one required domain: Kueue's pod sets need not be."""
+    if case.required is None:
+        return True
+    names = case.domains()[case.required]
+    return len({names[h] for h, pods in enumerate(placement) if any(pods)}) == 1
+
+
 def _regions(case: Case, level: int | None) -> Iterator[list[int]]:
     """Yield the hosts of every domain of a level, ``None``: of the cluster."""
     hosts = [h for h, host in enumerate(case.hosts) if case.eligible(host)]

@@ -41,7 +41,7 @@ def answer(case: Case) -> Answer:
     return Answer(
         used=tuple(len(set(paths[level])) for level in case.order()),
         crossings=tuple(_ring(path) for path in paths),
-        proven=False,
+        proven=decision.proven,
         errors=tuple(verify(snapshot, decision)),
     )
 

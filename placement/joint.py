@@ -1,0 +1,183 @@
+"""Several kinds of pods placed exactly, where no rule of one speaks of another.
+
+::
+
+    few enough hosts ──► one exact search over all of them ──► best plan, or proven: none
+          │ too many
+          ▼
+    candidate domains, narrow levels first: searched exactly one by one while the budget
+    lasts; of the first level with a fit the best domain wins
+          │ budget used up, or rules between pods (affinity, spread, ports, budgets)
+          ▼
+    ``mixed``: kind by kind, sound but not exact
+
+A candidate holds every kind alone, and the sum of all requests: whoever is no candidate
+cannot hold the gang, so what is proven of all candidates is proven of all domains.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.steps import Steps
+from placement.arena import Arena
+from placement.exact import MOST_KINDS, MOST_STATES, Stock, cheapest, mixed_stock
+from placement.select import Wish, fewest_inside, holding
+from placement.sweep import Budget, Field
+from placement.tree import ROOT, Flags, Ints, Tree, domains_used
+
+JOINT_TICKS: Final = 30_000_000
+"""Work of the exact search of one gang: about 100 ms, in slices."""
+
+_MOST_HOSTS: Final = 4096
+"""Hosts whose room is told apart in one go."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    """``amounts``: int64[positions] per kind. ``proven``: no placement uses fewer domains."""
+
+    amounts: list[Ints]
+    proven: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """``needs`` members for each of ``arenas``, all in one ``World``."""
+
+    arenas: Sequence[Arena]
+    needs: tuple[int, ...]
+    wish: Wish
+    budget: Budget = field(default_factory=lambda: Budget(JOINT_TICKS))
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of all arenas."""
+        return self.arenas[0].board.tree
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Levels in the order in which their domains count."""
+        return self.wish.order(self.tree.host)
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether room is all that the members take from each other."""
+        states = Field(self.needs, (), ()).states
+        fits = len(self.needs) <= MOST_KINDS and states <= MOST_STATES
+        return fits and all(map(_is_plain, self.arenas))
+
+    def used(self, amounts: NDArray[np.int64]) -> tuple[int, ...]:
+        """Return the domains used in ``order``."""
+        found = domains_used(self.tree, amounts.sum(axis=0))
+        return tuple(found[level] for level in self.order)
+
+
+def _is_plain(arena: Arena) -> bool:
+    limits, pods = arena.limits, arena.group.pod_class
+    binds = limits.families or limits.spreads or limits.together_loose or limits.one_per_node
+    speaks = pods.pod_affinity or pods.pod_anti_affinity or pods.spread
+    return not binds and not speaks and limits.together == ROOT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sought:
+    """``joint``: the best found, ``None`` for none. ``exhausted``: and there is no other."""
+
+    joint: Joint | None
+    exhausted: bool
+
+
+def search_joint(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Sought]:
+    """Search exactly. ``candidates``: (level, domain), narrow levels first, tightest first."""
+    if not task.is_plain:
+        return Sought(None, exhausted=False)
+    everywhere = np.ones(task.tree.size, dtype=np.bool_)
+    found = yield from _inside(task, everywhere)
+    if found is not None:
+        return found
+    return (yield from _one_by_one(task, candidates))
+
+
+def _inside(task: Task, region: Flags) -> Steps[Sought | None]:
+    """Search in some positions; ``None``: too many hosts, or the budget is used up."""
+    leaves = np.stack([np.where(region, arena.leaf, 0) for arena in task.arenas])
+    if np.count_nonzero(leaves.any(axis=0)) > _MOST_HOSTS:
+        return None
+    if (leaves.sum(axis=1) < np.array(task.needs)).any():
+        return Sought(None, exhausted=True)
+    yield
+    stock = yield from _stock(task, leaves)
+    found = yield from cheapest(task.tree, stock, task.needs, task.order, task.budget)
+    if found is None:
+        return None
+    amounts = found.amounts
+    required = task.wish.required
+    if amounts is None or (required != ROOT and task.used(amounts)[0] > 1):
+        return Sought(None, exhausted=True)
+    return Sought(Joint(list(amounts), proven=True), exhausted=True)
+
+
+def _stock(task: Task, leaves: NDArray[np.int64]) -> Steps[Stock]:
+    order = task.arenas[0].board.topology.order
+    asked = [dict(arena.group.pod_class.requests) for arena in task.arenas]
+    resources = sorted({name for each in asked for name, amount in each.items() if amount})
+    world = task.arenas[0].world
+    free = np.stack([world.free(name)[order] for name in resources])
+    table = np.array([[each.get(name, 0) for name in resources] for each in asked])
+    return (yield from mixed_stock(leaves, free, table, task.needs))
+
+
+def _one_by_one(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Sought]:
+    """Search candidate by candidate; the first level with a fit decides."""
+    best: Joint | None = None
+    complete, level_found = task.wish.preferred <= task.wish.required, ROOT
+    for level, domain in candidates:
+        if best is not None and level != level_found:
+            break
+        low, high = task.tree.span(level, domain)
+        region = np.zeros(task.tree.size, dtype=np.bool_)
+        region[low:high] = True
+        found = yield from _inside(task, region)
+        if found is None:
+            complete = False
+            if task.budget.left < 0:
+                break
+        elif found.joint is not None and (
+            best is None or _used(task, found.joint) < _used(task, best)
+        ):
+            best, level_found = found.joint, level
+    if best is None:
+        return Sought(None, exhausted=False)
+    return Sought(Joint(best.amounts, proven=complete), exhausted=False)
+
+
+def _used(task: Task, joint: Joint) -> tuple[int, ...]:
+    return task.used(np.stack(joint.amounts))
+
+
+def at_bound(task: Task, amounts: Sequence[Ints]) -> Steps[bool]:
+    """Tell whether no kind alone could do with fewer domains, on any level."""
+    tree, required = task.tree, task.wish.required
+    used = domains_used(tree, np.sum(amounts, axis=0))
+    counts = [arena.counts() for arena in task.arenas]
+    sets = [
+        set(holding(tree, c, required, need).tolist())
+        for c, need in zip(counts, task.needs, strict=True)
+    ]
+    domains = np.array(sorted(set.intersection(*sets)), dtype=np.int64)
+    for level in range(required + 1, tree.host + 1):
+        if used[level] == 1:
+            continue
+        lowest = np.zeros(len(domains), dtype=np.int64)
+        for c, need in zip(counts, task.needs, strict=True):
+            alone = yield from fewest_inside(
+                tree, c, required, domains, narrow=level, need=need
+            )
+            lowest = np.maximum(lowest, alone)
+        if used[level] > int(lowest.min()):
+            return False
+    return True
