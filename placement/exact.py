@@ -3,8 +3,7 @@
 The objective, most important first (docs/design/topology.md states it in full)::
 
     1  domains used       of the preferred level, then of every level, widest first
-    2  ring crossings     pairs (kind, domain), of the widest level with several domains,
-                          then of hosts: whoever holds fewer kinds is visited less often
+    2  ring crossings     of the widest level with several domains, then of hosts
     3  left over          in the narrowest domain that holds all, then in those around it,
                           then in the chosen domains below it down to the hosts
     4  names              the first in the tree
@@ -12,18 +11,26 @@ The objective, most important first (docs/design/topology.md states it in full):
 Two sweeps (``sweep``): the first finds the domains used, and with them the narrowest level
 whose one domain holds all; the second, with those known, everything.
 
+Ranks go kind by kind. A kind on d domains crosses d - 1 times, and each change of kind (the
+last back to the first too) crosses once, unless a domain is the end of one kind and the
+beginning of the next. So crossings are pairs (kind, domain) minus *junctions*. For hosts
+junctions are counted as marks that a host leaves when it takes both kinds; it may leave
+those into and out of the same kind only if it takes all of that kind.
+
 What a host takes is told by its maximal vectors (5 workers, or 4 and the launcher, …), and
 hosts with equal room share them.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster.steps import Steps
+from placement.polish import polished
 from placement.sweep import NEVER, Budget, Field, Item, Option, Solved, Units, prices, sweep
 from placement.tree import Ints, Tree
 
@@ -36,6 +43,10 @@ _HOSTS_PER_STEP: Final = 16
 
 _MOST_CELLS: Final = 1 << 22
 """Entries of all tables of a sweep, 8 bytes each: they are kept for the way back."""
+
+
+_Cost = tuple[int, str]
+"""An objective: level, and "used", "kinds" (pairs, minus junctions) or "left"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,20 +91,36 @@ def cheapest(
     ``order``: all levels, in the order in which their domains count.
     """
     plot = _Plot(tree, stock, wanted, order)
-    if not plot.fits():
+    task = plot.first()
+    if not _kept(task):
         return None
-    task, _ = plot.field(None)
     solved = yield from sweep(task, budget)
     if solved is None:
         return None
     if solved.price(wanted) >= NEVER:
         return Exact(None)
-    first = plot.amounts(solved)
-    again, single = plot.field(plot.used(first))
-    if single:
-        return Exact(first)
-    better = yield from sweep(again, budget)
-    return Exact(first if better is None else plot.amounts(better))
+    found = plot.amounts(solved, wanted)
+    for task, gain in plot.finer(plot.used(found)):
+        better = (yield from sweep(task, budget)) if _kept(task) else None
+        if better is not None:
+            found = plot.amounts(better, _cheapest_end(better, wanted, gain))
+            break
+    if len(wanted) > 1:
+        found = yield from polished(tree, found, plot.options(found))
+    return Exact(found)
+
+
+def _kept(task: Field) -> bool:
+    """Tell whether the tables are of a size that can be kept."""
+    most = task.kinds <= MOST_KINDS and task.states <= MOST_STATES
+    return most and task.cells() <= _MOST_CELLS
+
+
+def _cheapest_end(solved: Solved, wanted: Units, gain: int) -> Units:
+    """Return all wanted pods with the marks that are worth most; each mark gains ``gain``."""
+    marks = len(solved.field.wanted) - len(wanted)
+    ends = [(*wanted, *chosen) for chosen in product((1, 0), repeat=marks)]
+    return min(ends, key=lambda end: solved.price(end) - gain * sum(end[len(wanted) :]))
 
 
 class _Plot:
@@ -107,49 +134,55 @@ class _Plot:
         self._most = {level: min(counts[level], sum(wanted)) for level in self._levels}
         self._swept = sorted(level for level in self._levels if level < tree.host)
 
-    def fits(self) -> bool:
-        """Tell whether the tables are of a size that can be kept."""
-        states = Field(self._wanted, (), ()).states
-        cells = states * len(self._stock.positions)
-        return len(self._wanted) <= MOST_KINDS and states <= MOST_STATES and cells <= _MOST_CELLS
+    def options(self, amounts: NDArray[np.int64]) -> list[tuple[Units, ...]]:
+        """Return the maximal vectors of the hosts in use."""
+        held = np.flatnonzero(amounts.any(axis=0)[self._stock.positions])
+        return [self._stock.options[i] for i in held.tolist()]
 
     def used(self, amounts: NDArray[np.int64]) -> dict[int, int]:
         """Return the domains used per level that has several."""
         held = amounts.sum(axis=0)[self._stock.positions] > 0
         return {level: len(np.unique(self._at[level][held])) for level in self._levels}
 
-    def amounts(self, solved: Solved) -> NDArray[np.int64]:
+    def amounts(self, solved: Solved, end: Units) -> NDArray[np.int64]:
         """Return int64[kinds, positions]."""
         found = np.zeros((len(self._wanted), self._tree.size), dtype=np.int64)
-        for item, units in solved.back(self._wanted):
-            found[:, self._stock.positions[item]] = units
+        for item, units in solved.back(end):
+            found[:, self._stock.positions[item]] = units[: len(self._wanted)]
         return found
 
-    def field(self, used: dict[int, int] | None) -> tuple[Field, bool]:
-        """Return the field of the first sweep, or of the second where ``used`` is known.
+    def first(self) -> Field:
+        """Return the field whose price is the domains used and nothing else."""
+        return self._field(self._used_most(), None, marks=0)
 
-        The second value tells that a sweep would find nothing better.
+    def finer(self, used: dict[int, int]) -> Iterator[tuple[Field, int]]:
+        """Yield fields with all objectives and what a mark gains, the finest first.
+
+        A wanted pod more of anything is no better, so with one kind there is one such field.
         """
-        host = self._tree.host
-        cost = {(level, "used"): self._most[level] for level in self._levels}
-        flagged = None
-        if used is not None:
-            flagged = self._flagged(used)
-            cost |= {key: bound for key, bound in self._finer(used, flagged)}
-        paid = dict(zip(cost, prices(list(cost.values())) or [], strict=True))
-        if not paid:
-            raise ValueError(f"{self._tree.size} hosts are too many for one number of prices")
-        opening = tuple(self._opening(paid, level) for level in self._swept)
+        flagged = self._flagged(used)
+        cost = self._used_most() | dict(self._finer(used, flagged))
+        kinds = len(self._wanted)
+        gain = _paid(cost).get((self._tree.host, "kinds"), 0)
+        if gain and flagged is None and used[self._tree.host] > 1:
+            yield self._field(cost, flagged, marks=kinds), gain
+        yield self._field(cost, flagged, marks=0), 0
+
+    def _used_most(self) -> dict[_Cost, int]:
+        return {(level, "used"): self._most[level] for level in self._levels}
+
+    def _field(self, cost: dict[_Cost, int], flagged: int | None, *, marks: int) -> Field:
+        host, paid = self._tree.host, _paid(cost)
         each = self._opening(paid, host)[self._at[host]]
         kinds = paid.get((host, "kinds"), 0)
-        task = Field(
-            wanted=self._wanted,
-            opening=opening,
-            items=tuple(self._items(each.tolist(), kinds)),
+        return Field(
+            wanted=(*self._wanted, *[1] * marks),
+            opening=tuple(self._opening(paid, level) for level in self._swept),
+            items=tuple(self._items(each.tolist(), kinds, marks)),
+            kinds=len(self._wanted),
             flagged=None if flagged is None else self._swept.index(flagged),
-            incidence=paid.get((flagged, "kinds"), 0) if flagged is not None else 0,
+            incidence=0 if flagged is None else paid.get((flagged, "kinds"), 0),
         )
-        return task, len(self._stock.positions) == 1
 
     def _flagged(self, used: dict[int, int]) -> int | None:
         """Return the widest level above the hosts with several domains in use."""
@@ -157,9 +190,7 @@ class _Plot:
             return None
         return next((level for level in self._swept if used[level] > 1), None)
 
-    def _finer(
-        self, used: dict[int, int], flagged: int | None
-    ) -> Iterator[tuple[tuple[int, str], int]]:
+    def _finer(self, used: dict[int, int], flagged: int | None) -> Iterator[tuple[_Cost, int]]:
         """Yield the objectives after the domains used, with what they can be at most."""
         host, kinds = self._tree.host, len(self._wanted)
         if kinds > 1:
@@ -172,24 +203,94 @@ class _Plot:
         for level in [*reversed(inner), *(level for level in ordered if used[level] > 1)]:
             yield (level, "left"), total
 
-    def _opening(self, paid: dict[tuple[int, str], int], level: int) -> Ints:
+    def _opening(self, paid: dict[_Cost, int], level: int) -> Ints:
         """Return int64[domains]: the price of using each domain of a level."""
         sizes = np.bincount(self._at[level], self._stock.room, minlength=self._tree.domains(level))
         left = paid.get((level, "left"), 0) * sizes.astype(np.int64)
         opening: Ints = left + paid[level, "used"]
         return opening
 
-    def _items(self, each: list[int], kinds: int) -> Iterator[Item]:
+    def _items(self, each: list[int], kinds: int, marks: int) -> Iterator[Item]:
         paths = [self._at[level].tolist() for level in self._swept]
         shared: dict[tuple[tuple[Units, ...], int], tuple[Option, ...]] = {}
         for number, vectors in enumerate(self._stock.options):
             key = (vectors, each[number])
             if key not in shared:
-                shared[key] = tuple(
-                    Option(units, each[number] + kinds * sum(map(bool, units)))
-                    for units in vectors
-                )
+                shared[key] = tuple(self._options(vectors, each[number], kinds, marks))
             yield Item(tuple(path[number] for path in paths), shared[key])
+
+
+    def _options(
+        self, vectors: tuple[Units, ...], price: int, kinds: int, marks: int
+    ) -> Iterator[Option]:
+        if not kinds:
+            yield from (Option(units, price) for units in vectors)
+            return
+        for units in _with_fewer_kinds(vectors):
+            paid = price + kinds * sum(map(bool, units))
+            for left in _junctions(units, self._wanted) if marks else [()]:
+                yield Option((*units, *left), paid, _least(units, left, self._wanted))
+
+
+def _least(units: Units, left: Units, wanted: Units) -> Units:
+    """Return the condition of an option: the kinds it has, and those it must have all of."""
+    least = [min(count, 1) for count in units]
+    for i in range(len(left)):
+        if left[i - 1] and left[i]:
+            least[i] = wanted[i]
+    return (*least, *[0] * len(left))
+
+
+def _paid(cost: dict[_Cost, int]) -> dict[_Cost, int]:
+    """Return the price of each objective; ``cost`` says what each can be at most."""
+    found = prices(list(cost.values()))
+    return dict(zip(cost, found, strict=True))
+
+
+def _with_fewer_kinds(vectors: Sequence[Units]) -> list[Units]:
+    """Return the vectors and what is left of them without some of the kinds."""
+    kept = product((0, 1), repeat=len(vectors[0]))
+    found = {
+        tuple(n * k for n, k in zip(units, keep, strict=True))
+        for keep in kept
+        for units in vectors
+    }
+    return [u for u in sorted(found, reverse=True) if any(u) and not _exceeded(u, found)]
+
+
+def _exceeded(units: Units, found: set[Units]) -> bool:
+    """Tell whether another vector has more of the same kinds."""
+    return any(
+        other != units
+        and all(a >= b and bool(a) == bool(b) for a, b in zip(other, units, strict=True))
+        for other in found
+    )
+
+
+def _junctions(units: Units, wanted: Units) -> list[Units]:
+    """Return the largest sets of changes of kind for which a host can be the one place.
+
+    Junction i leads from kind i to the next, the last to the first.
+    """
+    kinds = len(units)
+    fitting = [
+        marks
+        for marks in product((1, 0), repeat=kinds)
+        if all(
+            not mark or (units[i] and units[(i + 1) % kinds]) for i, mark in enumerate(marks)
+        )
+        and all(
+            not (marks[i - 1] and marks[i]) or units[i] >= wanted[i] for i in range(kinds)
+        )
+    ]
+    return [
+        one
+        for one in fitting
+        if not any(
+            other != one and all(a >= b for a, b in zip(other, one, strict=True))
+            for other in fitting
+        )
+    ]
 
 
 # --- what a host can take -----------------------------------------------------------------

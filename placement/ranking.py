@@ -13,74 +13,139 @@ that begins and ends in one of several domains would visit it twice, which costs
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.steps import Steps
 from placement.tree import Ints, Tree
 
 _MOST_HOSTS: Final = 64
 """Hosts of a kind that are looked at as begin or end."""
 
+_BEHIND: Final = np.iinfo(np.int64).max
+"""Sorts behind every domain."""
+
 _Costs = NDArray[np.int64]
 
 
-def in_ring(tree: Tree, amounts: Sequence[Ints]) -> Steps[list[Ints]]:
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """``cost``: crossings of all levels as one number, for comparison within a ``Fabric``.
+
+    ``ends``: (first, last) host per kind, as indices into the fabric's hosts.
+    """
+
+    cost: int
+    ends: tuple[tuple[int, int], ...]
+
+
+class Fabric:
+    """The hosts that a gang of several kinds stands on, ``positions`` ascending."""
+
+    __slots__ = ("_apart", "_at", "_weights", "positions")
+
+    def __init__(self, tree: Tree, positions: Ints, kinds: int) -> None:
+        """Leave out the levels at which all hosts are together."""
+        self.positions = positions
+        at = [tree.at(level, positions) for level in range(tree.host + 1)]
+        self._at = [domains for domains in at if domains[0] != domains[-1]]
+        base = kinds * (len(positions) + 2) + 1
+        self._weights = [base ** (len(self._at) - 1 - i) for i in range(len(self._at))]
+        self._apart = np.zeros((len(positions), len(positions)), dtype=np.int64)
+        for domains, weight in zip(self._at, self._weights, strict=True):
+            self._apart += weight * (domains[:, None] != domains[None, :])
+
+    def least(self) -> int:
+        """Return what any ring over all hosts costs at least: every domain is left once."""
+        used = [1 + int(np.count_nonzero(np.diff(domains))) for domains in self._at]
+        return sum(u * w for u, w in zip(used, self._weights, strict=True))
+
+    def ring(self, held: Sequence[Ints]) -> Ring:
+        """Return the best ring when the kinds, in this order, are on these hosts (indices).
+
+        ``way[e, x]``: the least cost from the end ``e`` of the first kind on to ``x``: in
+        turn the begin and the end of each kind that follows, then the begin of the first.
+        """
+        hosts = [self._looked_at(each, held) for each in held]
+        returns = [self._returns(all_of, some) for all_of, some in zip(held, hosts, strict=True)]
+        way = self._apart[np.ix_(hosts[0], hosts[1])]
+        back: list[NDArray[np.intp]] = []
+        for kind in range(1, len(held)):
+            following = hosts[(kind + 1) % len(held)]
+            for costs in (returns[kind], self._apart[np.ix_(hosts[kind], following)]):
+                way, origin = _joined(way, costs)
+                back.append(origin)
+        way = way + returns[0].T
+        last, first = divmod(int(np.argmin(way)), way.shape[1])
+        cost = int(way[last, first]) + sum(map(self._visits, held))
+        return Ring(cost, tuple(_traced(hosts, back, last, first)))
+
+    def _looked_at(self, hosts: Ints, held: Sequence[Ints]) -> Ints:
+        """Return the hosts of a kind worth looking at: those that other kinds stand on first."""
+        if len(hosts) <= _MOST_HOSTS:
+            return hosts
+        shared = np.sum([np.isin(hosts, other) for other in held], axis=0)
+        chosen: Ints = np.sort(hosts[np.argsort(-shared, kind="stable")[: _MOST_HOSTS - 1]])
+        return np.union1d(chosen, hosts[-1:])
+
+    def _visits(self, hosts: Ints) -> int:
+        """Return the crossings of a kind that visits each of its domains once."""
+        return sum(
+            weight * int(np.count_nonzero(np.diff(domains[hosts])))
+            for domains, weight in zip(self._at, self._weights, strict=True)
+        )
+
+    def _returns(self, held: Ints, hosts: Ints) -> _Costs:
+        """Return int64[begins, ends]: what it costs a kind to end where it began."""
+        costs = np.zeros((len(hosts), len(hosts)), dtype=np.int64)
+        for domains, weight in zip(self._at, self._weights, strict=True):
+            if domains[held[0]] != domains[held[-1]]:
+                here = domains[hosts]
+                costs += weight * (here[:, None] == here[None, :])
+        return costs
+
+    def visited(self, hosts: Ints, ends: tuple[int, int]) -> Ints:
+        """Return hosts in tree order, but the domains of the first first, of the last last.
+
+        Where both are in one domain, that is visited first and, for what the last is in
+        below the level at which the two part, once more at the end.
+        """
+        first, last = ends
+        tail = np.zeros(len(hosts), dtype=np.bool_)
+        keys = []
+        for domains in self._at:
+            here = domains[hosts]
+            if domains[first] != domains[last] and not tail.any():
+                tail = here == domains[last]
+                keys = [np.where(tail, _BEHIND, key) for key in keys]
+            begun = np.where(here == domains[first], -1, here)
+            keys.append(np.where(tail & (here == domains[last]), _BEHIND, begun))
+        return hosts[np.lexsort(keys[::-1])] if keys else hosts
+
+
+def in_ring(tree: Tree, amounts: Sequence[Ints]) -> list[Ints]:
     """Return, per kind, one position per member in rank order.
 
     ``amounts``: int64[positions] per kind; ranks go through the kinds in this order.
     """
-    held = [np.flatnonzero(each) for each in amounts]
-    active = [kind for kind, hosts in enumerate(held) if len(hosts)]
-    orders = [np.repeat(hosts, each[hosts]) for hosts, each in zip(held, amounts, strict=True)]
+    orders = [np.repeat(np.arange(tree.size), each) for each in amounts]
+    active = [kind for kind, order in enumerate(orders) if len(order)]
     if len(active) == 1:
         return orders
-    ends = yield from _ends(tree, [held[kind] for kind in active])
-    for kind, (first, last) in zip(active, ends, strict=True):
-        visited = _visits(tree, held[kind], first, last)
+    positions = np.flatnonzero(np.sum(amounts, axis=0))
+    fabric = Fabric(tree, positions, len(active))
+    held = [np.flatnonzero(amounts[kind][positions]) for kind in active]
+    ring = fabric.ring(held)
+    for kind, hosts, ends in zip(active, held, ring.ends, strict=True):
+        visited = positions[fabric.visited(hosts, ends)]
         orders[kind] = np.repeat(visited, amounts[kind][visited])
     return orders
 
 
-def _visits(tree: Tree, hosts: Ints, first: int, last: int) -> Ints:
-    """Return hosts in tree order, but the domains of ``first`` first and of ``last`` last."""
-    keys = []
-    for level in range(tree.host, -1, -1):
-        domains = tree.at(level, hosts)
-        begin, end = tree.at(level, np.array([first, last])).tolist()
-        keys.append(np.where(domains == begin, -1, np.where(domains == end, tree.size, domains)))
-    return hosts[np.lexsort(keys)]
-
-
-def _ends(tree: Tree, held: Sequence[Ints]) -> Steps[list[tuple[int, int]]]:
-    """Return (first host, last host) per kind.
-
-    ``way[e, x]``: the least cost from the end ``e`` of the first kind on to ``x``, which is
-    in turn the begin and the end of each kind that follows, and at last the begin of the first.
-    """
-    kinds = len(held)
-    weights = [(2 * kinds + 1) ** (tree.host - level) for level in range(tree.host + 1)]
-    hosts = [_looked_at(each, held) for each in held]
-    way = _steps(tree, weights, hosts[0], hosts[1])
-    back: list[NDArray[np.int64]] = []
-    for kind in range(1, kinds):
-        following = hosts[(kind + 1) % kinds]
-        for costs in (
-            _returns(tree, weights, held[kind], hosts[kind]),
-            _steps(tree, weights, hosts[kind], following),
-        ):
-            way, origin = _joined(way, costs)
-            back.append(origin)
-            yield
-    way = way + _returns(tree, weights, held[0], hosts[0]).T
-    last, first = np.unravel_index(int(np.argmin(way)), way.shape)
-    return _traced(hosts, back, int(last), int(first))
-
-
 def _traced(
-    hosts: Sequence[Ints], back: Sequence[NDArray[np.int64]], last: int, first: int
+    hosts: Sequence[Ints], back: Sequence[NDArray[np.intp]], last: int, first: int
 ) -> list[tuple[int, int]]:
     found = [(int(hosts[0][first]), int(hosts[0][last]))]
     at = first
@@ -91,35 +156,7 @@ def _traced(
     return [found[0], *reversed(found[1:])]
 
 
-def _looked_at(hosts: Ints, held: Sequence[Ints]) -> Ints:
-    """Return the hosts of a kind worth looking at: those that other kinds stand on first."""
-    if len(hosts) <= _MOST_HOSTS:
-        return hosts
-    shared = np.sum([np.isin(hosts, other) for other in held], axis=0)
-    chosen: Ints = np.sort(hosts[np.argsort(-shared, kind="stable")[: _MOST_HOSTS - 1]])
-    return np.union1d(chosen, hosts[-1:])
-
-
-def _steps(tree: Tree, weights: Sequence[int], ends: Ints, begins: Ints) -> _Costs:
-    """Return int64[ends, begins]: what it costs that the next kind begins there."""
-    costs = np.zeros((len(ends), len(begins)), dtype=np.int64)
-    for level, weight in enumerate(weights):
-        apart = tree.at(level, ends)[:, None] != tree.at(level, begins)[None, :]
-        costs += weight * apart
-    return costs
-
-
-def _returns(tree: Tree, weights: Sequence[int], held: Ints, hosts: Ints) -> _Costs:
-    """Return int64[begins, ends]: what it costs a kind to end where it began."""
-    costs = np.zeros((len(hosts), len(hosts)), dtype=np.int64)
-    for level, weight in enumerate(weights):
-        if len(np.unique(tree.at(level, held))) > 1:
-            domains = tree.at(level, hosts)
-            costs += weight * (domains[:, None] == domains[None, :])
-    return costs
-
-
-def _joined(way: _Costs, costs: _Costs) -> tuple[_Costs, NDArray[np.int64]]:
+def _joined(way: _Costs, costs: _Costs) -> tuple[_Costs, NDArray[np.intp]]:
     """Return the least of ``way[e, x] + costs[x, y]`` over x, and which x it was."""
     sums = way[:, :, None] + costs[None, :, :]
     origin = np.argmin(sums, axis=1)

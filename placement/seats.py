@@ -196,7 +196,8 @@ def _around_the_ring(
     ]
     place_of = {int(row): i for i, row in enumerate(request.members)}
     if _kind_by_kind([[place_of[int(row)] for row in each] for each in rows]):
-        orders = yield from in_ring(tree, found.amounts)
+        orders = in_ring(tree, found.amounts)
+        yield
     else:
         orders = [np.repeat(np.arange(tree.size), amounts) for amounts in found.amounts]
     seats = [Seats(each, order) for each, order in zip(rows, orders, strict=True)]

@@ -13,7 +13,8 @@ becomes one number whose digits are the objectives (``prices``). A host needs on
 maximal options, since it may take less than an option says: ``v - x`` stops at zero.
 
 One level may be *flagged*: then a domain of it costs ``incidence`` for every kind of unit
-that it holds, and the tables of an open domain have a row per set of kinds.
+that it holds, and the tables of an open domain have a row per set of kinds. The first
+``kinds`` units are told apart so; others are marks that items may leave (``exact`` has some).
 
 The work is counted in *ticks*, about 3 ns each, so a budget needs no clock.
 """
@@ -55,10 +56,15 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """``units`` that an item may take, and the price of that."""
+    """``units`` that an item may take, and the price of that.
+
+    ``least``: per unit, how many must have been given away with this item: 1 for kinds that
+    it may not leave out, all for those that nobody else may have; ``()``: no condition.
+    """
 
     units: Units
     price: int
+    least: Units = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +79,14 @@ class Item:
 class Field:
     """``wanted`` units; ``opening``: int64[domains] prices per swept level.
 
-    ``items`` in tree order. ``flagged``: index of the swept level whose domains cost
+    ``items`` in tree order. ``kinds``: how many of the units are kinds. ``flagged``: index of the swept level whose domains cost
     ``incidence`` per kind of unit that they hold; ``None``: none.
     """
 
     wanted: Units
     opening: tuple[Ints, ...]
     items: Sequence[Item]
+    kinds: int = 1
     flagged: int | None = None
     incidence: int = 0
 
@@ -91,12 +98,15 @@ class Field:
     @property
     def sets(self) -> int:
         """Rows of a table below the flagged level."""
-        return 1 << len(self.wanted)
+        return 1 if self.flagged is None else 1 << self.kinds
+
+    def cells(self) -> int:
+        """Return how many entries all tables have together: they are kept for the way back."""
+        return self.states * self.sets * len(self.items)
 
     def ticks(self) -> int:
         """Return what a sweep costs."""
-        rows = 1 if self.flagged is None else self.sets
-        each = _CALL * rows + self.states * rows
+        each = (_CALL + self.states) * self.sets
         return each * sum(1 + len(item.options) for item in self.items)
 
 
@@ -139,8 +149,8 @@ class Solved:
             event = self._events[at]
             if event.item >= 0:
                 if table[row, state] != event.before[row, state]:
-                    option, row, lower = self._taken(event, row, state, int(table[row, state]))
-                    yield event.item, self._shifts.given(state, lower, option)
+                    row, lower = self._taken(event, row, state, int(table[row, state]))
+                    yield event.item, self._shifts.given(state, lower)
                     state = lower
                 table = event.before
             elif event.partner >= 0:
@@ -154,6 +164,9 @@ class Solved:
                 row, table = min(row, len(event.before) - 1), event.before
             at -= 1
 
+    def _mask(self, units: Units) -> int:
+        return _mask(units[: self.field.kinds])
+
     def _row_inside(self, inner: _Table, row: int, state: int, price: int) -> int:
         """Return the set of kinds of the domain that is entered backwards."""
         if len(inner) == 1 or inner[row, state] == price:
@@ -161,28 +174,32 @@ class Solved:
         prices = inner[:, state] + self.field.incidence * _popcounts(len(inner))
         return int(np.argmin(prices))
 
-    def _taken(self, event: _Event, row: int, state: int, price: int) -> tuple[Units, int, int]:
+    def _taken(self, event: _Event, row: int, state: int, price: int) -> tuple[int, int]:
+        """Return the row and the state before an item took its option."""
         before = event.before
         for option in self.field.items[event.item].options:
+            if self._shifts.forbids(option.least, state):
+                continue
             lower = int(self._shifts.index(option.units)[state])
             for source in range(len(before)):
-                if len(before) > 1 and source | _mask(option.units) != row:
+                if len(before) > 1 and source | self._mask(option.units) != row:
                     continue
                 if before[source, lower] + option.price == price:
-                    return option.units, source, lower
+                    return source, lower
         raise AssertionError("a table's entry has no origin")
 
 
 class _Shifts:
     """Where ``v - x``, stopped at zero, lies in a flattened table, for every state v."""
 
-    __slots__ = ("_cache", "_coordinates", "_shape", "states")
+    __slots__ = ("_cache", "_coordinates", "_forbidden", "_shape", "states")
 
     def __init__(self, wanted: Units) -> None:
         self._shape = tuple(count + 1 for count in wanted)
         self.states = prod(self._shape)
         self._coordinates = np.indices(self._shape).reshape(len(wanted), -1)
         self._cache: dict[Units, NDArray[np.intp]] = {}
+        self._forbidden: dict[Units, NDArray[np.intp]] = {}
 
     def index(self, units: Units) -> NDArray[np.intp]:
         found = self._cache.get(units)
@@ -192,10 +209,21 @@ class _Shifts:
             self._cache[units] = found
         return found
 
+    def forbidden(self, least: Units) -> NDArray[np.intp]:
+        """Return the states after which an item with this condition cannot have been taken."""
+        found = self._forbidden.get(least)
+        if found is None:
+            found = np.flatnonzero((self._coordinates < np.array(least)[:, None]).any(axis=0))
+            self._forbidden[least] = found
+        return found
+
+    def forbids(self, least: Units, state: int) -> bool:
+        return bool(least) and bool((self._coordinates[:, state] < np.array(least)).any())
+
     def state(self, units: Units) -> int:
         return int(np.ravel_multi_index(units, self._shape))
 
-    def given(self, upper: int, lower: int, _option: Units) -> Units:
+    def given(self, upper: int, lower: int) -> Units:
         difference = self._coordinates[:, upper] - self._coordinates[:, lower]
         return tuple(difference.tolist())
 
@@ -253,10 +281,12 @@ class _Sweep:
     def _improve(self, before: _Table, after: _Table, option: Option) -> None:
         found = before[:, self.shifts.index(option.units)]
         found += option.price
+        if option.least:
+            found[:, self.shifts.forbidden(option.least)] = NEVER
         if len(before) == 1:
             np.minimum(after, found, out=after)
             return
-        mask = _mask(option.units)
+        mask = _mask(option.units[: self.task.kinds])
         for row in range(len(before)):
             np.minimum(after[row | mask], found[row], out=after[row | mask])
 
@@ -292,17 +322,15 @@ def _popcounts(rows: int) -> Ints:
     return np.array([row.bit_count() for row in range(rows)], dtype=np.int64)
 
 
-def prices(bounds: Sequence[int]) -> list[int] | None:
+def prices(bounds: Sequence[int]) -> list[int]:
     """Return the price of one unit of each objective, the weightiest first.
 
-    ``bounds``: what each objective can be at most. Objectives whose digits do not fit any
-    more get the price 0, from the last; ``None``: not even the first fits.
+    ``bounds``: what each objective can be at most. Objectives whose digits do not fit into
+    the number any more get the price 0, from the last.
     """
     fitting = list(bounds)
-    while fitting and prod(bound + 1 for bound in fitting) >= NEVER:
+    while prod(bound + 1 for bound in fitting) >= NEVER:
         fitting.pop()
-    if not fitting:
-        return None
     found, price = [], 1
     for bound in reversed(fitting):
         found.append(price)
