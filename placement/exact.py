@@ -1,24 +1,22 @@
-"""Exact placement of one or several kinds of pods on a part of the tree, within a budget.
+"""Exact placement of one or several kinds of pods, in slices or not, within a budget.
 
 The objective, most important first (docs/design/topology.md states it in full)::
 
-    1  domains used       of the preferred level, then of every level, widest first
-    2  ring crossings     of the widest level with several domains, then of hosts
+    1  domains used       of the required and the preferred level, then of every level,
+                          widest first
+    2  kinds on hosts     pairs (kind, host): the fewer, the fewer ring crossings (``polish``)
     3  left over          in the narrowest domain that holds all, then in those around it,
                           then in the chosen domains below it down to the hosts
-    4  names              the first in the tree
 
-Two sweeps (``sweep``): the first finds the domains used, and with them the narrowest level
-whose one domain holds all; the second, with those known, everything.
+Two passes: the first finds the domains used, and with them the narrowest level whose one
+domain holds all; the second, with those known, everything.
 
-Ranks go kind by kind. A kind on d domains crosses d - 1 times, and each change of kind (the
-last back to the first too) crosses once, unless a domain is the end of one kind and the
-beginning of the next. So crossings are pairs (kind, domain) minus *junctions*. For hosts
-junctions are counted as marks that a host leaves when it takes both kinds; it may leave
-those into and out of the same kind only if it takes all of that kind.
+Slices are layers on the way down. A domain of a slice level is an item to the sweep above it,
+and its options are numbers of whole slices, priced by a sweep of its own::
 
-What a host takes is told by its maximal vectors (5 workers, or 4 and the launcher, …), and
-hosts with equal room share them.
+    blocks                      sweep of slices over racks
+      └─ racks  = items         options: 1 slice for 5, 2 for 7, …
+           └─ hosts = items     sweep of pods over the hosts of each rack
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,335 +29,275 @@ from numpy.typing import NDArray
 
 from cluster.steps import Steps
 from placement.polish import polished
-from placement.sweep import NEVER, Budget, Field, Item, Option, Solved, Units, prices, sweep
+from placement.stock import Stock, with_fewer_kinds
+from placement.sweep import NEVER, Budget, Field, Item, Option, Solved, Units, prices, states, sweep
 from placement.tree import Ints, Tree
 
 MOST_KINDS: Final = 4
-MOST_STATES: Final = 20_000
-"""Vectors of pods per kind: the size of a table."""
-
-_HOSTS_PER_STEP: Final = 16
-"""Kinds of hosts whose vectors are listed between two yields."""
-
-_MOST_CELLS: Final = 1 << 22
-"""Entries of all tables of a sweep, 8 bytes each: they are kept for the way back."""
+_MOST_OPTIONS: Final = 4096
+"""Numbers of slices of every make-up that a domain is priced for."""
 
 
-_Cost = tuple[int, str]
-"""An objective: level, and "used", "kinds" (pairs, minus junctions) or "left"."""
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Slices of one level: ``makeups``: what a slice consists of, and how many are like that.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stock:
-    """What hosts can take. ``positions``: int64[hosts], ascending; ``options`` along them.
-
-    ``room``: int64[hosts], members of the kind that is hardest to place.
+    The units of a make-up are the slices of the layer inside, innermost pods per kind.
     """
 
-    positions: Ints
-    options: Sequence[tuple[Units, ...]]
-    room: Ints
+    level: int
+    makeups: tuple[tuple[Units, int], ...]
 
-    def part(self, inside: NDArray[np.bool_]) -> "Stock":
-        """Return the stock of the hosts at some positions, bool[positions]."""
-        chosen = np.flatnonzero(inside[self.positions])
-        options = [self.options[i] for i in chosen.tolist()]
-        return Stock(self.positions[chosen], options, self.room[chosen])
+    @property
+    def wanted(self) -> Units:
+        """How many slices of each make-up there are."""
+        return tuple(count for _, count in self.makeups)
+
+    def units(self, slices: Units) -> Units:
+        """Return what slices consist of together."""
+        vectors = [vector for vector, _ in self.makeups]
+        columns = zip(*vectors, strict=True)
+        return tuple(sum(n * x for n, x in zip(slices, c, strict=True)) for c in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """``units`` that go to a domain (of a layer's level) or to a host's position."""
+
+    place: int
+    units: Units
+    inside: tuple["Share", ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exact:
-    """``amounts``: int64[kinds, positions]; ``None``: proven that nothing fits."""
+    """``amounts``: int64[kinds, positions]; ``None``: proven that nothing fits.
+
+    ``shares``: the same by layer, in tree order.
+    """
 
     amounts: NDArray[np.int64] | None
+    shares: tuple[Share, ...] = ()
 
 
-def equal_stock(leaf: Ints, need: int) -> Stock:
-    """Return the stock for equal pods: a host's one maximal vector is its capacity."""
-    positions = np.flatnonzero(leaf)
-    room = leaf[positions]
-    shared = {size: ((size,),) for size in np.unique(np.minimum(room, need)).tolist()}
-    options = [shared[size] for size in np.minimum(room, need).tolist()]
-    return Stock(positions, options, room)
+@dataclass(frozen=True, slots=True, eq=False)
+class Quest:
+    """``wanted`` pods per kind from ``stock``. ``order``: levels, the weightiest first.
 
-
-def cheapest(
-    tree: Tree, stock: Stock, wanted: Units, order: Sequence[int], budget: Budget
-) -> Steps[Exact | None]:
-    """Return the best placement of ``wanted`` pods per kind; ``None``: the budget is used up.
-
-    ``order``: all levels, in the order in which their domains count.
+    ``layers``: slices, widest first.
     """
-    plot = _Plot(tree, stock, wanted, order)
-    task = plot.first()
-    if not _kept(task):
+
+    tree: Tree
+    stock: Stock
+    wanted: Units
+    order: Sequence[int]
+    layers: tuple[Layer, ...] = ()
+
+
+def cheapest(quest: Quest, budget: Budget) -> Steps[Exact | None]:
+    """Return the best placement; ``None``: too large, or the budget is used up."""
+    if len(quest.wanted) > MOST_KINDS:
         return None
-    solved = yield from sweep(task, budget)
-    if solved is None:
-        return None
-    if solved.price(wanted) >= NEVER:
-        return Exact(None)
-    found = plot.amounts(solved, wanted)
-    for task, gain in plot.finer(plot.used(found)):
-        better = (yield from sweep(task, budget)) if _kept(task) else None
-        if better is not None:
-            found = plot.amounts(better, _cheapest_end(better, wanted, gain))
-            break
-    if len(wanted) > 1:
-        found = yield from polished(tree, found, plot.options(found))
-    return Exact(found)
+    plot = _Plot(quest)
+    shares = yield from plot.solve(plot.cost(None), budget)
+    if not shares:
+        return None if shares is None else Exact(None)
+    found = plot.amounts(shares)
+    finer = yield from plot.solve(plot.cost(plot.used(found)), budget)
+    shares = finer or shares
+    found = plot.amounts(shares)
+    if len(quest.wanted) > 1 and not quest.layers:
+        positions = np.flatnonzero(found.any(axis=0))
+        found = yield from polished(quest.tree, found, quest.stock.of(positions))
+    return Exact(found, shares)
 
 
-def _kept(task: Field) -> bool:
-    """Tell whether the tables are of a size that can be kept."""
-    most = task.kinds <= MOST_KINDS and task.states <= MOST_STATES
-    return most and task.cells() <= _MOST_CELLS
+_Cost = dict[tuple[int, str], int]
+"""Objectives, the weightiest first, with what each can be at most: (level, "used" …)."""
 
 
-def _cheapest_end(solved: Solved, wanted: Units, gain: int) -> Units:
-    """Return all wanted pods with the marks that are worth most; each mark gains ``gain``."""
-    marks = len(solved.field.wanted) - len(wanted)
-    ends = [(*wanted, *chosen) for chosen in product((1, 0), repeat=marks)]
-    return min(ends, key=lambda end: solved.price(end) - gain * sum(end[len(wanted) :]))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """A solved sweep. ``inside``: domain and table of each item, or of hosts the position."""
+
+    solved: Solved
+    layer: Layer | None
+    inside: Sequence[tuple[int, "_Table | None"]]
+
+    def shares(self, units: Units) -> Iterator[Share]:
+        """Yield the way of giving ``units`` away at the least price."""
+        for item, given in self.solved.back(units):
+            place, table = self.inside[item]
+            inner: tuple[Share, ...] = ()
+            if table is not None and self.layer is not None:
+                inner = tuple(table.shares(self.layer.units(given)))
+            yield Share(place, given, inner)
 
 
 class _Plot:
     """Levels and prices of one search."""
 
-    def __init__(self, tree: Tree, stock: Stock, wanted: Units, order: Sequence[int]) -> None:
-        self._tree, self._stock, self._wanted = tree, stock, wanted
-        self._at = [tree.at(level, stock.positions) for level in range(tree.host + 1)]
-        counts = [len(np.unique(domains)) for domains in self._at]
-        self._levels = [level for level in order if counts[level] > 1 or level == tree.host]
-        self._most = {level: min(counts[level], sum(wanted)) for level in self._levels}
-        self._swept = sorted(level for level in self._levels if level < tree.host)
+    def __init__(self, quest: Quest) -> None:
+        self._quest, self._stock = quest, quest.stock
+        self._host = quest.tree.host
+        self._at = [quest.tree.at(n, self._stock.positions) for n in range(self._host + 1)]
+        counts = [1 + int(np.count_nonzero(np.diff(domains))) for domains in self._at]
+        self._levels = [n for n in quest.order if counts[n] > 1 or n == self._host]
+        self._most = {n: min(counts[n], sum(quest.wanted)) for n in self._levels}
 
-    def options(self, amounts: NDArray[np.int64]) -> list[tuple[Units, ...]]:
-        """Return the maximal vectors of the hosts in use."""
-        held = np.flatnonzero(amounts.any(axis=0)[self._stock.positions])
-        return [self._stock.options[i] for i in held.tolist()]
+    def cost(self, used: dict[int, int] | None) -> _Cost:
+        """Return the objectives of the first pass, of the second where ``used`` is known."""
+        cost = {(level, "used"): self._most[level] for level in self._levels}
+        if used is None:
+            return cost
+        if len(self._quest.wanted) > 1:
+            cost[self._host, "kinds"] = len(self._quest.wanted) * used[self._host]
+        ordered = sorted(self._levels)
+        whole = [level for level in ordered if used[level] == 1]
+        for level in [*reversed(whole), *(level for level in ordered if used[level] > 1)]:
+            cost[level, "left"] = int(self._stock.room.sum())
+        return cost
 
     def used(self, amounts: NDArray[np.int64]) -> dict[int, int]:
         """Return the domains used per level that has several."""
-        held = amounts.sum(axis=0)[self._stock.positions] > 0
+        held = amounts.any(axis=0)[self._stock.positions]
         return {level: len(np.unique(self._at[level][held])) for level in self._levels}
 
-    def amounts(self, solved: Solved, end: Units) -> NDArray[np.int64]:
+    def amounts(self, shares: Sequence[Share]) -> NDArray[np.int64]:
         """Return int64[kinds, positions]."""
-        found = np.zeros((len(self._wanted), self._tree.size), dtype=np.int64)
-        for item, units in solved.back(end):
-            found[:, self._stock.positions[item]] = units[: len(self._wanted)]
+        found = np.zeros((len(self._quest.wanted), self._quest.tree.size), dtype=np.int64)
+        for share in _hosts(shares):
+            found[:, share.place] = share.units
         return found
 
-    def first(self) -> Field:
-        """Return the field whose price is the domains used and nothing else."""
-        return self._field(self._used_most(), None, marks=0)
-
-    def finer(self, used: dict[int, int]) -> Iterator[tuple[Field, int]]:
-        """Yield fields with all objectives and what a mark gains, the finest first.
-
-        A wanted pod more of anything is no better, so with one kind there is one such field.
-        """
-        flagged = self._flagged(used)
-        cost = self._used_most() | dict(self._finer(used, flagged))
-        kinds = len(self._wanted)
-        gain = _paid(cost).get((self._tree.host, "kinds"), 0)
-        if gain and flagged is None and used[self._tree.host] > 1:
-            yield self._field(cost, flagged, marks=kinds), gain
-        yield self._field(cost, flagged, marks=0), 0
-
-    def _used_most(self) -> dict[_Cost, int]:
-        return {(level, "used"): self._most[level] for level in self._levels}
-
-    def _field(self, cost: dict[_Cost, int], flagged: int | None, *, marks: int) -> Field:
-        host, paid = self._tree.host, _paid(cost)
-        each = self._opening(paid, host)[self._at[host]]
-        kinds = paid.get((host, "kinds"), 0)
-        return Field(
-            wanted=(*self._wanted, *[1] * marks),
-            opening=tuple(self._opening(paid, level) for level in self._swept),
-            items=tuple(self._items(each.tolist(), kinds, marks)),
-            kinds=len(self._wanted),
-            flagged=None if flagged is None else self._swept.index(flagged),
-            incidence=0 if flagged is None else paid.get((flagged, "kinds"), 0),
-        )
-
-    def _flagged(self, used: dict[int, int]) -> int | None:
-        """Return the widest level above the hosts with several domains in use."""
-        if len(self._wanted) == 1:
+    def solve(self, cost: _Cost, budget: Budget) -> Steps[tuple[Share, ...] | None]:
+        """Return the cheapest shares, ``()``: nothing fits, ``None``: too much work."""
+        paid = dict(zip(cost, prices(list(cost.values())), strict=True))
+        layers = self._quest.layers
+        wanted = layers[0].wanted if layers else self._quest.wanted
+        whole = (0, len(self._stock.positions))
+        table = yield from _Pricing(self, paid, budget).table(0, whole, 0)
+        if table is None:
             return None
-        return next((level for level in self._swept if used[level] > 1), None)
+        return tuple(table.shares(wanted)) if table.solved.price(wanted) < NEVER else ()
 
-    def _finer(self, used: dict[int, int], flagged: int | None) -> Iterator[tuple[_Cost, int]]:
-        """Yield the objectives after the domains used, with what they can be at most."""
-        host, kinds = self._tree.host, len(self._wanted)
-        if kinds > 1:
-            if flagged is not None:
-                yield (flagged, "kinds"), kinds * used[flagged]
-            yield (host, "kinds"), kinds * used[host]
-        total = int(self._stock.room.sum())
-        ordered = sorted(self._levels)
-        inner = [level for level in ordered if used[level] == 1]
-        for level in [*reversed(inner), *(level for level in ordered if used[level] > 1)]:
-            yield (level, "left"), total
+    # --- what a pricing reads -------------------------------------------------------------
 
-    def _opening(self, paid: dict[_Cost, int], level: int) -> Ints:
+    @property
+    def quest(self) -> Quest:
+        """What is asked."""
+        return self._quest
+
+    def swept(self, top: int, end: int) -> list[int]:
+        """Return the levels with several domains from ``top`` to before ``end``."""
+        return sorted(level for level in self._levels if top <= level < end)
+
+    def at(self, level: int, low: int, high: int) -> list[int]:
+        """Return the domains of some of the hosts."""
+        domains: list[int] = self._at[level][low:high].tolist()
+        return domains
+
+    def opening(self, paid: _Cost, level: int) -> Ints:
         """Return int64[domains]: the price of using each domain of a level."""
-        sizes = np.bincount(self._at[level], self._stock.room, minlength=self._tree.domains(level))
-        left = paid.get((level, "left"), 0) * sizes.astype(np.int64)
-        opening: Ints = left + paid[level, "used"]
-        return opening
+        domains = self._quest.tree.domains(level)
+        if level not in self._levels:
+            return np.zeros(domains, dtype=np.int64)
+        sizes = np.bincount(self._at[level], self._stock.room, minlength=domains)
+        opening: Ints = paid.get((level, "left"), 0) * sizes.astype(np.int64)
+        return opening + paid[level, "used"]
 
-    def _items(self, each: list[int], kinds: int, marks: int) -> Iterator[Item]:
-        paths = [self._at[level].tolist() for level in self._swept]
-        shared: dict[tuple[tuple[Units, ...], int], tuple[Option, ...]] = {}
-        for number, vectors in enumerate(self._stock.options):
-            key = (vectors, each[number])
-            if key not in shared:
-                shared[key] = tuple(self._options(vectors, each[number], kinds, marks))
-            yield Item(tuple(path[number] for path in paths), shared[key])
-
-
-    def _options(
-        self, vectors: tuple[Units, ...], price: int, kinds: int, marks: int
-    ) -> Iterator[Option]:
-        if not kinds:
-            yield from (Option(units, price) for units in vectors)
-            return
-        for units in _with_fewer_kinds(vectors):
-            paid = price + kinds * sum(map(bool, units))
-            for left in _junctions(units, self._wanted) if marks else [()]:
-                yield Option((*units, *left), paid, _least(units, left, self._wanted))
+    def runs(self, level: int, low: int, high: int) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Yield (domain, range of hosts) for every domain of a level among some hosts."""
+        domains = self._at[level][low:high]
+        starts = np.flatnonzero(np.diff(domains, prepend=-1))
+        ends = [*(starts[1:] + low).tolist(), high]
+        for domain, start, end in zip(domains[starts].tolist(), starts.tolist(), ends, strict=True):
+            yield domain, (low + start, end)
 
 
-def _least(units: Units, left: Units, wanted: Units) -> Units:
-    """Return the condition of an option: the kinds it has, and those it must have all of."""
-    least = [min(count, 1) for count in units]
-    for i in range(len(left)):
-        if left[i - 1] and left[i]:
-            least[i] = wanted[i]
-    return (*least, *[0] * len(left))
+class _Pricing:
+    """The sweeps of one pass, layer inside layer."""
 
+    def __init__(self, plot: _Plot, paid: _Cost, budget: Budget) -> None:
+        self._plot, self._paid, self._budget = plot, paid, budget
+        self._quest = plot.quest
+        host = self._quest.tree.host
+        self._opening = [plot.opening(paid, level) for level in range(host + 1)]
+        self._kinds = paid.get((host, "kinds"), 0)
+        self._shared: dict[tuple[tuple[Units, ...], int], tuple[Option, ...]] = {}
 
-def _paid(cost: dict[_Cost, int]) -> dict[_Cost, int]:
-    """Return the price of each objective; ``cost`` says what each can be at most."""
-    found = prices(list(cost.values()))
-    return dict(zip(cost, found, strict=True))
+    def table(self, depth: int, hosts: tuple[int, int], top: int) -> Steps[_Table | None]:
+        """Price what a range of hosts can take, in the units of a depth of layers."""
+        layers = self._quest.layers
+        if depth == len(layers):
+            return (yield from self._of_hosts(hosts, top))
+        layer = layers[depth]
+        if states(layer.wanted) > _MOST_OPTIONS:
+            return None
+        swept = self._plot.swept(top, layer.level)
+        paths = [self._plot.at(level, *hosts) for level in swept]
+        items, inside = [], []
+        for domain, part in self._plot.runs(layer.level, *hosts):
+            inner = yield from self.table(depth + 1, part, layer.level + 1)
+            if inner is None:
+                return None
+            options = tuple(self._slices(layer, inner, domain))
+            if options:
+                path = tuple(each[part[0] - hosts[0]] for each in paths)
+                items.append(Item(path, options))
+                inside.append((domain, inner))
+        task = Field(layer.wanted, tuple(self._opening[level] for level in swept), items)
+        solved = yield from sweep(task, self._budget)
+        return None if solved is None else _Table(solved, layer, inside)
 
+    def _slices(self, layer: Layer, inner: _Table, domain: int) -> Iterator[Option]:
+        """Yield what a domain can take: every number of slices of every make-up."""
+        is_host = layer.level == self._quest.tree.host  # its price is in the pods' already
+        price = 0 if is_host else int(self._opening[layer.level][domain])
+        most = inner.solved.field.wanted
+        for slices in product(*(range(count + 1) for count in layer.wanted)):
+            units = layer.units(slices)
+            if any(slices) and all(n <= m for n, m in zip(units, most, strict=True)):
+                inside = inner.solved.price(units)
+                if inside < NEVER:
+                    yield Option(slices, price + inside)
 
-def _with_fewer_kinds(vectors: Sequence[Units]) -> list[Units]:
-    """Return the vectors and what is left of them without some of the kinds."""
-    kept = product((0, 1), repeat=len(vectors[0]))
-    found = {
-        tuple(n * k for n, k in zip(units, keep, strict=True))
-        for keep in kept
-        for units in vectors
-    }
-    return [u for u in sorted(found, reverse=True) if any(u) and not _exceeded(u, found)]
-
-
-def _exceeded(units: Units, found: set[Units]) -> bool:
-    """Tell whether another vector has more of the same kinds."""
-    return any(
-        other != units
-        and all(a >= b and bool(a) == bool(b) for a, b in zip(other, units, strict=True))
-        for other in found
-    )
-
-
-def _junctions(units: Units, wanted: Units) -> list[Units]:
-    """Return the largest sets of changes of kind for which a host can be the one place.
-
-    Junction i leads from kind i to the next, the last to the first.
-    """
-    kinds = len(units)
-    fitting = [
-        marks
-        for marks in product((1, 0), repeat=kinds)
-        if all(
-            not mark or (units[i] and units[(i + 1) % kinds]) for i, mark in enumerate(marks)
-        )
-        and all(
-            not (marks[i - 1] and marks[i]) or units[i] >= wanted[i] for i in range(kinds)
-        )
-    ]
-    return [
-        one
-        for one in fitting
-        if not any(
-            other != one and all(a >= b for a, b in zip(other, one, strict=True))
-            for other in fitting
-        )
-    ]
-
-
-# --- what a host can take -----------------------------------------------------------------
-
-
-def mixed_stock(
-    leaves: NDArray[np.int64], free: NDArray[np.int64], asked: NDArray[np.int64], wanted: Units
-) -> Steps[Stock]:
-    """Return the stock for several kinds of pods.
-
-    ``leaves``: int64[kinds, positions], what a host takes of each kind alone. ``free``:
-    int64[resources, positions]; ``asked``: int64[kinds, resources].
-    """
-    most = np.minimum(leaves, np.array(wanted)[:, None])
-    positions = np.flatnonzero(most.any(axis=0))
-    signature = np.concatenate([most[:, positions], _relevant(free, asked, most)[:, positions]])
-    rows, numbers = np.unique(signature, axis=1, return_inverse=True)
-    yield
-    vectors = []
-    for number, row in enumerate(rows.T.tolist()):
-        vectors.append(_maximal(row[: len(wanted)], row[len(wanted) :], asked.tolist()))
-        if number % _HOSTS_PER_STEP == _HOSTS_PER_STEP - 1:
-            yield
-    options = [vectors[number] for number in numbers.reshape(-1).tolist()]
-    totals = np.maximum(leaves.sum(axis=1), 1)
-    hardest = int(np.argmax(np.array(wanted) / totals))
-    return Stock(positions, options, leaves[hardest, positions])
-
-
-def _relevant(
-    free: NDArray[np.int64], asked: NDArray[np.int64], most: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Clip what is free to what all kinds together could use: more makes no difference."""
-    return np.minimum(np.maximum(free, 0), asked.T @ most)
-
-
-def _maximal(most: list[int], free: list[int], asked: list[list[int]]) -> tuple[Units, ...]:
-    """Return the vectors of pods per kind that fit and that no other such vector exceeds.
-
-    The last kind takes what the others leave. A vector is exceeded when one pod more of
-    another kind leaves the last as many.
-    """
-    firsts: list[Units] = [()]
-    for kind in range(len(most) - 1):
-        firsts = [
-            (*units, count)
-            for units in firsts
-            for count in range(min(most[kind], _room(free, asked, units, kind)) + 1)
+    def _of_hosts(self, hosts: tuple[int, int], top: int) -> Steps[_Table | None]:
+        low, high = hosts
+        swept = self._plot.swept(top, self._quest.tree.host)
+        paths = [self._plot.at(level, low, high) for level in swept]
+        stock = self._quest.stock
+        options = stock.options[low:high]
+        positions: list[int] = stock.positions[low:high].tolist()
+        items = [
+            Item(tuple(path[i] for path in paths), self._host_options(vectors, positions[i]))
+            for i, vectors in enumerate(options)
         ]
-    last = len(most) - 1
-    full = {units: min(most[last], _room(free, asked, units, last)) for units in firsts}
-    return tuple(
-        (*units, count)
-        for units, count in full.items()
-        if (count or any(units))
-        and all(full.get(more, -1) < count for more in _one_more(units))
-    )
+        opening = tuple(self._opening[level] for level in swept)
+        solved = yield from sweep(Field(self._wanted(options), opening, items), self._budget)
+        return None if solved is None else _Table(solved, None, [(p, None) for p in positions])
+
+    def _wanted(self, options: Sequence[tuple[Units, ...]]) -> Units:
+        """Return the pods wanted per kind; inside slices no more than the hosts could take."""
+        if not self._quest.layers:
+            return self._quest.wanted
+        rooms = [[max(column) for column in zip(*each, strict=True)] for each in options]
+        totals = [sum(column) for column in zip(*rooms, strict=True)]
+        return tuple(min(n, m) for n, m in zip(self._quest.wanted, totals, strict=True))
+
+    def _host_options(self, vectors: tuple[Units, ...], position: int) -> tuple[Option, ...]:
+        price = int(self._opening[self._quest.tree.host][position])
+        found = self._shared.get((vectors, price))
+        if found is None:
+            chosen = with_fewer_kinds(vectors) if self._kinds else vectors
+            found = tuple(Option(u, price + self._kinds * sum(map(bool, u))) for u in chosen)
+            self._shared[vectors, price] = found
+        return found
 
 
-def _one_more(units: Units) -> Iterator[Units]:
-    for kind in range(len(units)):
-        yield (*units[:kind], units[kind] + 1, *units[kind + 1 :])
-
-
-def _room(free: list[int], asked: list[list[int]], units: Units, kind: int) -> int:
-    """Return how many pods of ``kind`` fit beside ``units`` of the kinds before it."""
-    rooms = [
-        (have - sum(n * asked[k][r] for k, n in enumerate(units))) // asked[kind][r]
-        for r, have in enumerate(free)
-        if asked[kind][r]
-    ]
-    return min(rooms, default=NEVER)
+def _hosts(shares: Sequence[Share]) -> Iterator[Share]:
+    for share in shares:
+        if share.inside:
+            yield from _hosts(share.inside)
+        else:
+            yield share

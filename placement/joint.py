@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from cluster.steps import Steps
 from placement.arena import Arena
-from placement.exact import MOST_KINDS, MOST_STATES, Stock, cheapest, mixed_stock
+from placement.exact import MOST_KINDS, Quest, cheapest
 from placement.select import Wish, fewest_inside, holding
-from placement.sweep import Budget, Field
+from placement.stock import Stock, mixed_stock
+from placement.sweep import MOST_STATES, Budget, states
 from placement.tree import ROOT, Flags, Ints, Tree, domains_used
 
 JOINT_TICKS: Final = 30_000_000
@@ -66,8 +67,7 @@ class Task:
     @property
     def is_plain(self) -> bool:
         """Tell whether room is all that the members take from each other."""
-        states = Field(self.needs, (), ()).states
-        fits = len(self.needs) <= MOST_KINDS and states <= MOST_STATES
+        fits = len(self.needs) <= MOST_KINDS and states(self.needs) <= MOST_STATES
         return fits and all(map(_is_plain, self.arenas))
 
     def used(self, amounts: NDArray[np.int64]) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ def _inside(task: Task, region: Flags) -> Steps[Sought | None]:
         return Sought(None, exhausted=True)
     yield
     stock = yield from _stock(task, leaves)
-    found = yield from cheapest(task.tree, stock, task.needs, task.order, task.budget)
+    found = yield from cheapest(Quest(task.tree, stock, task.needs, task.order), task.budget)
     if found is None:
         return None
     amounts = found.amounts

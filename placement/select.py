@@ -31,8 +31,9 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.choose import choose
-from placement.exact import cheapest, equal_stock
+from placement.exact import Quest, cheapest
 from placement.families import Family, count_up, trim
+from placement.stock import equal_stock
 from placement.sweep import Budget
 from placement.tree import ROOT, Flags, Ints, Tree, domains_used
 
@@ -313,9 +314,8 @@ def _refined(
     flags[scope.rivals] = True
     inside = np.where(flags[tree.owner(scope.level, tree.host)], leaf, 0)
     yield
-    found = yield from cheapest(
-        tree, equal_stock(inside, need), (need,), wish.order(tree.host), Budget(REFINE_TICKS)
-    )
+    quest = Quest(tree, equal_stock(inside, need), (need,), wish.order(tree.host))
+    found = yield from cheapest(quest, Budget(REFINE_TICKS))
     if found is None or found.amounts is None:
         return Placing(amounts, proven=False)
     return Placing(found.amounts[0], proven=True)
