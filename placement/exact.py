@@ -34,6 +34,9 @@ from placement.sweep import NEVER, Budget, Field, Item, Option, Solved, Units, p
 from placement.tree import Ints, Tree
 
 MOST_KINDS: Final = 4
+MOST_HOSTS: Final = 1024
+"""Hosts of an exact search: what is done once per host stays below a millisecond."""
+
 _MOST_OPTIONS: Final = 4096
 """Numbers of slices of every make-up that a domain is priced for."""
 

@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 
 from cluster.steps import Steps
 from placement.arena import Arena
-from placement.exact import MOST_KINDS, Quest, cheapest
+from placement.dealing import deal
+from placement.exact import MOST_HOSTS, MOST_KINDS, Quest, cheapest
+from placement.makeup import layers_of
 from placement.select import Wish, fewest_inside, holding
 from placement.stock import Stock, mixed_stock
 from placement.sweep import MOST_STATES, Budget, states
@@ -32,9 +34,6 @@ from placement.tree import ROOT, Flags, Ints, Tree, domains_used
 
 JOINT_TICKS: Final = 30_000_000
 """Work of the exact search of one gang: about 100 ms, in slices."""
-
-_MOST_HOSTS: Final = 4096
-"""Hosts whose room is told apart in one go."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +69,11 @@ class Task:
         fits = len(self.needs) <= MOST_KINDS and states(self.needs) <= MOST_STATES
         return fits and all(map(_is_plain, self.arenas))
 
+    def keeps_required(self, amounts: NDArray[np.int64]) -> bool:
+        """Tell whether all is in one domain of the required level."""
+        required = self.wish.required
+        return required == ROOT or domains_used(self.tree, amounts.sum(axis=0))[required] == 1
+
     def used(self, amounts: NDArray[np.int64]) -> tuple[int, ...]:
         """Return the domains used in ``order``."""
         found = domains_used(self.tree, amounts.sum(axis=0))
@@ -81,6 +85,13 @@ def _is_plain(arena: Arena) -> bool:
     binds = limits.families or limits.spreads or limits.together_loose or limits.one_per_node
     speaks = pods.pod_affinity or pods.pod_anti_affinity or pods.spread
     return not binds and not speaks and limits.together == ROOT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlicedSeats:
+    """``positions``: int64[members] in rank order; ``None``: proven that nothing fits."""
+
+    positions: Ints | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +116,7 @@ def search_joint(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Sou
 def _inside(task: Task, region: Flags) -> Steps[Sought | None]:
     """Search in some positions; ``None``: too many hosts, or the budget is used up."""
     leaves = np.stack([np.where(region, arena.leaf, 0) for arena in task.arenas])
-    if np.count_nonzero(leaves.any(axis=0)) > _MOST_HOSTS:
+    if np.count_nonzero(leaves.any(axis=0)) > MOST_HOSTS:
         return None
     if (leaves.sum(axis=1) < np.array(task.needs)).any():
         return Sought(None, exhausted=True)
@@ -114,11 +125,29 @@ def _inside(task: Task, region: Flags) -> Steps[Sought | None]:
     found = yield from cheapest(Quest(task.tree, stock, task.needs, task.order), task.budget)
     if found is None:
         return None
-    amounts = found.amounts
-    required = task.wish.required
-    if amounts is None or (required != ROOT and task.used(amounts)[0] > 1):
+    if found.amounts is None or not task.keeps_required(found.amounts):
         return Sought(None, exhausted=True)
-    return Sought(Joint(list(amounts), proven=True), exhausted=True)
+    return Sought(Joint(list(found.amounts), proven=True), exhausted=True)
+
+
+def sliced_seats(task: Task, kinds: Ints) -> Steps[SlicedSeats | None]:
+    """Search exactly for gangs in slices; ``None``: too much work, or not a matter of room.
+
+    ``kinds``: int64[members], the arena of each member in rank order.
+    """
+    layers = layers_of(task.wish.slices, kinds, len(task.needs))
+    leaves = np.stack([arena.leaf for arena in task.arenas])
+    hosts = np.count_nonzero(leaves.any(axis=0))
+    if layers is None or not task.is_plain or hosts > MOST_HOSTS:
+        return None
+    stock = yield from _stock(task, leaves)
+    quest = Quest(task.tree, stock, task.needs, task.order, layers)
+    found = yield from cheapest(quest, task.budget)
+    if found is None:
+        return None
+    if found.amounts is None or not task.keeps_required(found.amounts):
+        return SlicedSeats(None)
+    return SlicedSeats(deal(task.tree, layers, kinds, found.shares))
 
 
 def _stock(task: Task, leaves: NDArray[np.int64]) -> Steps[Stock]:

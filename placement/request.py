@@ -203,6 +203,7 @@ def _wish(snapshot: Snapshot, spec: GangSpec) -> Wish:
         preferred=number(spec.preferred_level),
         slice_size=spec.slice_size or 0,
         slice_level=number(spec.slice_level),
+        wider=tuple((number(level), size) for level, size in spec.wider_slices),
     )
 
 

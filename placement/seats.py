@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.arena import Arena, Board
-from placement.joint import Joint
+from placement.joint import Joint, SlicedSeats, Task, sliced_seats
 from placement.mixed import (
     Mixed,
     add_near,
@@ -71,7 +71,7 @@ def seat(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
     if len(request.groups) == 1:
         return (yield from _one_group(snapshot, arenas[0], request, kin))
     if request.wish.slice_size:
-        return (yield from _sliced_groups(snapshot, board, world, request, kin))
+        return (yield from _sliced_groups(snapshot, arenas, request, kin))
     return (yield from _groups(snapshot, board, world, request, kin))
 
 
@@ -235,9 +235,16 @@ def _domains(task: Mixed, found: Sequence[Ints]) -> tuple[int, ...]:
 
 
 def _sliced_groups(
-    snapshot: Snapshot, board: Board, world: World, request: Request, kin: Kin
+    snapshot: Snapshot, arenas: Sequence[Arena], request: Request, kin: Kin
 ) -> Steps[Seats | None]:
     """All members first; the mandatory ones alone when that does not fit."""
+    if not len(kin.rows):
+        whole = yield from _exact_slices(snapshot, arenas, request)
+        if whole is not None and whole.positions is not None:
+            return Seats(request.members, whole.positions, proven=True)
+        if whole is not None and request.mandatory == len(request.members):
+            return None
+    board, world = arenas[0].board, arenas[0].world
     kin_numbers = _slice_numbers(snapshot, request, kin.rows)
     size = board.tree.size
     by_slice = {
@@ -256,6 +263,20 @@ def _sliced_groups(
         if found is not None:
             return _joined([Seats(r, p) for r, p in zip(rows, found, strict=True)])
     return None
+
+
+def _exact_slices(
+    snapshot: Snapshot, arenas: Sequence[Arena], request: Request
+) -> Steps[SlicedSeats | None]:
+    """Seat all members exactly, where ranks without gaps say who is in which slice."""
+    ranks = snapshot.pods.rank[request.members]
+    if (ranks >= 0).all() and (ranks != np.arange(len(ranks))).any():
+        return None
+    kinds = np.full(len(ranks), -1, dtype=np.int64)
+    for number, group in enumerate(request.groups):
+        kinds[np.isin(request.members, group.rows)] = number
+    needs = tuple(len(group.rows) for group in request.groups)
+    return (yield from sliced_seats(Task(arenas, needs, request.wish), kinds))
 
 
 def _numbers_among(

@@ -31,7 +31,7 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.choose import choose
-from placement.exact import Quest, cheapest
+from placement.exact import MOST_HOSTS, Layer, Quest, cheapest
 from placement.families import Family, count_up, trim
 from placement.stock import equal_stock
 from placement.sweep import Budget
@@ -43,12 +43,26 @@ REFINE_TICKS: Final = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Levels by number, ``ROOT`` for none. ``slice_size`` 0: no slices."""
+    """Levels by number, ``ROOT`` for none. ``slice_size`` 0: no slices.
+
+    ``wider``: slices of slices, (level, size in members), widest first.
+    """
 
     required: int = ROOT
     preferred: int = ROOT
     slice_size: int = 0
     slice_level: int = ROOT
+    wider: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def slices(self) -> tuple[tuple[int, int], ...]:
+        """Return (level, size) of every layer of slices, widest first."""
+        return (*self.wider, (self.slice_level, self.slice_size)) if self.slice_size else ()
+
+    @property
+    def slice_levels(self) -> set[int]:
+        """Return the levels of all layers of slices."""
+        return {level for level, _ in self.slices}
 
     def order(self, host: int) -> tuple[int, ...]:
         """Return all levels in the order in which their domains count."""
@@ -83,7 +97,7 @@ def labelled_only(tree: Tree, wish: Wish) -> Flags | None:
     A node without a rack label is in no rack, also when it could hold the whole gang.
     """
     mask: Flags | None = None
-    for level in {wish.required, wish.slice_level} - {ROOT}:
+    for level in ({wish.required} | wish.slice_levels) - {ROOT}:
         if not tree.labelled[level].all():
             here = tree.labelled[level][tree.owner(level, tree.host)]
             mask = here if mask is None else mask & here
@@ -309,13 +323,26 @@ def _refined(
     tree: Tree, leaf: Ints, wish: Wish, scope: Scope, amounts: Ints
 ) -> Steps[Placing]:
     """Search exactly among the rivals of a scope, where that is not too much work."""
-    need = int(amounts.sum())
     flags = np.zeros(tree.domains(scope.level), dtype=np.bool_)
     flags[scope.rivals] = True
     inside = np.where(flags[tree.owner(scope.level, tree.host)], leaf, 0)
     yield
-    quest = Quest(tree, equal_stock(inside, need), (need,), wish.order(tree.host))
+    found = yield from exact_amounts(tree, inside, wish, int(amounts.sum()), ())
+    return Placing(amounts, proven=False) if found is None else found
+
+
+def exact_amounts(
+    tree: Tree, leaf: Ints, wish: Wish, need: int, layers: tuple[Layer, ...] | None
+) -> Steps[Placing | None]:
+    """Search exactly; ``None``: too much work. No amounts at all: proven that nothing fits."""
+    if layers is None or np.count_nonzero(leaf) > MOST_HOSTS:
+        return None
+    quest = Quest(tree, equal_stock(leaf, need), (need,), wish.order(tree.host), layers)
     found = yield from cheapest(quest, Budget(REFINE_TICKS))
-    if found is None or found.amounts is None:
-        return Placing(amounts, proven=False)
+    if found is None:
+        return None
+    if found.amounts is None:
+        return Placing(np.zeros_like(leaf), proven=True)
+    if wish.required != ROOT and domains_used(tree, found.amounts[0])[wish.required] > 1:
+        return Placing(np.zeros_like(leaf), proven=True)
     return Placing(found.amounts[0], proven=True)
