@@ -101,6 +101,8 @@ def cheapest(quest: Quest, budget: Budget) -> Steps[Exact | None]:
     """Return the best placement; ``None``: too large, or the budget is used up."""
     if len(quest.wanted) > MOST_KINDS:
         return None
+    if not len(quest.stock.positions):
+        return Exact(None)
     plot = _Plot(quest)
     shares = yield from plot.solve(plot.cost(None), budget)
     if not shares:

@@ -26,6 +26,9 @@ from placement.tree import Ints, Tree
 TRIALS: Final = 400
 """Rings computed for one gang; each is a fraction of a millisecond."""
 
+_MOST_HOSTS: Final = 64
+"""Hosts in use beyond which pairs are too many to be tried."""
+
 _MOST_SPLITS: Final = 256
 """Divisions of two hosts' pods that are listed."""
 
@@ -40,6 +43,8 @@ def polished(
     ``options``: the maximal vectors of each host in use, in tree order.
     """
     positions = np.flatnonzero(amounts.any(axis=0))
+    if len(positions) > _MOST_HOSTS:
+        return amounts
     fabric = Fabric(tree, positions, len(amounts))
     held: Held = [tuple(row) for row in amounts[:, positions].T.tolist()]
     cost, least, trials = fabric.ring(_where(held)).cost, fabric.least(), TRIALS

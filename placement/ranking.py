@@ -34,6 +34,7 @@ _Costs = NDArray[np.int64]
 class Ring:
     """``cost``: crossings of all levels as one number, for comparison within a ``Fabric``.
 
+    Beyond 64 hosts the number is good for choosing ends only.
     ``ends``: (first, last) host per kind, as indices into the fabric's hosts.
     """
 
@@ -44,18 +45,23 @@ class Ring:
 class Fabric:
     """The hosts that a gang of several kinds stands on, ``positions`` ascending."""
 
-    __slots__ = ("_apart", "_at", "_weights", "positions")
+    __slots__ = ("_at", "_weights", "positions")
 
     def __init__(self, tree: Tree, positions: Ints, kinds: int) -> None:
         """Leave out the levels at which all hosts are together."""
         self.positions = positions
         at = [tree.at(level, positions) for level in range(tree.host + 1)]
         self._at = [domains for domains in at if domains[0] != domains[-1]]
-        base = kinds * (len(positions) + 2) + 1
+        visits = kinds * len(positions) if len(positions) <= _MOST_HOSTS else 0
+        base = 2 * kinds + visits + 1
         self._weights = [base ** (len(self._at) - 1 - i) for i in range(len(self._at))]
-        self._apart = np.zeros((len(positions), len(positions)), dtype=np.int64)
+
+    def apart(self, ends: Ints, begins: Ints) -> _Costs:
+        """Return int64[ends, begins]: the crossings from one host to another."""
+        costs = np.zeros((len(ends), len(begins)), dtype=np.int64)
         for domains, weight in zip(self._at, self._weights, strict=True):
-            self._apart += weight * (domains[:, None] != domains[None, :])
+            costs += weight * (domains[ends][:, None] != domains[begins][None, :])
+        return costs
 
     def least(self) -> int:
         """Return what any ring over all hosts costs at least: every domain is left once."""
@@ -70,11 +76,11 @@ class Fabric:
         """
         hosts = [self._looked_at(each, held) for each in held]
         returns = [self._returns(all_of, some) for all_of, some in zip(held, hosts, strict=True)]
-        way = self._apart[np.ix_(hosts[0], hosts[1])]
+        way = self.apart(hosts[0], hosts[1])
         back: list[NDArray[np.intp]] = []
         for kind in range(1, len(held)):
             following = hosts[(kind + 1) % len(held)]
-            for costs in (returns[kind], self._apart[np.ix_(hosts[kind], following)]):
+            for costs in (returns[kind], self.apart(hosts[kind], following)):
                 way, origin = _joined(way, costs)
                 back.append(origin)
         way = way + returns[0].T

@@ -114,16 +114,33 @@ def _levels(bench: Bench, snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     if view is None or view.spec is None:
         return
     levels = snapshot.levels
+    known = {key for key in levels for node in bench.nodes.values() if key in node.labels}
     used = [bench.nodes[row] for row in plan.nodes.tolist()]
     for key, count in plan.domains:
-        found = len({_path(node, levels, key) for node in used})
+        found = len({_identity(node, levels, key, known) for node in used})
         if found != count:
             yield f"the plan says {count} domains of {key}, there are {found}"
     required = view.spec.required_level
     if required is not None:
         yield from _required(bench, snapshot, plan, required)
     if view.spec.slice_size and view.spec.slice_level:
-        yield from _slices(bench, snapshot, plan, view.spec.slice_size, view.spec.slice_level)
+        layers = (*view.spec.wider_slices, (view.spec.slice_level, view.spec.slice_size))
+        for level, size in layers:
+            yield from _slices(bench, snapshot, plan, size, level)
+
+
+def _identity(
+    node: Node, levels: Sequence[str], key: str, known: set[str]
+) -> tuple[str | None, ...]:
+    """Return what tells a node's domain from others: its path, or what is below without a label.
+
+    ``known``: levels that some node has a label of; the others tell nobody apart.
+    """
+    path = _path(node, levels, key)
+    if path[-1] is not None or key not in known:
+        return path
+    below = levels[levels.index(key) + 1]
+    return ("below", *_identity(node, levels, below, known))
 
 
 def _path(node: Node, levels: Sequence[str], key: str) -> tuple[str | None, ...]:
@@ -160,7 +177,9 @@ def _slices(bench: Bench, snapshot: Snapshot, plan: Plan, size: int, key: str) -
         domains.setdefault(number, set()).add(_path(bench.nodes[node], levels, key))
     for number, paths in domains.items():
         if len(paths) > 1:
-            yield f"slice {number} is in {len(paths)} domains of {key}, not in one"
+            yield f"slice {number} of {size} is in {len(paths)} domains of {key}, not in one"
+        if any(path[-1] is None for path in paths):
+            yield f"slice {number} of {size} is on a node without the label {key}"
 
 
 # --- spares -----------------------------------------------------------------------------
