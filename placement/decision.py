@@ -32,6 +32,7 @@ class RejectReason(StrEnum):
     CONTRADICTORY_SPEC = "contradictory specification"
     UNKNOWN_LEVEL = "unknown topology level"
     LARGER_THAN_ANY_NODE = "asks for more than any node has"
+    LARGER_THAN_ANY_DOMAIN = "a slice is larger than any domain of its level"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,11 @@ class NearestFit:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a gang waits, in numbers; ``rules`` are those of the members that lack most."""
+    """Why a gang waits, in numbers; ``rules`` are those of the members that lack most.
+
+    ``relaxes_at``: seconds since the epoch from which the level ``relaxes`` is no longer
+    required but preferred; ``None``: time changes nothing.
+    """
 
     nodes: int
     feasible: int
@@ -80,6 +85,8 @@ class Explanation:
     nearest: NearestFit | None = None
     remedy: str = ""
     unmodelled: tuple[str, ...] = ()
+    relaxes_at: float | None = None
+    relaxes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

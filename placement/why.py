@@ -61,6 +61,8 @@ def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
         nearest=nearest,
         remedy=remedy(reason, worst.feasibility.rules, nearest, len(request.groups)),
         unmodelled=worst.feasibility.unmodelled,
+        relaxes_at=request.relaxes_at,
+        relaxes="" if request.relaxes_at is None else request.spec.preferred_level or "",
     )
     return Wait(request.key, request.generation, reason, explanation)
 

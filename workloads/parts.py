@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from cluster.gangs import GangSpec, RoleSpec
 from kube import wire
-from workloads.labels import Reading, UserKeys, overlay, read
+from workloads.labels import Reading, UserKeys, overlay, read, wider_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ def _asked(reading: Reading) -> UserKeys:
         keys,
         required=keys.required or wished.required,
         preferred=keys.preferred or wished.preferred,
-        slice_size=slices.slice_size,
-        slice_level=slices.slice_level,
+        slice_sizes=slices.slice_sizes,
+        slice_levels=slices.slice_levels,
         queue=keys.queue or wished.queue,
     )
 
@@ -100,6 +100,8 @@ def _share(laid: GangSpec, keys: UserKeys) -> GangSpec:
         preferred_level=laid.preferred_level or keys.preferred,
         slice_size=laid.slice_size or keys.slice_size,
         slice_level=laid.slice_level or keys.slice_level,
+        wider_slices=laid.wider_slices or wider_slices(keys.slice_levels, keys.slice_sizes),
+        relax_after=laid.relax_after or keys.relax_after,
         queue=laid.queue or keys.queue,
     )
 
@@ -109,6 +111,7 @@ def _disagreements(laid: GangSpec, keys: UserKeys, role: str) -> Iterator[str]:
     pairs = (
         ("topology-required", laid.required_level, keys.required),
         ("topology-preferred", laid.preferred_level, keys.preferred),
+        ("topology-relax-after", laid.relax_after, keys.relax_after),
         ("slice-size", laid.slice_size, keys.slice_size),
         ("slice-topology", laid.slice_level, keys.slice_level),
         ("queue", laid.queue, keys.queue),

@@ -106,7 +106,7 @@ def test_a_slice_is_a_size_and_a_level(annotations: dict[str, str]) -> None:
         ({"podset-slice-required-topology-constraints": "rack"}, "constraints: "),
         (
             {"podset-slice-required-topology-constraints": LAYER[:-1] + "," + LAYER[1:]},
-            "2 layers of slices; Muster has one",
+            "slices of 2 cannot consist of slices of 2",
         ),
     ],
 )
