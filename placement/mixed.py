@@ -266,19 +266,37 @@ def _fill_slices(
 ) -> Steps[list[Ints] | None]:
     wish = Wish(required=max(task.wish.slice_level, task.wish.required))
     seats = [np.full(len(n), -1, dtype=np.int64) for n in numbers]
-    world = task.world
+    world, placed = task.world, dict(kin)
     for number in np.unique(np.concatenate(numbers)).tolist():
         mine = [np.flatnonzero(n == number) for n in numbers]
         part = replace(
-            task, world=world, wish=wish, needs=tuple(map(len, mine)), anchors=kin.get(number)
+            task,
+            world=world,
+            wish=wish,
+            needs=tuple(map(len, mine)),
+            anchors=kin.get(number),
+            region=_wider_region(task, placed, number),
         )
         found = yield from place_anchored(part)
         if found is None:
             return None
         for i, amounts in enumerate(found.amounts):
             seats[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
+            placed[number] = placed.get(number, 0) + amounts
             world = put(world, task.board, task.groups[i], amounts)
     return seats if settled(world) else None
+
+
+def _wider_region(task: Mixed, placed: Mapping[int, Ints], number: int) -> Flags | None:
+    """Return where a slice may go so that the slices around it stay whole; ``None``: anywhere."""
+    region = task.region
+    for level, size in task.wish.wider:
+        ratio = size // task.wish.slice_size
+        kin = [amounts for other, amounts in placed.items() if other // ratio == number // ratio]
+        if kin:
+            inside = region_of(task.board.tree, level, np.sum(kin, axis=0))
+            region = inside if region is None else region & inside
+    return region
 
 
 def place_anchored(task: Mixed) -> Steps[Joint | None]:

@@ -141,21 +141,19 @@ def _beside_slices(
     snapshot: Snapshot, here: Arena, request: Request, kin: Kin
 ) -> Steps[Seats | None]:
     rows = _by_rank(snapshot, here.group.rows)
-    numbers = _slice_numbers(snapshot, request, rows)
-    peers = np.stack([_slice_numbers(snapshot, request, kin.rows), kin.positions], axis=1)
-    positions = yield from near_slices(here, kin.amounts, peers, numbers)
+    places = _places(snapshot, rows)
+    peers = np.stack([_places(snapshot, kin.rows), kin.positions], axis=1)
+    positions = yield from near_slices(here, kin.amounts, peers, places)
     placed = positions >= 0
     if not placed.any() or int(placed.sum()) < here.group.mandatory:
         return None
     return Seats(rows[placed], positions[placed])
 
 
-def _slice_numbers(snapshot: Snapshot, request: Request, rows: Rows) -> NDArray[np.int64]:
-    """Return the slice of each pod row: its rank, or its place among the members, by size."""
+def _places(snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
+    """Return the place of each pod row in rank order: its rank, or its place among these."""
     ranks = snapshot.pods.rank[rows].astype(np.int64)
-    if (ranks < 0).any():
-        ranks = np.arange(len(rows), dtype=np.int64)
-    return ranks // request.wish.slice_size
+    return np.arange(len(rows), dtype=np.int64) if (ranks < 0).any() else ranks
 
 
 # --- several groups ---------------------------------------------------------------------
@@ -245,7 +243,7 @@ def _sliced_groups(
         if whole is not None and request.mandatory == len(request.members):
             return None
     board, world = arenas[0].board, arenas[0].world
-    kin_numbers = _slice_numbers(snapshot, request, kin.rows)
+    kin_numbers = _places(snapshot, kin.rows) // request.wish.slice_size
     size = board.tree.size
     by_slice = {
         int(n): np.bincount(kin.positions[kin_numbers == n], minlength=size)

@@ -9,7 +9,8 @@ One integer program per case, with the objective of docs/design/topology.md::
     subject to         every host's room · one domain of the required level · every slice
                        inside one domain of the slice level
 
-Ranks go through the kinds in order, so at best every kind visits each of its domains once::
+Ranks go through the kinds in order, so at best every kind visits each of its domains once,
+or, for one crossing more, ends in the one that it began in::
 
     kind A  ─► d1 d2 d3 ─┐        crossings = (domains of A - 1) + (domains of B - 1)
     kind B  ◄─ d1 d3 ◄───┘          + 1 for every change of kind that is also one of domain
@@ -29,7 +30,7 @@ from loadtest.topology.cases import Case, slice_kinds
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-SECONDS: Final = 20.0  # of the solver for one question; what is not proven then is left out
+SECONDS: Final = 10.0  # of the solver for one question; what is not proven then is left out
 
 
 class OracleMissingError(Exception):
@@ -184,7 +185,7 @@ class _Model:
     def _ends(self, level: int, above: "_Ends | None") -> "_Ends":
         """Say where each kind's run through the domains of a level begins and ends."""
         model, inside = self._model, self._inside(level)
-        ends = _Ends(level, [], [], [])
+        ends = _Ends(level, [], [], [], [])
         for k, kind in enumerate(self._case.kinds):
             held = {d: model.new_bool_var(f"held {level} {k} {d}") for d in inside}
             for d, members in inside.items():
@@ -199,8 +200,10 @@ class _Model:
                 model.add_exactly_one(side.values())
                 for d in inside:
                     model.add_implication(side[d], held[d])
+            back = model.new_bool_var(f"back {level} {k}")
             for d in inside:
-                model.add(first[d] + last[d] <= 1 + alone)
+                model.add(first[d] + last[d] <= 1 + alone + back)
+            ends.back.append(back)
             ends.held.append(held)
             ends.first.append(first)
             ends.last.append(last)
@@ -217,7 +220,7 @@ class _Model:
 
     def _crossings(self, ends: "_Ends") -> "cp_model.IntVar":
         model, kinds = self._model, len(self._case.kinds)
-        parts = [sum(held.values()) - 1 for held in ends.held]
+        parts = [sum(held.values()) - 1 for held in ends.held] + ends.back
         for k in range(kinds):
             following = ends.first[(k + 1) % kinds]
             met = []
@@ -227,7 +230,7 @@ class _Model:
                 model.add_implication(both, following[d])
                 met.append(both)
             parts.append(1 - sum(met))
-        total = model.new_int_var(0, kinds * (len(ends.held[0]) + 1), "crossings")
+        total = model.new_int_var(0, kinds * (len(ends.held[0]) + 2), "crossings")
         model.add(total == sum(parts))
         return total
 
@@ -248,9 +251,13 @@ class _Model:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """Per kind and domain of one level: whether it is held, begun with, ended with."""
+    """Per kind and domain of one level: whether it is held, begun with, ended with.
+
+    ``back``: per kind, whether it may end in the domain that it began in.
+    """
 
     level: int
+    back: "list[cp_model.IntVar]"
     held: "list[dict[str, cp_model.IntVar]]"
     first: "list[dict[str, cp_model.IntVar]]"
     last: "list[dict[str, cp_model.IntVar]]"
