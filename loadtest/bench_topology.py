@@ -52,7 +52,7 @@ class Tally:
             self.misses.append(f"{name}: {given.used} {given.crossings} {optimum}")
 
     def _rules(self, name: str, case: Case, given: Answer) -> None:
-        if case.slice_size:
+        if case.slices:
             return
         for rule, place in RULES.items():
             found = place(case)

@@ -35,7 +35,9 @@ from placement.tree import Ints, Tree
 
 MOST_KINDS: Final = 4
 MOST_HOSTS: Final = 1024
-"""Hosts of an exact search: what is done once per host stays below a millisecond."""
+"""Hosts of an exact search: what is done once per host stays about a millisecond."""
+
+_ITEMS_PER_STEP: Final = 128
 
 _MOST_OPTIONS: Final = 4096
 """Numbers of slices of every make-up that a domain is priced for."""
@@ -229,7 +231,7 @@ class _Pricing:
         host = self._quest.tree.host
         self._opening = [plot.opening(paid, level) for level in range(host + 1)]
         self._kinds = paid.get((host, "kinds"), 0)
-        self._shared: dict[tuple[tuple[Units, ...], int], tuple[Option, ...]] = {}
+        self._shared: dict[tuple[int, int], tuple[Option, ...]] = {}
 
     def table(self, depth: int, hosts: tuple[int, int], top: int) -> Steps[_Table | None]:
         """Price what a range of hosts can take, in the units of a depth of layers."""
@@ -274,10 +276,12 @@ class _Pricing:
         stock = self._quest.stock
         options = stock.options[low:high]
         positions: list[int] = stock.positions[low:high].tolist()
-        items = [
-            Item(tuple(path[i] for path in paths), self._host_options(vectors, positions[i]))
-            for i, vectors in enumerate(options)
-        ]
+        items = []
+        for i, vectors in enumerate(options):
+            path = tuple(each[i] for each in paths)
+            items.append(Item(path, self._host_options(vectors, positions[i])))
+            if i % _ITEMS_PER_STEP == _ITEMS_PER_STEP - 1:
+                yield
         opening = tuple(self._opening[level] for level in swept)
         solved = yield from sweep(Field(self._wanted(options), opening, items), self._budget)
         return None if solved is None else _Table(solved, None, [(p, None) for p in positions])
@@ -292,11 +296,12 @@ class _Pricing:
 
     def _host_options(self, vectors: tuple[Units, ...], position: int) -> tuple[Option, ...]:
         price = int(self._opening[self._quest.tree.host][position])
-        found = self._shared.get((vectors, price))
+        key = (id(vectors), price)  # equal hosts share the very tuple, which the stock keeps
+        found = self._shared.get(key)
         if found is None:
             chosen = with_fewer_kinds(vectors) if self._kinds else vectors
             found = tuple(Option(u, price + self._kinds * sum(map(bool, u))) for u in chosen)
-            self._shared[vectors, price] = found
+            self._shared[key] = found
         return found
 
 

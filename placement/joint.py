@@ -16,7 +16,7 @@ cannot hold the gang, so what is proven of all candidates is proven of all domai
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -24,13 +24,11 @@ from numpy.typing import NDArray
 
 from cluster.steps import Steps
 from placement.arena import Arena
-from placement.dealing import deal
-from placement.exact import MOST_HOSTS, MOST_KINDS, Quest, cheapest
-from placement.makeup import layers_of
+from placement.exact import MOST_HOSTS, MOST_KINDS, Layer, Quest, Share, cheapest
 from placement.select import Wish, fewest_inside, holding
 from placement.stock import Stock, mixed_stock
 from placement.sweep import MOST_STATES, Budget, states
-from placement.tree import ROOT, Flags, Ints, Tree, domains_used
+from placement.tree import ROOT, Ints, Tree, domains_used
 
 JOINT_TICKS: Final = 30_000_000
 """Work of the exact search of one gang: about 100 ms, in slices."""
@@ -38,19 +36,24 @@ JOINT_TICKS: Final = 30_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
-    """``amounts``: int64[positions] per kind. ``proven``: no placement uses fewer domains."""
+    """``amounts``: int64[positions] per kind. ``proven``: no placement uses fewer domains.
+
+    ``shares``: of gangs in slices, which slices are where.
+    """
 
     amounts: list[Ints]
     proven: bool
+    shares: tuple[Share, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """``needs`` members for each of ``arenas``, all in one ``World``."""
+    """``needs`` members for each of ``arenas``, all in one ``World``; ``layers`` of slices."""
 
     arenas: Sequence[Arena]
     needs: tuple[int, ...]
     wish: Wish
+    layers: tuple[Layer, ...] = ()
     budget: Budget = field(default_factory=lambda: Budget(JOINT_TICKS))
 
     @property
@@ -66,17 +69,17 @@ class Task:
     @property
     def is_plain(self) -> bool:
         """Tell whether room is all that the members take from each other."""
-        fits = len(self.needs) <= MOST_KINDS and states(self.needs) <= MOST_STATES
-        return fits and all(map(_is_plain, self.arenas))
+        few = len(self.needs) <= MOST_KINDS and states(self.needs) <= MOST_STATES
+        return few and all(map(_is_plain, self.arenas))
 
     def keeps_required(self, amounts: NDArray[np.int64]) -> bool:
         """Tell whether all is in one domain of the required level."""
         required = self.wish.required
         return required == ROOT or domains_used(self.tree, amounts.sum(axis=0))[required] == 1
 
-    def used(self, amounts: NDArray[np.int64]) -> tuple[int, ...]:
+    def used(self, joint: Joint) -> tuple[int, ...]:
         """Return the domains used in ``order``."""
-        found = domains_used(self.tree, amounts.sum(axis=0))
+        found = domains_used(self.tree, np.sum(joint.amounts, axis=0))
         return tuple(found[level] for level in self.order)
 
 
@@ -85,13 +88,6 @@ def _is_plain(arena: Arena) -> bool:
     binds = limits.families or limits.spreads or limits.together_loose or limits.one_per_node
     speaks = pods.pod_affinity or pods.pod_anti_affinity or pods.spread
     return not binds and not speaks and limits.together == ROOT
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SlicedSeats:
-    """``positions``: int64[members] in rank order; ``None``: proven that nothing fits."""
-
-    positions: Ints | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,58 +102,40 @@ def search_joint(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Sou
     """Search exactly. ``candidates``: (level, domain), narrow levels first, tightest first."""
     if not task.is_plain:
         return Sought(None, exhausted=False)
-    everywhere = np.ones(task.tree.size, dtype=np.bool_)
-    found = yield from _inside(task, everywhere)
+    found = yield from _inside(task, 0, task.tree.size)
     if found is not None:
         return found
     return (yield from _one_by_one(task, candidates))
 
 
-def _inside(task: Task, region: Flags) -> Steps[Sought | None]:
-    """Search in some positions; ``None``: too many hosts, or the budget is used up."""
-    leaves = np.stack([np.where(region, arena.leaf, 0) for arena in task.arenas])
+def _inside(task: Task, low: int, high: int) -> Steps[Sought | None]:
+    """Search in a range of positions; ``None``: too many hosts, or the budget is used up."""
+    leaves = np.stack([arena.leaf[low:high] for arena in task.arenas])
     if np.count_nonzero(leaves.any(axis=0)) > MOST_HOSTS:
         return None
     if (leaves.sum(axis=1) < np.array(task.needs)).any():
         return Sought(None, exhausted=True)
+    stock = yield from _stock(task, leaves, low, high)
     yield
-    stock = yield from _stock(task, leaves)
-    found = yield from cheapest(Quest(task.tree, stock, task.needs, task.order), task.budget)
-    if found is None:
-        return None
-    if found.amounts is None or not task.keeps_required(found.amounts):
-        return Sought(None, exhausted=True)
-    return Sought(Joint(list(found.amounts), proven=True), exhausted=True)
-
-
-def sliced_seats(task: Task, kinds: Ints) -> Steps[SlicedSeats | None]:
-    """Search exactly for gangs in slices; ``None``: too much work, or not a matter of room.
-
-    ``kinds``: int64[members], the arena of each member in rank order.
-    """
-    layers = layers_of(task.wish.slices, kinds, len(task.needs))
-    leaves = np.stack([arena.leaf for arena in task.arenas])
-    hosts = np.count_nonzero(leaves.any(axis=0))
-    if layers is None or not task.is_plain or hosts > MOST_HOSTS:
-        return None
-    stock = yield from _stock(task, leaves)
-    quest = Quest(task.tree, stock, task.needs, task.order, layers)
+    quest = Quest(task.tree, stock, task.needs, task.order, task.layers)
     found = yield from cheapest(quest, task.budget)
     if found is None:
         return None
     if found.amounts is None or not task.keeps_required(found.amounts):
-        return SlicedSeats(None)
-    return SlicedSeats(deal(task.tree, layers, kinds, found.shares))
+        return Sought(None, exhausted=True)
+    return Sought(Joint(list(found.amounts), proven=True, shares=found.shares), exhausted=True)
 
 
-def _stock(task: Task, leaves: NDArray[np.int64]) -> Steps[Stock]:
-    order = task.arenas[0].board.topology.order
+def _stock(task: Task, leaves: NDArray[np.int64], low: int, high: int) -> Steps[Stock]:
+    rows = task.arenas[0].board.topology.order[low:high]
     asked = [dict(arena.group.pod_class.requests) for arena in task.arenas]
     resources = sorted({name for each in asked for name, amount in each.items() if amount})
     world = task.arenas[0].world
-    free = np.stack([world.free(name)[order] for name in resources])
+    free = np.stack([world.free(name)[rows] for name in resources])
     table = np.array([[each.get(name, 0) for name in resources] for each in asked])
-    return (yield from mixed_stock(leaves, free, table, task.needs))
+    yield
+    stock = yield from mixed_stock(leaves, free, table, task.needs)
+    return replace(stock, positions=stock.positions + low)
 
 
 def _one_by_one(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Sought]:
@@ -167,25 +145,18 @@ def _one_by_one(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Soug
     for level, domain in candidates:
         if best is not None and level != level_found:
             break
-        low, high = task.tree.span(level, domain)
-        region = np.zeros(task.tree.size, dtype=np.bool_)
-        region[low:high] = True
-        found = yield from _inside(task, region)
+        found = yield from _inside(task, *task.tree.span(level, domain))
+        yield
         if found is None:
             complete = False
             if task.budget.left < 0:
                 break
-        elif found.joint is not None and (
-            best is None or _used(task, found.joint) < _used(task, best)
-        ):
-            best, level_found = found.joint, level
+        elif found.joint is not None:
+            if best is None or task.used(found.joint) < task.used(best):
+                best, level_found = found.joint, level
     if best is None:
         return Sought(None, exhausted=False)
-    return Sought(Joint(best.amounts, proven=complete), exhausted=False)
-
-
-def _used(task: Task, joint: Joint) -> tuple[int, ...]:
-    return task.used(np.stack(joint.amounts))
+    return Sought(replace(best, proven=complete), exhausted=False)
 
 
 def at_bound(task: Task, amounts: Sequence[Ints]) -> Steps[bool]:
@@ -193,6 +164,7 @@ def at_bound(task: Task, amounts: Sequence[Ints]) -> Steps[bool]:
     tree, required = task.tree, task.wish.required
     used = domains_used(tree, np.sum(amounts, axis=0))
     counts = [arena.counts() for arena in task.arenas]
+    yield
     sets = [
         set(holding(tree, c, required, need).tolist())
         for c, need in zip(counts, task.needs, strict=True)
@@ -203,9 +175,7 @@ def at_bound(task: Task, amounts: Sequence[Ints]) -> Steps[bool]:
             continue
         lowest = np.zeros(len(domains), dtype=np.int64)
         for c, need in zip(counts, task.needs, strict=True):
-            alone = yield from fewest_inside(
-                tree, c, required, domains, narrow=level, need=need
-            )
+            alone = yield from fewest_inside(tree, c, required, domains, narrow=level, need=need)
             lowest = np.maximum(lowest, alone)
         if used[level] > int(lowest.min()):
             return False

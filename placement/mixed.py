@@ -1,10 +1,10 @@
 """Gangs of several groups (launcher and workers, parameter servers), kind by kind.
 
 This is what is left where ``joint`` cannot search exactly: rules between the pods, or more
-hosts than its budget lasts for. Candidate domains are tried in order, narrow levels first, and within a level the one
-with the least room that could do. In a candidate every group is placed one after the
-other, each near those before it; when one does not fit, the other order of groups is
-tried, and then the next candidate. The outcome is whole or nothing.
+hosts than its budget lasts for. Candidate domains are tried in order, narrow levels first,
+and within a level the one with the least room that could do. In a candidate every group is
+placed one after the other, each near those before it; when one does not fit, the other order
+of groups is tried, and then the next candidate. The outcome is whole or nothing.
 
 ::
 
@@ -26,8 +26,10 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.arena import Arena, Board, arena, search
+from placement.dealing import deal
 from placement.interpod import spreads
 from placement.joint import Joint, Task, at_bound, search_joint
+from placement.makeup import layers_of
 from placement.near import near, near_whole, region_of
 from placement.request import Group
 from placement.select import Wish, holding
@@ -43,7 +45,7 @@ class Mixed:
     """Several groups to place: ``needs[i]`` members of ``groups[i]``.
 
     ``region``: bool[positions] they are confined to. ``anchors``: int64[positions], members
-    of the gang that are already placed.
+    of the gang that are already placed. ``exact``: whether to try the exact search first.
     """
 
     board: Board
@@ -53,6 +55,7 @@ class Mixed:
     needs: tuple[int, ...]
     region: Flags | None = None
     anchors: Ints | None = None
+    exact: bool = True
 
 
 def place_mixed(task: Mixed) -> Steps[Joint | None]:
@@ -65,15 +68,18 @@ def place_mixed(task: Mixed) -> Steps[Joint | None]:
     if not active:
         return Joint([np.zeros(task.board.tree.size, dtype=np.int64) for _ in arenas], proven=True)
     exact = Task([arenas[i] for i in active], tuple(task.needs[i] for i in active), task.wish)
-    sought = yield from search_joint(exact, _candidates(task, arenas))
-    if sought.joint is not None:
-        return _among_all(task, active, sought.joint)
-    if sought.exhausted:
-        return None
+    if task.exact:
+        sought = yield from search_joint(exact, _candidates(task, arenas))
+        if sought.joint is not None:
+            return _among_all(task, active, sought.joint)
+        if sought.exhausted:
+            return None
     found = yield from _kind_by_kind(task, arenas)
     if found is None:
         return None
-    proven = exact.is_plain and (yield from at_bound(exact, [found[i] for i in active]))
+    proven = task.exact and exact.is_plain
+    if proven:
+        proven = yield from at_bound(exact, [found[i] for i in active])
     return Joint(found, proven)
 
 
@@ -97,7 +103,7 @@ def _kind_by_kind(task: Mixed, arenas: Sequence[Arena]) -> Steps[list[Ints] | No
 
 
 def _arena(world: World, task: Mixed, group: Group) -> Steps[Arena]:
-    made = yield from arena(world, task.board, group, replace(task.wish, slice_size=0))
+    made = yield from arena(world, task.board, group, task.wish.unsliced)
     return made if task.region is None else made.within(task.region)
 
 
@@ -244,6 +250,26 @@ def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[In
     return result
 
 
+def seat_slices_exactly(task: Mixed, kinds: Ints) -> Steps[tuple[Ints | None, bool]]:
+    """Return a position per member in rank order, and whether that was the whole search.
+
+    ``kinds``: int64[members], the group of each member in rank order.
+    """
+    layers = layers_of(task.wish.slices, kinds, len(task.needs))
+    if layers is None:
+        return None, False
+    arenas = []
+    for group in task.groups:
+        made = yield from _arena(task.world, task, group)
+        arenas.append(made)
+    exact = Task(arenas, task.needs, task.wish, layers)
+    sought = yield from search_joint(exact, _candidates(task, arenas))
+    if sought.joint is None:
+        return None, sought.exhausted
+    yield
+    return deal(task.board.tree, layers, kinds, sought.joint.shares), sought.joint.proven
+
+
 def place_mixed_slices(
     task: Mixed, numbers: Sequence[Ints], kin: Mapping[int, Ints]
 ) -> Steps[list[Ints] | None]:
@@ -276,6 +302,7 @@ def _fill_slices(
             needs=tuple(map(len, mine)),
             anchors=kin.get(number),
             region=_wider_region(task, placed, number),
+            exact=False,
         )
         found = yield from place_anchored(part)
         if found is None:

@@ -21,8 +21,11 @@ from numpy.typing import NDArray
 
 from placement.tree import Ints, Tree
 
-_MOST_HOSTS: Final = 64
+_MOST_ENDS: Final = 32
 """Hosts of a kind that are looked at as begin or end."""
+
+_MOST_HOSTS: Final = 64
+"""Hosts whose visits are part of a ring's cost."""
 
 _BEHIND: Final = np.iinfo(np.int64).max
 """Sorts behind every domain."""
@@ -90,10 +93,10 @@ class Fabric:
 
     def _looked_at(self, hosts: Ints, held: Sequence[Ints]) -> Ints:
         """Return the hosts of a kind worth looking at: those that other kinds stand on first."""
-        if len(hosts) <= _MOST_HOSTS:
+        if len(hosts) <= _MOST_ENDS:
             return hosts
         shared = np.sum([np.isin(hosts, other) for other in held], axis=0)
-        chosen: Ints = np.sort(hosts[np.argsort(-shared, kind="stable")[: _MOST_HOSTS - 1]])
+        chosen: Ints = np.sort(hosts[np.argsort(-shared, kind="stable")[: _MOST_ENDS - 1]])
         return np.union1d(chosen, hosts[-1:])
 
     def _visits(self, hosts: Ints) -> int:

@@ -137,9 +137,9 @@ def _slice_problems(spec: GangSpec) -> list[str]:
         return [f"slice_size {spec.slice_size} is set without slice_level"]
     if spec.slice_size < 1:
         return [f"slice_size {spec.slice_size} is not positive; allowed: 1 or more"]
-    if spec.size is not None and spec.slice_size > spec.size:
-        return [f"slice_size {spec.slice_size} is more than the gang's size {spec.size}"]
     sizes = [*(size for _, size in spec.wider_slices), spec.slice_size]
+    if spec.size is not None and max(sizes) > spec.size:
+        return [f"slice_size {max(sizes)} is more than the gang's size {spec.size}"]
     return [
         f"slices of {wide} do not consist of whole slices of {narrow}; allowed: multiples"
         for wide, narrow in pairwise(sizes)

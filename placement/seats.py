@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.arena import Arena, Board
-from placement.joint import Joint, SlicedSeats, Task, sliced_seats
+from placement.joint import Joint
 from placement.mixed import (
     Mixed,
     add_near,
     place_anchored,
     place_mixed_slices,
+    seat_slices_exactly,
 )
 from placement.near import near, near_slices, near_whole
 from placement.ranking import in_ring
@@ -80,7 +81,7 @@ def seat(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
 
 def _one_group(snapshot: Snapshot, here: Arena, request: Request, kin: Kin) -> Steps[Seats | None]:
     if len(kin.rows) and request.wish.slice_size:
-        return (yield from _beside_slices(snapshot, here, request, kin))
+        return (yield from _beside_slices(snapshot, here, kin))
     if len(kin.rows):
         return (yield from _beside_kin(snapshot, here, kin))
     group = here.group
@@ -138,7 +139,7 @@ def _nearest_in_rank(snapshot: Snapshot, kin: Kin, rows: Rows) -> Ints:
 
 
 def _beside_slices(
-    snapshot: Snapshot, here: Arena, request: Request, kin: Kin
+    snapshot: Snapshot, here: Arena, kin: Kin
 ) -> Steps[Seats | None]:
     rows = _by_rank(snapshot, here.group.rows)
     places = _places(snapshot, rows)
@@ -192,8 +193,7 @@ def _around_the_ring(
         _by_rank(snapshot, group.rows[: int(amounts.sum())])
         for group, amounts in zip(request.groups, found.amounts, strict=True)
     ]
-    place_of = {int(row): i for i, row in enumerate(request.members)}
-    if _kind_by_kind([[place_of[int(row)] for row in each] for each in rows]):
+    if _kind_by_kind([_among(request.members, each) for each in rows]):
         orders = in_ring(tree, found.amounts)
         yield
     else:
@@ -202,10 +202,16 @@ def _around_the_ring(
     return replace(_joined(seats), proven=found.proven)
 
 
-def _kind_by_kind(places: Sequence[Sequence[int]]) -> bool:
+def _among(members: Rows, rows: Rows) -> Ints:
+    """Return the place of each row among the members."""
+    by_row = np.argsort(members, kind="stable")
+    return by_row[np.searchsorted(members[by_row], rows)]
+
+
+def _kind_by_kind(places: Sequence[Ints]) -> bool:
     """Tell whether all members of a group come before all of the next in rank order."""
-    filled = [each for each in places if each]
-    return all(max(a) < min(b) for a, b in pairwise(filled))
+    filled = [each for each in places if len(each)]
+    return all(int(a.max()) < int(b.min()) for a, b in pairwise(filled))
 
 
 def _with_the_others(task: Mixed, request: Request, core: Joint) -> Steps[Joint]:
@@ -236,13 +242,14 @@ def _sliced_groups(
     snapshot: Snapshot, arenas: Sequence[Arena], request: Request, kin: Kin
 ) -> Steps[Seats | None]:
     """All members first; the mandatory ones alone when that does not fit."""
-    if not len(kin.rows):
-        whole = yield from _exact_slices(snapshot, arenas, request)
-        if whole is not None and whole.positions is not None:
-            return Seats(request.members, whole.positions, proven=True)
-        if whole is not None and request.mandatory == len(request.members):
-            return None
     board, world = arenas[0].board, arenas[0].world
+    if not len(kin.rows):
+        everyone = tuple(len(group.rows) for group in request.groups)
+        task = Mixed(board, world, request.wish, request.groups, everyone)
+        ranks = snapshot.pods.rank[request.members]
+        whole, complete = yield from _exact_slices(request, task, ranks)
+        if whole is not None or (complete and request.mandatory == len(request.members)):
+            return whole
     kin_numbers = _places(snapshot, kin.rows) // request.wish.slice_size
     size = board.tree.size
     by_slice = {
@@ -263,18 +270,19 @@ def _sliced_groups(
     return None
 
 
-def _exact_slices(
-    snapshot: Snapshot, arenas: Sequence[Arena], request: Request
-) -> Steps[SlicedSeats | None]:
-    """Seat all members exactly, where ranks without gaps say who is in which slice."""
-    ranks = snapshot.pods.rank[request.members]
+def _exact_slices(request: Request, task: Mixed, ranks: Ints) -> Steps[tuple[Seats | None, bool]]:
+    """Seat all members exactly, where ranks without gaps say who is in which slice.
+
+    The second value tells whether the search was complete.
+    """
     if (ranks >= 0).all() and (ranks != np.arange(len(ranks))).any():
-        return None
+        return None, False
     kinds = np.full(len(ranks), -1, dtype=np.int64)
     for number, group in enumerate(request.groups):
         kinds[np.isin(request.members, group.rows)] = number
-    needs = tuple(len(group.rows) for group in request.groups)
-    return (yield from sliced_seats(Task(arenas, needs, request.wish), kinds))
+    positions, complete = yield from seat_slices_exactly(task, kinds)
+    found = None if positions is None else Seats(request.members, positions, proven=complete)
+    return found, complete
 
 
 def _numbers_among(

@@ -24,7 +24,7 @@ be the best, ``exact`` looks for a better one among all scopes of equal standing
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -63,6 +63,11 @@ class Wish:
     def slice_levels(self) -> set[int]:
         """Return the levels of all layers of slices."""
         return {level for level, _ in self.slices}
+
+    @property
+    def unsliced(self) -> "Wish":
+        """Return the same wish without slices."""
+        return replace(self, slice_size=0, slice_level=ROOT, wider=())
 
     def order(self, host: int) -> tuple[int, ...]:
         """Return all levels in the order in which their domains count."""

@@ -75,7 +75,8 @@ def _need(request: Request, group: Group) -> int:
 def _unlabelled(arena: Arena) -> RuleCount:
     """Return the one rule of the gang and not of its pods: nodes outside what it requires."""
     board, wish = arena.board, arena.wish
-    keys = [board.topology.levels[i] for i in sorted(({wish.required} | wish.slice_levels) - {ROOT})]
+    asked = ({wish.required} | wish.slice_levels) - {ROOT}
+    keys = [board.topology.levels[i] for i in sorted(asked)]
     inside = labelled_only(board.tree, wish)
     feasible = arena.feasibility.mask[board.topology.order]
     removed = 0 if inside is None else int(np.count_nonzero(feasible & ~inside))

@@ -29,6 +29,7 @@ NVLINK_HOSTS: Final = 18  # hosts of one NVLink domain of 72 GPUs, four each
 NVLINK_GPUS: Final = 4
 LARGEST: Final = 64  # hosts of a case
 _UNLABELLED_CASES: Final = 0.2  # share of cases in which some hosts lack labels
+_SLICED_CASES: Final = 0.3  # share of cases with slices, and of these with slices of slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster and a gang. Levels by number, widest first, ``None`` for no wish."""
+    """A cluster and a gang. Levels by number, widest first, ``None`` for no wish.
+
+    ``slices``: (level, members) of every layer of slices, widest first.
+    """
 
     number: int
     levels: tuple[str, ...]
@@ -72,8 +76,7 @@ class Case:
     kinds: tuple[Kind, ...]
     required: int | None
     preferred: int | None
-    slice_size: int = 0
-    slice_level: int | None = None
+    slices: tuple[tuple[int, int], ...] = ()
 
     @property
     def members(self) -> int:
@@ -87,8 +90,9 @@ class Case:
 
     def eligible(self, host: Host) -> bool:
         """Tell whether a host has the labels that the gang requires."""
-        needed = {self.required, self.slice_level} - {None, len(self.levels) - 1}
-        return all(host.labels[level] is not None for level in needed if level is not None)
+        needed = {level for level, _ in self.slices}
+        needed |= set() if self.required is None else {self.required}
+        return all(host.labels[level] is not None for level in needed)
 
     def domains(self) -> tuple[tuple[str, ...], ...]:
         """Return, per level, the identity of the domain of every host."""
@@ -99,7 +103,7 @@ class Case:
 
 
 def _identity(host: Host, level: int) -> str:
-    """A domain is its path; without the label, it is what lies below it."""
+    """Name a host's domain by its path; without the label, by what lies below it."""
     if level == len(host.labels):
         return f"host {host.name}"
     if host.labels[level] is None:
@@ -107,15 +111,31 @@ def _identity(host: Host, level: int) -> str:
     return "/".join(label or "-" for label in host.labels[: level + 1])
 
 
-def slice_kinds(case: Case) -> tuple[tuple[tuple[int, ...], int], ...]:
-    """Return every make-up of a slice, pods per kind, and how many slices have it."""
-    of_rank = [i for i, kind in enumerate(case.kinds) for _ in range(kind.count)]
-    made: dict[tuple[int, ...], int] = {}
-    for first in range(0, len(of_rank), case.slice_size):
-        part = of_rank[first : first + case.slice_size]
-        vector = tuple(part.count(i) for i in range(len(case.kinds)))
-        made[vector] = made.get(vector, 0) + 1
-    return tuple(made.items())
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """``makeups``: what slices consist of, units of the layer inside by type, and how many."""
+
+    level: int
+    makeups: tuple[tuple[tuple[int, ...], int], ...]
+
+
+def layers(case: Case) -> list[Layer]:
+    """Return the layers of slices, innermost first; the innermost units are pods per kind."""
+    units = [i for i, kind in enumerate(case.kinds) for _ in range(kind.count)]
+    count, inner, found = len(case.kinds), 1, []
+    for level, size in reversed(case.slices):
+        ratio = size // inner
+        made: dict[tuple[int, ...], int] = {}
+        types = []
+        for first in range(0, len(units), ratio):
+            part = units[first : first + ratio]
+            vector = tuple(part.count(i) for i in range(count))
+            made[vector] = made.get(vector, 0) + 1
+            types.append(vector)
+        found.append(Layer(level, tuple(made.items())))
+        numbers = {vector: i for i, vector in enumerate(made)}
+        units, count, inner = [numbers[vector] for vector in types], len(made), size
+    return found
 
 
 def generate(number: int, *, mixed: bool) -> Case:
@@ -128,8 +148,8 @@ def generate(number: int, *, mixed: bool) -> Case:
     required = dice.choice([None, None, *range(above)])
     narrower = [n for n in range(above) if required is None or n > required]
     preferred = dice.choice([None, *narrower])
-    size, level = _slices(dice, kinds, levels, required) if dice.random() < 0.25 else (0, None)
-    return Case(number, levels, hosts, kinds, required, preferred, size, level)
+    slices = _slices(dice, kinds, levels, required) if dice.random() < _SLICED_CASES else ()
+    return Case(number, levels, hosts, kinds, required, preferred, slices)
 
 
 def _hosts(dice: random.Random, levels: tuple[str, ...]) -> Iterator[Host]:
@@ -201,11 +221,16 @@ def _mixed(dice: random.Random, hosts: tuple[Host, ...]) -> tuple[Kind, ...]:
 
 def _slices(
     dice: random.Random, kinds: tuple[Kind, ...], levels: tuple[str, ...], required: int | None
-) -> tuple[int, int | None]:
+) -> tuple[tuple[int, int], ...]:
     members = sum(kind.count for kind in kinds)
     narrower = [n for n in range(len(levels) - 1) if required is None or n > required]
     if members < 2 or not narrower:
-        return 0, None
+        return ()
     whole = [n for n in range(2, min(members, 16) + 1) if members % n == 0]
     sizes = whole if whole and dice.random() < 0.8 else range(2, min(members, 16) + 1)
-    return dice.choice(list(sizes)), dice.choice(narrower)
+    level, size = dice.choice(narrower), dice.choice(list(sizes))
+    wider = [n for n in narrower if n < level]
+    times = dice.randint(2, 3)
+    if wider and size * times <= members and dice.random() < _SLICED_CASES:
+        return ((dice.choice(wider), size * times), (level, size))
+    return ((level, size),)

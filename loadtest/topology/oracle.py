@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from loadtest.topology.cases import Case, slice_kinds
+from loadtest.topology.cases import Case, Layer, layers
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -59,7 +59,7 @@ def solve(case: Case) -> Optimum | None:
     levels = _by_level(case, used)
     if len(case.kinds) == 1 or all(count == 1 for count in levels):
         return Optimum(used, tuple(0 if count == 1 else count for count in levels))
-    if case.slice_size:
+    if case.slices:
         return Optimum(used, None)
     model.fix(used)
     crossings = model.minimise(model.crossing_terms(levels))
@@ -97,8 +97,7 @@ class _Model:
         self._objectives: list[cp_model.IntVar] = []
         self._rooms()
         self._required()
-        if case.slice_size:
-            self._slices()
+        self._slices()
 
     def _pod_var(self, host: int, kind: int) -> "cp_model.IntVar":
         asked = self._case.kinds[kind]
@@ -129,22 +128,29 @@ class _Model:
             self._model.add(sum(self._open[self._case.required].values()) == 1)
 
     def _slices(self) -> None:
-        """Pods of each kind in a slice domain are those of the slices that lie in it."""
-        case = self._case
-        assert case.slice_level is not None  # noqa: S101  # made together with the size
-        wanted = slice_kinds(case)
-        inside = self._inside(case.slice_level)
-        chosen = {
-            name: [self._model.new_int_var(0, n, f"slices {name}") for _, n in wanted]
-            for name in inside
-        }
-        for i, (_, count) in enumerate(wanted):
-            self._model.add(sum(here[i] for here in chosen.values()) == count)
-        for name, members in inside.items():
-            for k in range(len(case.kinds)):
-                pods = sum(self._pods[m][k] for m in members)
-                slices = zip(chosen[name], wanted, strict=True)
-                self._model.add(pods == sum(x * vector[k] for x, (vector, _) in slices))
+        """Units in a domain of a layer are those that the slices lying in it consist of."""
+        units = [(h, pods) for h, pods in zip(self._hosts, self._pods, strict=True)]
+        for layer in layers(self._case):
+            inside: dict[str, list[tuple[int, list[cp_model.IntVar]]]] = {}
+            for host, amounts in units:
+                inside.setdefault(self._domains[layer.level][host], []).append((host, amounts))
+            units = [
+                (parts[0][0], self._slices_of(layer, [amounts for _, amounts in parts]))
+                for parts in inside.values()
+            ]
+            for i, (_, count) in enumerate(layer.makeups):
+                self._model.add(sum(chosen[i] for _, chosen in units) == count)
+
+    def _slices_of(
+        self, layer: Layer, parts: "list[list[cp_model.IntVar]]"
+    ) -> "list[cp_model.IntVar]":
+        """Return how many slices of each make-up the units of one domain are."""
+        chosen = [self._model.new_int_var(0, count, "slices") for _, count in layer.makeups]
+        for unit in range(len(layer.makeups[0][0])):
+            total = sum(amounts[unit] for amounts in parts)
+            vectors = zip(chosen, layer.makeups, strict=True)
+            self._model.add(total == sum(x * vector[unit] for x, (vector, _) in vectors))
+        return chosen
 
     def _inside(self, level: int) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}

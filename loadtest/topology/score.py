@@ -10,7 +10,7 @@ from cluster.ids import GangKey, PodUid
 from cluster.snapshot import Snapshot
 from cluster.state import ClusterState
 from kube.names import PLAN_GATE
-from loadtest.topology.cases import HOST_MILLICPU, Case, Host, Kind
+from loadtest.topology.cases import HOST_MILLICPU, Case, Host
 from placement.decision import Plan
 from placement.gang import plan_now
 from placement.verify import verify
@@ -77,14 +77,16 @@ def _spec(case: Case) -> GangSpec:
     def key(level: int | None) -> str | None:
         return None if level is None else case.levels[level]
 
+    level, size = case.slices[-1] if case.slices else (None, None)
     return GangSpec(
         _KEY, "bench", "gang", "bench",
         min_count=case.members,
         size=case.members,
         required_level=key(case.required),
         preferred_level=key(case.preferred),
-        slice_size=case.slice_size or None,
-        slice_level=key(case.slice_level),
+        slice_size=size,
+        slice_level=key(level),
+        wider_slices=tuple((case.levels[wide], members) for wide, members in case.slices[:-1]),
     )  # fmt: skip
 
 
