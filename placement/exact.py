@@ -30,7 +30,19 @@ from numpy.typing import NDArray
 from cluster.steps import Steps
 from placement.polish import polished
 from placement.stock import Stock, with_fewer_kinds
-from placement.sweep import NEVER, Budget, Field, Item, Option, Solved, Units, prices, states, sweep
+from placement.sweep import (
+    NEVER,
+    Budget,
+    Field,
+    Item,
+    Option,
+    Shifts,
+    Solved,
+    Units,
+    prices,
+    states,
+    sweep,
+)
 from placement.tree import Ints, Tree
 
 MOST_KINDS: Final = 4
@@ -231,6 +243,7 @@ class _Pricing:
         host = self._quest.tree.host
         self._opening = [plot.opening(paid, level) for level in range(host + 1)]
         self._kinds = paid.get((host, "kinds"), 0)
+        self._shifts: dict[Units, Shifts] = {}
         self._shared: dict[tuple[int, int], tuple[Option, ...]] = {}
 
     def table(self, depth: int, hosts: tuple[int, int], top: int) -> Steps[_Table | None]:
@@ -253,9 +266,18 @@ class _Pricing:
                 path = tuple(each[part[0] - hosts[0]] for each in paths)
                 items.append(Item(path, options))
                 inside.append((domain, inner))
+            yield
         task = Field(layer.wanted, tuple(self._opening[level] for level in swept), items)
-        solved = yield from sweep(task, self._budget)
+        solved = yield from self._sweep(task)
         return None if solved is None else _Table(solved, layer, inside)
+
+    def _sweep(self, task: Field) -> Steps[Solved | None]:
+        if not task.is_kept:
+            return None
+        shifts = self._shifts.get(task.wanted)
+        if shifts is None:
+            shifts = self._shifts[task.wanted] = Shifts(task.wanted)
+        return (yield from sweep(task, self._budget, shifts))
 
     def _slices(self, layer: Layer, inner: _Table, domain: int) -> Iterator[Option]:
         """Yield what a domain can take: every number of slices of every make-up."""
@@ -283,7 +305,7 @@ class _Pricing:
             if i % _ITEMS_PER_STEP == _ITEMS_PER_STEP - 1:
                 yield
         opening = tuple(self._opening[level] for level in swept)
-        solved = yield from sweep(Field(self._wanted(options), opening, items), self._budget)
+        solved = yield from self._sweep(Field(self._wanted(options), opening, items))
         return None if solved is None else _Table(solved, None, [(p, None) for p in positions])
 
     def _wanted(self, options: Sequence[tuple[Units, ...]]) -> Units:

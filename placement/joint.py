@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from cluster.steps import Steps
 from placement.arena import Arena
 from placement.exact import MOST_HOSTS, MOST_KINDS, Layer, Quest, Share, cheapest
-from placement.select import Wish, fewest_inside, holding
+from placement.select import Wish, all_holding, fewest_inside
 from placement.stock import Stock, mixed_stock
 from placement.sweep import MOST_STATES, Budget, states
 from placement.tree import ROOT, Ints, Tree, domains_used
@@ -165,11 +165,7 @@ def at_bound(task: Task, amounts: Sequence[Ints]) -> Steps[bool]:
     used = domains_used(tree, np.sum(amounts, axis=0))
     counts = [arena.counts() for arena in task.arenas]
     yield
-    sets = [
-        set(holding(tree, c, required, need).tolist())
-        for c, need in zip(counts, task.needs, strict=True)
-    ]
-    domains = np.array(sorted(set.intersection(*sets)), dtype=np.int64)
+    domains = all_holding(tree, counts, task.needs, required)
     for level in range(required + 1, tree.host + 1):
         if used[level] == 1:
             continue

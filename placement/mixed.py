@@ -32,7 +32,7 @@ from placement.joint import Joint, Task, at_bound, search_joint
 from placement.makeup import layers_of
 from placement.near import near, near_whole, region_of
 from placement.request import Group
-from placement.select import Wish, holding
+from placement.select import Wish, all_holding
 from placement.tree import ROOT, Flags, Ints
 from placement.world import World
 
@@ -148,12 +148,9 @@ def _candidates(task: Mixed, arenas: Sequence[Arena]) -> Iterator[tuple[int, int
     levels = [*range(tree.host, max(floor, 0) - 1, -1)]
     levels += range(max(floor, 0) - 1, task.wish.required - 1, -1)
     for level in levels:
-        sets = [set(holding(tree, c, level, need).tolist()) for c, need in counted]
-        domains = sorted(
-            set.intersection(*sets),
-            key=lambda d: (*(int(c[level][d]) for c, _ in counted), d),
-        )
-        for domain in domains[:CANDIDATES_PER_LEVEL]:
+        domains = all_holding(tree, [c for c, _ in counted], [n for _, n in counted], level)
+        tightest = np.lexsort([c[level][domains] for c, _ in reversed(counted)])
+        for domain in domains[tightest[:CANDIDATES_PER_LEVEL]].tolist():
             if _sum_fits(task, level, domain):
                 yield level, domain
 
@@ -193,6 +190,7 @@ def _attempt(
         if world.placed:
             here = yield from _arena(world, task, task.groups[i])
         here = here.within(region)
+        yield
         if anchors.any():
             amounts = yield from near_whole(here, anchors, task.needs[i])
         else:

@@ -88,6 +88,7 @@ def _one_group(snapshot: Snapshot, here: Arena, request: Request, kin: Kin) -> S
     found = yield from place_single(here, group.mandatory, len(group.rows))
     if found is None or not found.amounts.any():
         return None
+    yield
     return _in_order(snapshot, here, request, found)
 
 
@@ -193,7 +194,9 @@ def _around_the_ring(
         _by_rank(snapshot, group.rows[: int(amounts.sum())])
         for group, amounts in zip(request.groups, found.amounts, strict=True)
     ]
-    if _kind_by_kind([_among(request.members, each) for each in rows]):
+    in_turn = _kind_by_kind([_among(request.members, each) for each in rows])
+    yield
+    if in_turn:
         orders = in_ring(tree, found.amounts)
         yield
     else:

@@ -119,6 +119,16 @@ def holding(tree: Tree, counts: Sequence[Ints], level: int, need: int) -> Ints:
     return np.flatnonzero((counts[level] >= need) & tree.labelled[level])
 
 
+def all_holding(
+    tree: Tree, counts: Sequence[Sequence[Ints]], needs: Sequence[int], level: int
+) -> Ints:
+    """Return ids of the domains of ``level`` that can hold each of several kinds alone."""
+    found = holding(tree, counts[0], level, needs[0])
+    for each, need in zip(counts[1:], needs[1:], strict=True):
+        found = found[each[level][found] >= need]
+    return found
+
+
 def fewest_inside(
     tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, narrow: int, need: int
 ) -> Steps[Ints]:

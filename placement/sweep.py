@@ -127,7 +127,7 @@ class Solved:
     field: Field
     _final: _Table
     _events: list[_Event]
-    _shifts: "_Shifts"
+    _shifts: "Shifts"
 
     def price(self, units: Units) -> int:
         """Return the least price of giving away at least ``units``; ``NEVER`` or more: none."""
@@ -162,17 +162,23 @@ class Solved:
         raise AssertionError("a table's entry has no origin")
 
 
-class _Shifts:
-    """Where ``v - x``, stopped at zero, lies in a flattened table, for every state v."""
+class Shifts:
+    """Where ``v - x``, stopped at zero, lies in a flattened table, for every state v.
 
-    __slots__ = ("_cache", "_coordinates", "_shape")
+    Fields with the same ``wanted`` may share one.
+    """
+
+    __slots__ = ("_cache", "_coordinates", "_shape", "_strides")
 
     def __init__(self, wanted: Units) -> None:
+        """Prepare for vectors of units up to ``wanted``."""
         self._shape = tuple(count + 1 for count in wanted)
+        self._strides = [prod(self._shape[i + 1 :]) for i in range(len(wanted))]
         self._coordinates = np.indices(self._shape).reshape(len(wanted), -1)
         self._cache: dict[Units, NDArray[np.intp]] = {}
 
     def index(self, units: Units) -> NDArray[np.intp]:
+        """Return intp[states]: the state before ``units`` were given."""
         found = self._cache.get(units)
         if found is None:
             lower = np.maximum(self._coordinates - np.array(units)[:, None], 0)
@@ -181,18 +187,20 @@ class _Shifts:
         return found
 
     def state(self, units: Units) -> int:
-        return int(np.ravel_multi_index(units, self._shape))
+        """Return the index of a vector of units."""
+        return sum(n * stride for n, stride in zip(units, self._strides, strict=True))
 
     def given(self, upper: int, lower: int) -> Units:
+        """Return the units between two states."""
         difference = self._coordinates[:, upper] - self._coordinates[:, lower]
         return tuple(difference.tolist())
 
 
-def sweep(task: Field, budget: Budget) -> Steps[Solved | None]:
+def sweep(task: Field, budget: Budget, shifts: Shifts | None = None) -> Steps[Solved | None]:
     """Return the solved field, ``None`` when the budget does not last."""
     if not task.is_kept or not budget.spend(task.ticks()):
         return None
-    work = _Sweep(task)
+    work = _Sweep(task, shifts or Shifts(task.wanted))
     each = task.ticks() // max(len(task.items), 1)
     done = 0
     for number, item in enumerate(task.items):
@@ -210,14 +218,13 @@ class _Sweep:
     """The tables of the domains that are open, the whole field's first."""
 
     task: Field
-    shifts: _Shifts = field(init=False)
+    shifts: Shifts
     tables: list[_Table] = field(init=False)
     path: tuple[int, ...] = ()
     opened: list[int] = field(default_factory=list)
     events: list[_Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.shifts = _Shifts(self.task.wanted)
         start = np.full(self.task.states, NEVER, dtype=np.int64)
         start[0] = 0
         self.tables = [start]
