@@ -2,8 +2,9 @@
 
 A fleet of zones, blocks of 32 racks, racks of 16 hosts with 8 GPUs each; two fifths of the
 hosts are partly taken, seeded. One gang waits, with the shipped number of spares: of
-whole-host pods, in slices or not, or with a launcher and servers that ask for no GPU. Before every round one running pod moves, so each round sees a new snapshot; the
-topology is built once, as in the extender, where it changes with the nodes only.
+whole-host pods, in slices or not, or with a launcher and servers that ask for no GPU. Before
+every round one running pod moves, so each round sees a new snapshot; the topology is built
+once, as in the extender, where it changes with the nodes only.
 """
 
 import random

@@ -39,9 +39,7 @@ _NODES_HELP: Final = frozenset(
 )
 
 
-_LARGER: Final = frozenset(
-    {RejectReason.LARGER_THAN_ANY_NODE, RejectReason.LARGER_THAN_ANY_DOMAIN}
-)
+_LARGER: Final = frozenset({RejectReason.LARGER_THAN_ANY_NODE, RejectReason.LARGER_THAN_ANY_DOMAIN})
 
 
 @dataclass(frozen=True, slots=True)

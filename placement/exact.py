@@ -179,7 +179,7 @@ class _Plot:
 
     def used(self, amounts: NDArray[np.int64]) -> dict[int, int]:
         """Return the domains used per level that has several."""
-        held = amounts.any(axis=0)[self._stock.positions]
+        held = amounts.sum(axis=0)[self._stock.positions] > 0
         return {level: len(np.unique(self._at[level][held])) for level in self._levels}
 
     def amounts(self, shares: Sequence[Share]) -> NDArray[np.int64]:

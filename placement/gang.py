@@ -141,9 +141,7 @@ def _slice_too_large(snapshot: Snapshot, board: Board, request: Request) -> Reje
             key = board.topology.levels[level]
             message = f"a slice has {size} members; the largest {key} takes {most} when empty"
             reason = RejectReason.LARGER_THAN_ANY_DOMAIN
-            return Reject(
-                request.key, request.generation, reason, f"gang {request.key}: {message}"
-            )
+            return Reject(request.key, request.generation, reason, f"gang {request.key}: {message}")
     return None
 
 

@@ -151,9 +151,8 @@ def _one_by_one(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Soug
             complete = False
             if task.budget.left < 0:
                 break
-        elif found.joint is not None:
-            if best is None or task.used(found.joint) < task.used(best):
-                best, level_found = found.joint, level
+        elif found.joint is not None and (best is None or task.used(found.joint) < task.used(best)):
+            best, level_found = found.joint, level
     if best is None:
         return Sought(None, exhausted=False)
     return Sought(replace(best, proven=complete), exhausted=False)

@@ -123,7 +123,7 @@ class Fabric:
         """
         first, last = ends
         tail = np.zeros(len(hosts), dtype=np.bool_)
-        keys = []
+        keys: list[Ints] = []
         for domains in self._at:
             here = domains[hosts]
             if domains[first] != domains[last] and not tail.any():

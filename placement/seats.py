@@ -139,9 +139,7 @@ def _nearest_in_rank(snapshot: Snapshot, kin: Kin, rows: Rows) -> Ints:
     return nearest
 
 
-def _beside_slices(
-    snapshot: Snapshot, here: Arena, kin: Kin
-) -> Steps[Seats | None]:
+def _beside_slices(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None]:
     rows = _by_rank(snapshot, here.group.rows)
     places = _places(snapshot, rows)
     peers = np.stack([_places(snapshot, kin.rows), kin.positions], axis=1)
@@ -249,7 +247,7 @@ def _sliced_groups(
     if not len(kin.rows):
         everyone = tuple(len(group.rows) for group in request.groups)
         task = Mixed(board, world, request.wish, request.groups, everyone)
-        ranks = snapshot.pods.rank[request.members]
+        ranks = snapshot.pods.rank[request.members].astype(np.int64)
         whole, complete = yield from _exact_slices(request, task, ranks)
         if whole is not None or (complete and request.mandatory == len(request.members)):
             return whole

@@ -334,9 +334,7 @@ def _is_minimal(
     return True
 
 
-def _refined(
-    tree: Tree, leaf: Ints, wish: Wish, scope: Scope, amounts: Ints
-) -> Steps[Placing]:
+def _refined(tree: Tree, leaf: Ints, wish: Wish, scope: Scope, amounts: Ints) -> Steps[Placing]:
     """Search exactly among the rivals of a scope, where that is not too much work."""
     flags = np.zeros(tree.domains(scope.level), dtype=np.bool_)
     flags[scope.rivals] = True

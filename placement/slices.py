@@ -178,9 +178,7 @@ def _inside(part: Tree, room: Ints, wish: Wish, share: int) -> Steps[Ints | None
     return (yield from _layered(part, room, [], inner, share))
 
 
-def _shares(
-    coarse: Tree, sums: Ints, need: int, size: int, scope: Scope
-) -> Steps[Ints | None]:
+def _shares(coarse: Tree, sums: Ints, need: int, size: int, scope: Scope) -> Steps[Ints | None]:
     """Return how many members each slice domain takes: whole slices, but one."""
     rest = need % size
     sums = np.where(coarse.labelled[-1], sums, 0)

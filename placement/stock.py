@@ -73,7 +73,8 @@ def _relevant(
     free: NDArray[np.int64], asked: NDArray[np.int64], most: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Clip what is free to what all kinds together could use: more makes no difference."""
-    return np.minimum(np.maximum(free, 0), asked.T @ most)
+    clipped: NDArray[np.int64] = np.minimum(np.maximum(free, 0), asked.T @ most)
+    return clipped
 
 
 def _maximal(most: list[int], free: list[int], asked: list[list[int]]) -> tuple[Units, ...]:
@@ -127,6 +128,5 @@ def with_fewer_kinds(vectors: Sequence[Units]) -> list[Units]:
 
 def _exceeded(units: Units, found: set[Units]) -> bool:
     return any(
-        other != units and all(a >= b for a, b in zip(other, units, strict=True))
-        for other in found
+        other != units and all(a >= b for a, b in zip(other, units, strict=True)) for other in found
     )

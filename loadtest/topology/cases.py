@@ -167,9 +167,7 @@ def _hosts(dice: random.Random, levels: tuple[str, ...]) -> Iterator[Host]:
         yield Host(f"h{number:02d}", labels, gpus, free, cpu)
 
 
-def _paths(
-    dice: random.Random, levels: tuple[str, ...], count: int
-) -> Iterator[tuple[str, ...]]:
+def _paths(dice: random.Random, levels: tuple[str, ...], count: int) -> Iterator[tuple[str, ...]]:
     """Yield one path per host: every domain ends after a number of hosts of its own."""
     full = {level: dice.randint(1, max(2, count // 2)) for level in levels}
     if "nvlink" in full:

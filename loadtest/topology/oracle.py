@@ -87,9 +87,9 @@ def _with_zeros(levels: Sequence[int], crossings: Sequence[int]) -> tuple[int, .
 class _Model:
     """Pods per host and kind, domains in use, slices per domain."""
 
-    def __init__(self, case: Case, cp_model: ModuleType) -> None:
-        self._case, self._cp = case, cp_model
-        self._model: cp_model.CpModel = cp_model.CpModel()
+    def __init__(self, case: Case, solvers: ModuleType) -> None:
+        self._case, self._cp = case, solvers
+        self._model: cp_model.CpModel = solvers.CpModel()
         self._domains = case.domains()
         self._hosts = [i for i, host in enumerate(case.hosts) if case.eligible(host)]
         self._pods = [[self._pod_var(h, k) for k in range(len(case.kinds))] for h in self._hosts]
@@ -162,9 +162,7 @@ class _Model:
 
     def used_terms(self) -> "list[cp_model.IntVar]":
         """Return one count of used domains for each entry of ``Case.order``."""
-        counts = [
-            self._total(list(self._open[level].values())) for level in range(len(self._open))
-        ]
+        counts = [self._total(list(self._open[level].values())) for level in range(len(self._open))]
         self._objectives = [counts[level] for level in self._case.order()]
         return self._objectives
 
