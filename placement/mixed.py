@@ -32,7 +32,7 @@ from placement.joint import Joint, Task, at_bound, search_joint
 from placement.makeup import layers_of
 from placement.near import near, near_whole, region_of
 from placement.request import Group
-from placement.select import Wish, all_holding
+from placement.select import Wish, all_holding, labelled_only
 from placement.tree import ROOT, Flags, Ints
 from placement.world import World
 
@@ -258,7 +258,7 @@ def seat_slices_exactly(task: Mixed, kinds: Ints) -> Steps[tuple[Ints | None, bo
         return None, False
     arenas = []
     for group in task.groups:
-        made = yield from _arena(task.world, task, group)
+        made = yield from arena(task.world, task.board, group, task.wish)
         arenas.append(made)
     exact = Task(arenas, task.needs, task.wish, layers)
     sought = yield from search_joint(exact, _candidates(task, arenas))
@@ -278,7 +278,9 @@ def place_mixed_slices(
     member of each group.
     """
     for level, domain in _slice_scopes(task):
-        inside = replace(task, region=_region(task, level, domain))
+        region = _region(task, level, domain)
+        labelled = labelled_only(task.board.tree, task.wish)
+        inside = replace(task, region=region if labelled is None else region & labelled)
         found = yield from _fill_slices(inside, numbers, kin)
         if found is not None:
             return found

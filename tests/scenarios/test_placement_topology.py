@@ -278,7 +278,7 @@ def test_a_rack_without_a_block_is_a_block_of_its_own() -> None:
 
 
 def test_racks_are_chosen_so_that_the_hosts_in_them_are_few() -> None:
-    #  13 pods need two racks whichever; r1 with r3 does it on three hosts
+    #  13 pods need two racks whichever; r1 with r3 does it on two hosts
     scene = Scene("""
         a/r1  n1:8
         a/r2  n2:1 n3:1 n4:1 n5:1 n6:1 n7:1 n8:1 n9:1

@@ -10,6 +10,7 @@ from support.planners import Bench
 from cluster.events import NodeGone, PodGone
 from cluster.ids import GangKey
 from extender.config import ExtenderConfig
+from kube.names import RACK
 
 
 async def settle(bench: Bench) -> None:
@@ -215,3 +216,18 @@ def test_gangs_are_placed_whole_or_not_at_all_and_none_that_fits_is_left(
                 assert size > nodes - used, "it fits and was left waiting"
 
     asyncio.run(run())
+
+
+async def test_a_preference_that_is_required_for_a_while_relaxes_by_itself() -> None:
+    bench = Bench()
+    bench.node("n1", rack="r1")
+    bench.node("n2", rack="r2")
+    gang = bench.gang("g", 2, at=bench.now, preferred_level=RACK, relax_after=60.0)
+    await settle(bench)
+    assert not bench.is_released(gang)
+    bench.now += 59.0
+    await settle(bench)
+    assert not bench.is_released(gang)
+    bench.now += 1.0
+    await settle(bench)
+    assert bench.is_released(gang)

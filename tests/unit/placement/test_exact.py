@@ -36,9 +36,9 @@ def tree(*racks_per_block: Sequence[int]) -> Tree:
     return Tree(starts, tuple(np.ones(len(s), dtype=np.bool_) for s in starts), along, position)
 
 
-shapes = st.lists(
-    st.lists(st.integers(1, 2), min_size=1, max_size=2), min_size=1, max_size=3
-).map(lambda racks: tree(*racks))
+shapes = st.lists(st.lists(st.integers(1, 2), min_size=1, max_size=2), min_size=1, max_size=3).map(
+    lambda racks: tree(*racks)
+)
 
 
 def search(shape: Tree, leaf: Sequence[int], need: int, order: Sequence[int], **more) -> Exact:
@@ -129,9 +129,7 @@ def test_of_two_racks_with_room_the_one_that_is_left_emptier_is_kept() -> None:
 
 
 @given(shapes, st.data())
-def test_slices_of_slices_are_placed_whenever_they_can_be(
-    shape: Tree, data: st.DataObject
-) -> None:
+def test_slices_of_slices_are_placed_whenever_they_can_be(shape: Tree, data: st.DataObject) -> None:
     leaf = data.draw(st.lists(st.integers(0, 3), min_size=shape.size, max_size=shape.size))
     slices = data.draw(st.sampled_from([((1, 2),), ((0, 2),), ((0, 4), (1, 2)), ((1, 3),)]))
     need = data.draw(st.integers(1, 8))
@@ -201,9 +199,7 @@ def test_shares_are_dealt_to_ranks_make_up_by_make_up() -> None:
 
 def crossings(shape: Tree, path: Sequence[int]) -> list[int]:
     ring = [*path, path[0]]
-    return [
-        sum(int(at[a] != at[b]) for a, b in itertools.pairwise(ring)) for at in shape.along
-    ]
+    return [sum(int(at[a] != at[b]) for a, b in itertools.pairwise(ring)) for at in shape.along]
 
 
 @given(shapes, st.data())
