@@ -41,8 +41,14 @@ shapes = st.lists(st.lists(st.integers(1, 2), min_size=1, max_size=2), min_size=
 )
 
 
-def search(shape: Tree, leaf: Sequence[int], need: int, order: Sequence[int], **more) -> Exact:
-    quest = Quest(shape, equal_stock(np.array(leaf), need), (need,), order, **more)
+def search(
+    shape: Tree,
+    leaf: Sequence[int],
+    need: int,
+    order: Sequence[int],
+    layers: tuple[Layer, ...] = (),
+) -> Exact:
+    quest = Quest(shape, equal_stock(np.array(leaf), need), (need,), order, layers)
     found = run(cheapest(quest, Budget(PLENTY)))
     assert found is not None
     return found
