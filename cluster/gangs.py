@@ -57,7 +57,8 @@ class GangSpec:
     must be placed together. ``max_count``: elastic upper bound, ``None`` for none.
     ``required_level`` and ``preferred_level`` are node label keys. ``slice_size``
     members at a time share one domain of ``slice_level``. ``wider_slices``: slices of those
-    slices, (level, size in members), widest first. ``relax_after``: seconds since submission
+    slices, (level, size in members), widest first. ``slice_roles``: only members of these roles
+    are in slices, counted among themselves; empty: all are. ``relax_after``: seconds since submission
     for which the preferred level is required, ``None``: it never is. ``created`` and
     ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
     while reading; such a gang is rejected with them. ``lives_with_pods``: read from the
@@ -83,6 +84,7 @@ class GangSpec:
     slice_size: int | None = None
     slice_level: str | None = None
     wider_slices: tuple[tuple[str, int], ...] = ()
+    slice_roles: tuple[str, ...] = ()
     relax_after: float | None = None
     queue: str = ""
     submitted_at: float = 0.0

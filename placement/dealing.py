@@ -8,31 +8,22 @@ kinds of pods are (``ranking``); inside a domain in tree order, layer by layer::
     make-up (0, 4)   slices 1 2 3 4     ─► r2 r2 r1 r1
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from placement.exact import Layer, Share
-from placement.makeup import types
+from placement.exact import Share
+from placement.makeup import Packing
 from placement.ranking import in_ring
 from placement.tree import Ints, Tree
 
 
-def deal(tree: Tree, layers: Sequence[Layer], kinds: Ints, shares: Sequence[Share]) -> Ints:
-    """Return int64[members], the position of each member in rank order.
-
-    ``layers``: widest first. ``kinds``: int64[members], the kind of each in rank order.
-    """
-    units = [kinds]  # what every depth deals out, members first
-    ratios = []
-    for layer in reversed(layers):
-        ratio = max(sum(vector) for vector, _ in layer.makeups)
-        units.append(types(units[-1], layer, ratio))
-        ratios.append(ratio)
-    seats = np.full(len(kinds), -1, dtype=np.int64)
-    everyone = np.arange(len(units[-1]))
-    ordered = _along_the_ring(tree, layers[0].level, shares, len(layers[0].makeups))
-    _deal(units[::-1], ratios[::-1], ordered, everyone, seats)
+def deal(tree: Tree, packing: Packing, shares: Sequence[Share]) -> Ints:
+    """Return int64[members], the position of each member in rank order."""
+    seats = np.full(len(packing.kinds), -1, dtype=np.int64)
+    widest = packing.layers[0]
+    ordered = _along_the_ring(tree, widest.level, shares, len(widest.makeups))
+    _deal(packing, 0, ordered, np.arange(len(packing.types[0])), seats)
     return seats
 
 
@@ -49,33 +40,29 @@ def _along_the_ring(
 
 
 def _deal(
-    units: Sequence[Ints],
-    ratios: Sequence[int],
-    shares: Sequence[Sequence[Share]],
-    dealt: Ints,
-    seats: Ints,
+    packing: Packing, depth: int, shares: Sequence[Sequence[Share]], dealt: Ints, seats: Ints
 ) -> None:
-    """Deal the units ``dealt`` (of the first depth) to ``shares``, listed per make-up."""
+    """Deal units of one depth (slices of a layer, members at last) to shares per type."""
+    innermost = depth == len(packing.layers)
+    types = packing.kinds if innermost else packing.types[depth]
     given: dict[int, tuple[Share, list[Ints]]] = {}
-    for makeup, takers in enumerate(shares):
-        left = dealt[units[0][dealt] == makeup]
+    for number, takers in enumerate(shares):
+        left = dealt[types[dealt] == number]
         for share in takers:
-            count = share.units[makeup]
+            count = share.units[number]
             given.setdefault(share.place, (share, []))[1].append(left[:count])
             left = left[count:]
     for share, parts in given.values():
         mine = np.sort(np.concatenate(parts))
-        if not ratios:
+        if innermost:
             seats[mine] = share.place
             continue
-        inner = np.fromiter(_inside(mine, ratios[0], len(units[1])), dtype=np.int64)
-        listed = [
-            [each for each in share.inside if each.units[kind]]
-            for kind in range(len(share.inside[0].units))
-        ]
-        _deal(units[1:], ratios[1:], listed, inner, seats)
+        inner = np.sort(np.concatenate([packing.inside[depth][i] for i in mine.tolist()]))
+        _deal(packing, depth + 1, _per_type(share.inside), inner, seats)
 
 
-def _inside(slices: Ints, ratio: int, total: int) -> Iterator[int]:
-    for number in slices.tolist():
-        yield from range(number * ratio, min((number + 1) * ratio, total))
+def _per_type(shares: Sequence[Share]) -> list[list[Share]]:
+    """Return, per type of unit, the shares that have some of it, in tree order."""
+    return [
+        [share for share in shares if share.units[number]] for number in range(len(shares[0].units))
+    ]

@@ -29,7 +29,7 @@ from placement.arena import Arena, Board, arena, search
 from placement.dealing import deal
 from placement.interpod import spreads
 from placement.joint import Joint, Task, at_bound, search_joint
-from placement.makeup import layers_of
+from placement.makeup import pack
 from placement.near import near, near_whole, region_of
 from placement.request import Group
 from placement.select import Wish, all_holding, labelled_only
@@ -248,24 +248,27 @@ def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[In
     return result
 
 
-def seat_slices_exactly(task: Mixed, kinds: Ints) -> Steps[tuple[Ints | None, bool]]:
+def seat_slices_exactly(
+    task: Mixed, numbers: Sequence[Ints], kinds: Ints
+) -> Steps[tuple[Ints | None, bool]]:
     """Return a position per member in rank order, and whether that was the whole search.
 
-    ``kinds``: int64[members], the group of each member in rank order.
+    ``numbers``: per layer of slices, the slice of each member in rank order; ``kinds``:
+    int64[members], the group of each.
     """
-    layers = layers_of(task.wish.slices, kinds, len(task.needs))
-    if layers is None:
+    packing = pack(task.wish.slices, numbers, kinds, len(task.needs))
+    if packing is None:
         return None, False
     arenas = []
     for group in task.groups:
         made = yield from arena(task.world, task.board, group, task.wish)
         arenas.append(made)
-    exact = Task(arenas, task.needs, task.wish, layers)
+    exact = Task(arenas, task.needs, task.wish, packing.layers)
     sought = yield from search_joint(exact, _candidates(task, arenas))
     if sought.joint is None:
         return None, sought.exhausted
     yield
-    return deal(task.board.tree, layers, kinds, sought.joint.shares), sought.joint.proven
+    return deal(task.board.tree, packing, sought.joint.shares), sought.joint.proven
 
 
 def place_mixed_slices(

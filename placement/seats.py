@@ -27,6 +27,7 @@ from placement.mixed import (
 from placement.near import near, near_slices, near_whole
 from placement.ranking import in_ring
 from placement.request import Request, Rows
+from placement.roll import Roll
 from placement.single import Found, place_single, slots
 from placement.slices import partial_last
 from placement.tree import Ints, Tree, domains_used
@@ -69,7 +70,7 @@ def seat(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
     """Seat at least the mandatory members of a gang; ``None`` when they do not fit."""
     board, world = arenas[0].board, arenas[0].world
     kin = kin_of(snapshot, board, request)
-    if len(request.groups) == 1:
+    if len(request.groups) == 1 and not request.spec.slice_roles:
         return (yield from _one_group(snapshot, arenas[0], request, kin))
     if request.wish.slice_size:
         return (yield from _sliced_groups(snapshot, arenas, request, kin))
@@ -244,26 +245,25 @@ def _sliced_groups(
 ) -> Steps[Seats | None]:
     """All members first; the mandatory ones alone when that does not fit."""
     board, world = arenas[0].board, arenas[0].world
+    roll = Roll.of(snapshot, request, kin.rows)
     if not len(kin.rows):
         everyone = tuple(len(group.rows) for group in request.groups)
         task = Mixed(board, world, request.wish, request.groups, everyone)
-        ranks = snapshot.pods.rank[request.members].astype(np.int64)
-        whole, complete = yield from _exact_slices(request, task, ranks)
+        whole, complete = yield from _exact_slices(request, task, roll)
         if whole is not None or (complete and request.mandatory == len(request.members)):
             return whole
-    kin_numbers = _places(snapshot, kin.rows) // request.wish.slice_size
+    kin_numbers = roll.numbers(kin.rows)[-1]
     size = board.tree.size
     by_slice = {
         int(n): np.bincount(kin.positions[kin_numbers == n], minlength=size)
         for n in np.unique(kin_numbers)
     }
     anchors = kin.amounts if len(kin.rows) else None
-    place_of = {int(row): i for i, row in enumerate(request.members)}
     for needs in dict.fromkeys(
         (tuple(len(g.rows) for g in request.groups), tuple(g.mandatory for g in request.groups))
     ):
         rows = [g.rows[:n] for g, n in zip(request.groups, needs, strict=True)]
-        numbers = [_numbers_among(snapshot, request, r, place_of) for r in rows]
+        numbers = [roll.numbers(each)[-1] for each in rows]
         task = Mixed(board, world, request.wish, request.groups, needs, anchors=anchors)
         found = yield from place_mixed_slices(task, numbers, by_slice)
         if found is not None:
@@ -271,28 +271,15 @@ def _sliced_groups(
     return None
 
 
-def _exact_slices(request: Request, task: Mixed, ranks: Ints) -> Steps[tuple[Seats | None, bool]]:
-    """Seat all members exactly, where ranks without gaps say who is in which slice.
-
-    The second value tells whether the search was complete.
-    """
-    if (ranks >= 0).all() and (ranks != np.arange(len(ranks))).any():
-        return None, False
-    kinds = np.full(len(ranks), -1, dtype=np.int64)
+def _exact_slices(request: Request, task: Mixed, roll: Roll) -> Steps[tuple[Seats | None, bool]]:
+    """Seat all members exactly. The second value tells whether the search was complete."""
+    kinds = np.full(len(request.members), -1, dtype=np.int64)
     for number, group in enumerate(request.groups):
         kinds[np.isin(request.members, group.rows)] = number
-    positions, complete = yield from seat_slices_exactly(task, kinds)
+    numbers = roll.numbers(request.members)
+    positions, complete = yield from seat_slices_exactly(task, numbers, kinds)
     found = None if positions is None else Seats(request.members, positions, proven=complete)
     return found, complete
-
-
-def _numbers_among(
-    snapshot: Snapshot, request: Request, rows: Rows, place_of: dict[int, int]
-) -> NDArray[np.int64]:
-    ranks = snapshot.pods.rank[rows].astype(np.int64)
-    if (ranks < 0).any():
-        ranks = np.array([place_of[int(row)] for row in rows], dtype=np.int64)
-    return ranks // request.wish.slice_size
 
 
 def _joined(seats: Sequence[Seats]) -> Seats:

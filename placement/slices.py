@@ -26,7 +26,7 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.families import Family, count_up, trim
-from placement.makeup import layers_of
+from placement.makeup import in_turn, pack
 from placement.select import (
     Placing,
     Scope,
@@ -50,9 +50,10 @@ def place_slices(
         return None if found is None else Placing(found, proven=False)
     if found is not None and (yield from _is_minimal(tree, leaf, wish, found)):
         return Placing(found, proven=True)
-    better = yield from exact_amounts(
-        tree, leaf, wish, need, layers_of(wish.slices, np.zeros(need, dtype=np.int64), 1)
-    )
+    numbers = in_turn(wish.slices, np.arange(need))
+    packing = pack(wish.slices, numbers, np.zeros(need, dtype=np.int64), 1)
+    layers = None if packing is None else packing.layers
+    better = yield from exact_amounts(tree, leaf, wish, need, layers)
     if better is not None:
         return better if better.amounts.any() else None
     return None if found is None else Placing(found, proven=False)

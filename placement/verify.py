@@ -126,7 +126,7 @@ def _levels(bench: Bench, snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     if view.spec.slice_size and view.spec.slice_level:
         layers = (*view.spec.wider_slices, (view.spec.slice_level, view.spec.slice_size))
         for level, size in layers:
-            yield from _slices(bench, snapshot, plan, size, level)
+            yield from _slices(bench, snapshot, plan, size, level, view.spec.slice_roles)
 
 
 def _identity(
@@ -167,19 +167,37 @@ def _required(bench: Bench, snapshot: Snapshot, plan: Plan, key: str) -> Iterato
         yield f"the members already placed are in another domain of {key}"
 
 
-def _slices(bench: Bench, snapshot: Snapshot, plan: Plan, size: int, key: str) -> Iterator[str]:
+def _slices(
+    bench: Bench, snapshot: Snapshot, plan: Plan, size: int, key: str, roles: Sequence[str]
+) -> Iterator[str]:
     levels = snapshot.levels
-    ranks = snapshot.pods.rank[plan.pods].tolist()
-    by_index = _NO_RANK in ranks or not _already_placed(snapshot, plan)
+    nodes = dict(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
     domains: dict[int, set[tuple[str | None, ...]]] = {}
-    for index, (rank, node) in enumerate(zip(ranks, plan.nodes.tolist(), strict=True)):
-        number = (index if by_index else rank) // size
-        domains.setdefault(number, set()).add(_path(bench.nodes[node], levels, key))
+    for row, number in _numbered(snapshot, plan, size, roles):
+        if row in nodes:
+            domains.setdefault(number, set()).add(_path(bench.nodes[nodes[row]], levels, key))
     for number, paths in domains.items():
         if len(paths) > 1:
             yield f"slice {number} of {size} is in {len(paths)} domains of {key}, not in one"
         if any(path[-1] is None for path in paths):
             yield f"slice {number} of {size} is on a node without the label {key}"
+
+
+def _numbered(
+    snapshot: Snapshot, plan: Plan, size: int, roles: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield (pod row, slice): ranks, or places in the plan, counted among the sliced roles."""
+    placed = _already_placed(snapshot, plan)
+    rows = plan.pods.tolist() if not placed else [*placed, *plan.pods.tolist()]
+    ranks = {row: int(snapshot.pods.rank[row]) for row in rows}
+    by_index = _NO_RANK in ranks.values() or (not placed and not roles)
+    ordered = rows if by_index else sorted(rows, key=lambda row: ranks[row])
+    skipped = 0
+    for index, row in enumerate(ordered):
+        if roles and _role(snapshot, row) not in roles:
+            skipped += 1
+        else:
+            yield row, ((index if by_index else ranks[row]) - skipped) // size
 
 
 # --- spares -----------------------------------------------------------------------------

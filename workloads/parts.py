@@ -5,6 +5,8 @@ the object that makes the gang, or on its templates; the gang is one, so
 
 - what stands on the object counts for the whole gang;
 - what is still open after that is taken from the templates;
+- slices that only some templates ask for are slices of their pods alone, as Kueue's pod sets
+  have them;
 - templates that want different things are a problem of the gang, named with both values;
 - ``muster.dev/gang-min`` on a template is the minimum of that part alone.
 
@@ -54,13 +56,17 @@ def lay_keys(
 ) -> GangSpec:
     """Return ``spec`` with Muster's keys on top: the owner's, then those its templates share."""
     laid = overlay(spec, read(owner.labels, owner.annotations, path=path))
+    everyone = laid.slice_size is not None
     problems: list[str] = []
+    sliced: dict[str, bool] = {}
     for part in parts:
         reading = read(part.metadata.labels, part.metadata.annotations)
         keys = _asked(reading)
+        sliced[part.role] = keys.sliced
         laid = _share(laid, keys)
         problems += (*reading.wishes.problems, *_disagreements(laid, keys, part.role))
-    return replace(laid, problems=(*laid.problems, *problems))
+    some = () if everyone or all(sliced.values()) else (r for r, is_in in sliced.items() if is_in)
+    return replace(laid, slice_roles=tuple(some), problems=(*laid.problems, *problems))
 
 
 def _in_turn(parts: Iterable[Part], total: int) -> tuple[RoleSpec, ...]:

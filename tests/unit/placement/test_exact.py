@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cluster.steps import run
 from placement.dealing import deal
 from placement.exact import Exact, Layer, Quest, Share, cheapest
-from placement.makeup import layers_of
+from placement.makeup import Packing, in_turn, pack
 from placement.polish import polished
 from placement.ranking import Fabric, in_ring
 from placement.stock import equal_stock, mixed_stock, with_fewer_kinds
@@ -134,14 +134,20 @@ def test_of_two_racks_with_room_the_one_that_is_left_emptier_is_kept() -> None:
 # --- slices ---------------------------------------------------------------------------
 
 
+def packed(slices: Sequence[tuple[int, int]], kinds: Sequence[int]) -> Packing:
+    numbers = in_turn(slices, np.arange(len(kinds)))
+    found = pack(slices, numbers, np.array(kinds), max(kinds) + 1)
+    assert found is not None
+    return found
+
+
 @given(shapes, st.data())
 def test_slices_of_slices_are_placed_whenever_they_can_be(shape: Tree, data: st.DataObject) -> None:
     leaf = data.draw(st.lists(st.integers(0, 3), min_size=shape.size, max_size=shape.size))
     slices = data.draw(st.sampled_from([((1, 2),), ((0, 2),), ((0, 4), (1, 2)), ((1, 3),)]))
     need = data.draw(st.integers(1, 8))
-    layers = layers_of(slices, np.zeros(need, dtype=np.int64), 1)
-    assert layers is not None
-    found = search(shape, leaf, need, (0, 1, 2), layers=layers)
+    packing = packed(slices, [0] * need)
+    found = search(shape, leaf, need, (0, 1, 2), layers=packing.layers)
     options = [
         used(shape, each, (0, 1, 2))
         for each in placements(leaf, need)
@@ -152,7 +158,7 @@ def test_slices_of_slices_are_placed_whenever_they_can_be(shape: Tree, data: st.
         return
     assert found.amounts is not None
     assert used(shape, found.amounts[0], (0, 1, 2)) == min(options)
-    seats = deal(shape, layers, np.zeros(need, dtype=np.int64), found.shares)
+    seats = deal(shape, packing, found.shares)
     assert np.bincount(seats, minlength=shape.size).tolist() == found.amounts[0].tolist()
     assert whole(shape, tuple(seats.tolist()), slices)
 
@@ -180,23 +186,22 @@ def whole(shape: Tree, seats: Sequence[int], slices: Sequence[tuple[int, int]]) 
 
 def test_leaders_and_workers_of_a_slice_are_one_make_up() -> None:
     #  ranks  L w w   L w w   L w
-    layers = layers_of([(1, 3)], np.array([0, 1, 1, 0, 1, 1, 0, 1]), 2)
+    layers = packed([(1, 3)], [0, 1, 1, 0, 1, 1, 0, 1]).layers
     assert layers == (Layer(1, (((1, 2), 2), ((1, 1), 1))),)
 
 
 def test_a_wider_slice_that_is_no_multiple_has_no_layers() -> None:
-    assert layers_of([(0, 3), (1, 2)], np.zeros(6, dtype=np.int64), 1) is None
+    slices = [(0, 3), (1, 2)]
+    assert pack(slices, in_turn(slices, np.arange(6)), np.zeros(6, dtype=np.int64), 1) is None
 
 
 def test_shares_are_dealt_to_ranks_make_up_by_make_up() -> None:
     #  one rack takes two slices, the other the last: ranks 0-3 and 4-5
-    layers = layers_of([(1, 2)], np.zeros(6, dtype=np.int64), 1)
-    assert layers is not None
     shares = (
         Share(0, (2,), (Share(0, (3,)), Share(1, (1,)))),
         Share(1, (1,), (Share(2, (2,)),)),
     )
-    seats = deal(tree([2, 1]), layers, np.zeros(6, dtype=np.int64), shares)
+    seats = deal(tree([2, 1]), packed([(1, 2)], [0] * 6), shares)
     assert seats.tolist() == [0, 0, 0, 1, 2, 2]
 
 
