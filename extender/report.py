@@ -53,6 +53,7 @@ class Reporter:
                 "nodes": nodes,
                 "left_over": len(plan.left_over),
                 "domains": dict(plan.domains),
+                "proven": plan.proven,
             },
         )
         domains = ", ".join(f"{count} of {level}" for level, count in plan.domains)
