@@ -31,9 +31,9 @@ from placement.select import (
     Placing,
     Scope,
     Wish,
+    at_bound,
     descend,
     exact_amounts,
-    fewest_inside,
     find_scope,
     holding,
     place,
@@ -62,17 +62,12 @@ def place_slices(
 def _is_minimal(tree: Tree, leaf: Ints, wish: Wish, amounts: Ints) -> Steps[bool]:
     """Tell whether the members could not do with fewer domains even without their slices."""
     counts = count_up(tree, leaf, [])
+    yield
     used = domains_used(tree, amounts)
+    yield
     need = int(amounts.sum())
     wide = holding(tree, counts, wish.required, need)
-    for level in range(tree.host, wish.required, -1):
-        if used[level] > 1:
-            found = yield from fewest_inside(
-                tree, counts, wish.required, wide, narrow=level, need=need
-            )
-            if used[level] > int(found.min()):
-                return False
-    return True
+    return (yield from at_bound(tree, counts, wish.required, wide, used=used, need=need))
 
 
 def _layered(
