@@ -65,7 +65,8 @@ def pack(
         _, order, owner = np.unique(of_member[firsts], return_index=True, return_inverse=True)
         in_order = np.argsort(np.argsort(order))[owner]  # slices by their first member
         unit_of = in_order[unit_of]
-        groups = [np.flatnonzero(in_order == number) for number in range(len(order))]
+        ends = np.cumsum(np.bincount(in_order))[:-1]
+        groups = np.split(np.argsort(in_order, kind="stable"), ends)
         vectors = [tuple(np.bincount(units[g], minlength=count).tolist()) for g in groups]
         layers.append(_layer(level, vectors))
         inside.append(groups)

@@ -25,6 +25,7 @@ from dataclasses import replace
 import numpy as np
 
 from cluster.steps import Steps
+from placement.exact import MOST_HOSTS
 from placement.families import Family, count_up, trim
 from placement.makeup import in_turn, pack
 from placement.select import (
@@ -50,6 +51,8 @@ def place_slices(
         return None if found is None else Placing(found, proven=False)
     if found is not None and (yield from _is_minimal(tree, leaf, wish, found)):
         return Placing(found, proven=True)
+    if np.count_nonzero(leaf) > MOST_HOSTS:
+        return None if found is None else Placing(found, proven=False)
     numbers = in_turn(wish.slices, np.arange(need))
     packing = pack(wish.slices, numbers, np.zeros(need, dtype=np.int64), 1)
     layers = None if packing is None else packing.layers
