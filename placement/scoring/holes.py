@@ -40,7 +40,7 @@ _NOTHING: Final = 0.3
 _BARRIER: Final = 1e-4
 """Weight of the barrier, in devices per request of the demand."""
 _STEPS: Final = 40
-_TOLERANCE: Final = 1e-4
+_TOLERANCE: Final = 1e-3
 """Newton stops when the predicted gain is below this share of the demand."""
 
 
@@ -77,12 +77,31 @@ def worths(demand: Demand, supply: Floats, start: Floats) -> Floats:
     value = problem.value(v)
     for _ in range(_STEPS):
         gradient, hessian = problem.derivatives(v)
-        step = np.linalg.solve(hessian, gradient)
+        step = _solve(hessian, gradient)
         gain = float(gradient @ step)
         if gain < _TOLERANCE:
             break
         v, value = _line_search(problem, v, value, step, gain)
     return v
+
+
+def _solve(matrix: Floats, right: Floats) -> Floats:
+    """Solve a positive definite system by elimination, row by row.
+
+    Not by LAPACK: for so few rows its threads cost more than they bring on a busy machine,
+    and its rounding depends on the build, which would let two replicas choose differently.
+    """
+    rest = np.column_stack([matrix, right])
+    rows = []
+    for _ in right:
+        row = rest[0] / rest[0, 0]
+        rows.append(row)
+        rest = rest[1:, 1:] - np.multiply.outer(rest[1:, 0], row[1:])
+    found = np.zeros(len(right))
+    for number in range(len(right) - 1, -1, -1):
+        row = rows[number]
+        found[number] = row[-1] - (row[1:-1] * found[number + 1 :]).sum()
+    return found
 
 
 def _line_search(
@@ -151,7 +170,9 @@ class _Dual:
         means = np.zeros((len(self.demand), size))
         np.add.at(means, (self.group, self.high), share)
         np.subtract.at(means, (self.group, self.low), share)
-        full = np.diag(degree) - square - square.T - means.T @ (self.demand[:, None] * means)
+        full = np.diag(degree) - square - square.T - np.einsum(
+            "ki,kj->ij", means, self.demand[:, None] * means
+        )
         found: Floats = full[1:GRID, 1:GRID] / SMOOTHING
         return found
 
@@ -174,22 +195,32 @@ def needs(demand: Demand, v: Floats) -> Needs:
 
     Which request comes next into a hole of ``h`` units is uncertain: the likelier the more
     often it is asked and the better it pays, ``y[k] + v[h-k]``, at the temperature
-    ``CHOICE``; or nothing pays and a unit is lost. The moments follow by recursion over h.
+    ``CHOICE``; or nothing pays and a unit is lost. What follows goes into the rest, so both
+    moments follow by recursion over the sizes of holes.
     """
-    mean, second = np.zeros(GRID + 1), np.zeros(GRID + 1)
-    total = demand.count.sum()
-    if not total:
-        return Needs(mean, second)
-    paid = prices(demand, v)
-    share = demand.count / total
+    if not demand.count.sum():
+        return Needs(np.zeros(GRID + 1), np.zeros(GRID + 1))
+    chance, rest = _chances(demand, v)
+    cpu = np.append(demand.cpu, 0.0)
+    square = np.append(demand.cpu_var, 0.0) + cpu * cpu
+    first, second = (chance * cpu).sum(axis=1), (chance * square).sum(axis=1)
+    mean, moment = np.zeros(GRID + 1), np.zeros(GRID + 1)
     for hole in range(1, GRID + 1):
-        fit = int(np.searchsorted(demand.units, hole, side="right"))
-        rest = hole - demand.units[:fit]
-        worth = np.append(paid[:fit] + v[rest], v[hole - 1])
-        chance = np.append(share[:fit], _NOTHING) * np.exp((worth - worth.max()) / CHOICE)
-        chance /= chance.sum()
-        means = np.append(demand.cpu[:fit] + mean[rest], mean[hole - 1])
-        vars_ = np.append(demand.cpu_var[:fit] + second[rest], second[hole - 1])
-        mean[hole] = chance @ means
-        second[hole] = chance @ (vars_ + means * means) - mean[hole] ** 2
-    return Needs(mean, second)
+        weight, onward = chance[hole], mean[rest[hole]]
+        mean[hole] = first[hole] + (weight * onward).sum()
+        then = 2.0 * cpu * onward + moment[rest[hole]]
+        moment[hole] = second[hole] + (weight * then).sum()
+    return Needs(mean, np.maximum(moment - mean * mean, 0.0))
+
+
+def _chances(demand: Demand, v: Floats) -> tuple[Floats, Ints]:
+    """Return, for each hole and each request (last: none), its chance and what it leaves."""
+    hole = np.arange(GRID + 1)[:, None]
+    rest = hole - np.append(demand.units, 1)
+    worth = np.append(prices(demand, v), 0.0) + v[rest]  # negative rests wrap: masked below
+    worth[rest < 0] = -np.inf
+    worth -= np.maximum(worth.max(axis=1, keepdims=True), -1.0)
+    weight = np.append(demand.count / demand.count.sum(), _NOTHING) * np.exp(worth / CHOICE)
+    total = weight.sum(axis=1, keepdims=True)
+    total[0] = 1.0  # an empty hole: every chance is 0
+    return weight / total, np.maximum(rest, 0)

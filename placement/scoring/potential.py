@@ -128,7 +128,7 @@ class Gain:
         count, prices = self.shape.devices, self.prices
         free = stock.whole[rows]
         short = (worths.short[rows] + self.shape.cpu) - count * prices.cpu[DEVICE]
-        var = worths.var[rows] - count * prices.cpu_var[DEVICE]
+        var = np.maximum(worths.var[rows] - count * prices.cpu_var[DEVICE], 0.0)
         gain = -count * prices.worth[DEVICE] - (
             prices.stranding * (short + np.sqrt(short * short + var)) * 0.5
         )
@@ -177,7 +177,7 @@ class Gain:
         if free < count:
             return -math.inf
         short = (float(worths.short[node]) + self.shape.cpu) - count * float(prices.cpu[DEVICE])
-        var = float(worths.var[node]) - count * float(prices.cpu_var[DEVICE])
+        var = max(float(worths.var[node]) - count * float(prices.cpu_var[DEVICE]), 0.0)
         gain = -count * float(prices.worth[DEVICE]) - (
             prices.stranding * (short + math.sqrt(short * short + var)) * 0.5
         )

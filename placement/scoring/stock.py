@@ -62,7 +62,10 @@ class Stock:
         """Return which devices a shape takes: ``device``, or the first free ones."""
         if shape.fractional:
             return (device,)
-        return tuple(np.flatnonzero(self.holes[node] == DEVICE)[: shape.devices].tolist())
+        if not shape.devices:
+            return ()
+        row = self.holes[node].tolist()
+        return tuple(i for i, hole in enumerate(row) if hole == DEVICE)[: shape.devices]
 
     def take(self, shape: Shape, node: int, devices: tuple[int, ...]) -> None:
         """Put a shape onto devices of a row."""
