@@ -40,7 +40,7 @@ _NOTHING: Final = 0.3
 _BARRIER: Final = 1e-4
 """Weight of the barrier, in devices per request of the demand."""
 _STEPS: Final = 40
-_TOLERANCE: Final = 1e-3
+_TOLERANCE: Final = 3e-3
 """Newton stops when the predicted gain is below this share of the demand."""
 
 
