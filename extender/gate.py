@@ -112,7 +112,7 @@ class Gate:
         default_factory=WeakKeyDictionary
     )
     _minute: int = 0
-    _logged: int = 0
+    _seen: int = 0  # refusals in this minute
 
     @classmethod
     def of(cls, config: ExtenderConfig, client: KubeClient, metrics: ExtenderMetrics) -> Self:
@@ -252,12 +252,14 @@ class Gate:
     def _note(self, route: str, why: Why, text: str, peer: str | None) -> None:
         self.metrics.refused_callers.labels(route, why.value).inc()
         minute = int(self.clock() // 60)
+        silent = 0
         if minute != self._minute:
-            self._minute, self._logged = minute, 0
-        self._logged += 1
-        if self._logged <= LOGGED_PER_MINUTE:
+            silent = max(0, self._seen - LOGGED_PER_MINUTE)
+            self._minute, self._seen = minute, 0
+        self._seen += 1
+        if self._seen <= LOGGED_PER_MINUTE:
             said = {"route": route, "reason": why.value, "peer": peer, "problem": text}
-            log.warning("caller refused", extra=said)
+            log.warning("caller refused", extra={**said, "not_logged_before": silent})
 
 
 def _name(path: str) -> str:
