@@ -40,7 +40,7 @@ class Oracle:
 
 
 @pytest.mark.parametrize(("answer", "keep_s"), [(True, YES_S), (False, NO_S)])
-async def test_an_answer_is_kept_for_its_time_and_no_longer(answer: bool, keep_s: float) -> None:
+async def test_an_answer_is_kept_for_its_time_and_no_longer(*, answer: bool, keep_s: float) -> None:
     oracle = Oracle()
     for at, asked in ((0.0, 1), (keep_s - 0.1, 1), (keep_s, 2)):
         oracle.now = 1000.0 + at
