@@ -4,24 +4,29 @@ A certificate is looked at once per connection, a token by asking the API server
 Nothing here knows HTTP.
 """
 
+import asyncio
 import hashlib
 import ssl
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from extender.callersconfig import Callers, Named, Tokens
 from extender.memo import Memo
 from kube.client import KubeClient
+from kube.errors import KubeError
 from kube.reviews import UserInfo, may, owner_of
 
 NO_S: Final = (
     10.0  # how long a refusal of the API server is believed, as kube-scheduler's own ports
 )
+QUESTION_S: Final = 5.0  # for one question, retries included; an answer takes milliseconds
 GET: Final = "get"
+
+V = TypeVar("V")
 
 
 class Area(StrEnum):
@@ -89,8 +94,8 @@ def _listed(
 class Accounts:
     """Owners of tokens, and what RBAC lets them do; answers are kept for a while.
 
-    Raises ``KubeError`` where the API server cannot be asked and ``Busy`` where too many are.
-    ``asked`` is told of every question that was really asked, and its answer.
+    Raises ``KubeError`` or ``TimeoutError`` where the API server cannot be asked, ``Busy`` where
+    too much is asked. ``asked`` is told of every question to it: token or access, and what came.
     """
 
     def __init__(
@@ -98,7 +103,7 @@ class Accounts:
         client: KubeClient,
         tokens: Tokens,
         clock: Callable[[], float],
-        asked: Callable[[str, bool], None],
+        asked: Callable[[str, str], None],
     ) -> None:
         yes_s = tokens.cache_seconds
         no_s = min(NO_S, yes_s)
@@ -112,9 +117,7 @@ class Accounts:
         """Return whose token it is; None for nobody's. The token itself is not kept."""
 
         async def ask() -> UserInfo | None:
-            found = await owner_of(self._client, token, self._audiences)
-            self._asked("token", found is not None)
-            return found
+            return await self._told("token", owner_of(self._client, token, self._audiences))
 
         return await self._owners.get(hashlib.sha256(token.encode()).digest(), ask)
 
@@ -122,8 +125,17 @@ class Accounts:
         """Return whether RBAC lets ``user`` get ``path``."""
 
         async def ask() -> bool:
-            allowed = await may(self._client, user, GET, path)
-            self._asked("access", allowed)
-            return allowed
+            return await self._told("access", may(self._client, user, GET, path))
 
         return await self._allowed.get((msgspec.json.encode(user), path), ask)
+
+    async def _told(self, kind: str, question: Awaitable[V]) -> V:
+        """Ask, not for ever, and tell what came of it."""
+        try:
+            async with asyncio.timeout(QUESTION_S):
+                answer = await question
+        except (KubeError, TimeoutError):
+            self._asked(kind, "failed")
+            raise
+        self._asked(kind, "yes" if answer else "no")
+        return answer

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 HANDSHAKE: Final = "handshake"  # the route of those who do not get as far as a request
-REVIEW_S: Final = 5.0  # for asking the API server: half of Prometheus' scrape time-out
+PATIENCE_S: Final = 5.0  # with questions to the API server: half of Prometheus' scrape time-out
 LOGGED_PER_MINUTE: Final = 10
 _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # OpenSSL's sslerr.h
 _NEVER: Final = float("-inf")
@@ -72,15 +72,6 @@ _STATUS: Final[Mapping[Why, HTTPStatus]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What a connection's certificate is good for, decided when its first request came."""
-
-    areas: frozenset[Area] = frozenset()
-    until: float = _NEVER  # epoch seconds
-    holder: Holder | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Asking:
     """One request, as far as it matters here."""
 
@@ -88,7 +79,7 @@ class _Asking:
     route: str
     path: str
     authorization: str
-    known: _Known
+    holder: Holder | None
 
 
 class _Refused(Exception):
@@ -108,9 +99,10 @@ class Gate:
     identifies: bool = True
     accounts: Accounts | None = None
     clock: Callable[[], float] = time.time
-    _connections: WeakKeyDictionary[asyncio.BaseTransport, _Known] = field(
-        default_factory=WeakKeyDictionary
+    _admitted: dict[Area, WeakKeyDictionary[asyncio.BaseTransport, float]] = field(
+        default_factory=lambda: {area: WeakKeyDictionary() for area in Area}
     )
+    """Connections whose certificate is enough, and until when (epoch seconds)."""
     _minute: int = 0
     _seen: int = 0  # refusals in this minute
 
@@ -119,12 +111,9 @@ class Gate:
         """Return the gate that the configuration asks for."""
         callers = config.callers
         asked = identifies(callers, certificates=config.asks_certificates)
-
-        def count(kind: str, yes: bool) -> None:  # noqa: FBT001  it is told, not chosen
-            metrics.caller_reviews.labels(kind, "yes" if yes else "no").inc()
-
-        tokens = callers.tokens
-        accounts = None if tokens is None else Accounts(client, tokens, time.monotonic, count)
+        accounts = None
+        if callers.tokens is not None:
+            accounts = Accounts(client, callers.tokens, time.monotonic, metrics.caller_reviewed)
         if callers.anybody:
             log.warning("everybody who reaches this address may call everything, bind too")
         return cls(Rules(callers), metrics, asked, accounts)
@@ -148,35 +137,35 @@ class Gate:
         self._note(HANDSHAKE, why, str(error), None)
 
     def _guard(self, area: Area, route: str, handler: Handler) -> Handler:
+        admitted = self._admitted[area]
+
         async def handle(request: web.Request) -> web.StreamResponse:
-            known = self._known(request.transport)
-            if area not in known.areas or self.clock() >= known.until:
-                sent = request.headers.get("Authorization", "")
-                try:
-                    await self._admit(_Asking(area, route, request.path, sent, known))
-                except _Refused as refused:
-                    self._note(route, refused.why, str(refused), request.remote)
-                    return self._answer(area, refused)
+            transport = request.transport
+            # All that kube-scheduler's second and every further call costs.
+            if transport is None or self.clock() >= admitted.get(transport, _NEVER):
+                refused = await self._look_at(area, route, request)
+                if refused is not None:
+                    return refused
             return await handler(request)
 
         return handle
 
-    def _known(self, transport: asyncio.BaseTransport | None) -> _Known:
-        """Return what the connection is good for; the only thing that most requests cost."""
-        if transport is None:
-            return _Known()  # gone already: nobody will read the answer
-        known = self._connections.get(transport)
-        if known is None:
-            known = self._connections[transport] = self._look_at(transport)
-        return known
-
-    def _look_at(self, transport: asyncio.BaseTransport) -> _Known:
-        certificate = transport.get_extra_info("peercert")
-        if not certificate:
-            return _Known()
-        it = holder(certificate)
-        areas = frozenset(area for area in Area if self.rules.certificate_may(area, it))
-        return _Known(areas, it.until, it)
+    async def _look_at(self, area: Area, route: str, request: web.Request) -> web.Response | None:
+        """Return None for a caller that is let in, else what it is told."""
+        it = None
+        if (transport := request.transport) is not None:
+            shown = transport.get_extra_info("peercert")
+            it = holder(shown) if shown else None
+            if it and self.clock() < it.until and self.rules.certificate_may(area, it):
+                self._admitted[area][transport] = it.until
+                return None
+        sent = request.headers.get("Authorization", "")
+        try:
+            await self._admit(_Asking(area, route, request.path, sent, it))
+        except _Refused as refused:
+            self._note(route, refused.why, str(refused), request.remote)
+            return self._answer(area, refused)
+        return None
 
     async def _admit(self, asking: _Asking) -> None:
         """Return if a token makes up for the certificate; raises ``_Refused``."""
@@ -191,13 +180,12 @@ class Gate:
             # What came is not repeated: it may be a token without its scheme.
             raise _Refused(Why.TOKEN, f"{asking.route}: Authorization: write 'Bearer' and a token")
         try:
-            async with asyncio.timeout(REVIEW_S):
+            async with asyncio.timeout(PATIENCE_S):
                 await self._ask(asking, self.accounts, token.strip())
         except Busy:
             text = f"{asking.route}: too many tokens are being looked at; try again in a moment"
             raise _Refused(Why.BUSY, text) from None
         except (KubeError, TimeoutError) as error:
-            self.metrics.caller_reviews.labels("any", "failed").inc()
             text = f"{asking.route}: the API server cannot be asked about the token: {error}"
             raise _Refused(Why.UNAVAILABLE, text) from error
 
@@ -213,13 +201,13 @@ class Gate:
         raise self._forbidden(asking, user)
 
     def _without_token(self, asking: _Asking) -> _Refused:
-        known = asking.known.holder
-        if known is None:
+        it = asking.holder
+        if it is None:
             text = f"{asking.route}: nothing shows who is calling; {self._needed(asking)}"
             return _Refused(Why.NOBODY, text)
-        if self.clock() >= known.until:
-            return _Refused(Why.CERTIFICATE, f"{asking.route}: {known} has expired")
-        return self._forbidden(asking, known)
+        if self.clock() >= it.until:
+            return _Refused(Why.CERTIFICATE, f"{asking.route}: {it} has expired")
+        return self._forbidden(asking, it)
 
     def _forbidden(self, asking: _Asking, who: Holder | UserInfo) -> _Refused:
         shown = str(who) if isinstance(who, Holder) else f"user {who.username!r}"

@@ -133,6 +133,10 @@ class ExtenderMetrics:
             registry, "muster_apply_batch_seconds", "Time to apply one batch of watch events."
         )
 
+    def caller_reviewed(self, kind: str, outcome: str) -> None:
+        """Count one question to the API server about a caller."""
+        self.caller_reviews.labels(kind, outcome).inc()
+
 
 Counts = Callable[[], dict[str, int]]
 Count = Callable[[], int]
