@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, settings
 
 from loadtest.assets import MINORS
 
-sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
+_HERE = Path(__file__).parent
+sys.path.insert(0, str(_HERE))  # makes tests/support importable as `support`
 
 # No deadline: tests do not time anything, and a crowded machine is not a failure.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -42,7 +43,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep tests together that share a control plane of their module: it is started once."""
     loop = item.get_closest_marker("asyncio")
     if loop is not None and loop.kwargs.get("loop_scope") == "module":
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}{_plane_of(item)}"))
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(_HERE)}{_plane_of(item)}"))
 
 
 def _plane_of(item: pytest.Item) -> str:
