@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_FLAGS ?=
 # tests/conftest.py says how many workers fit; PYTEST_FLAGS="-n 0" is one process.
-WORKERS = $(if $(findstring no:xdist,$(PYTEST_FLAGS)),,--numprocesses=auto --dist=loadgroup)
+WORKERS = $(if $(findstring no:xdist,$(PYTEST_FLAGS)),,--numprocesses=auto)
 
 .PHONY: help install demo test deep lint assets manifests lock format clean
 

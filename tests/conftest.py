@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from loadtest.assets import MINORS
-
-_HERE = Path(__file__).parent
-sys.path.insert(0, str(_HERE))  # makes tests/support importable as `support`
+sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
 
 # No deadline: tests do not time anything, and a crowded machine is not a failure.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -39,15 +36,9 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(1, fit)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep tests together that share a control plane of their module: it is started once."""
-    loop = item.get_closest_marker("asyncio")
-    if loop is not None and loop.kwargs.get("loop_scope") == "module":
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(_HERE)}{_plane_of(item)}"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Give each worker what it needs the fewest control planes for."""
+    from support import workers  # noqa: PLC0415 - needs xdist, which may be switched off
 
-
-def _plane_of(item: pytest.Item) -> str:
-    """Return the minor that a test is run on, or nothing."""
-    spec = getattr(item, "callspec", None)
-    given = spec.params.values() if spec is not None else ()
-    return next((f"-{value}" for value in given if isinstance(value, str) and value in MINORS), "")
+    return workers.make(config, log)

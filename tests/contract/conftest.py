@@ -22,13 +22,6 @@ from loadtest.simulated import Plane, SimulatedPlane
 KINDS = ["simulated", *(pytest.param(minor, marks=pytest.mark.integration) for minor in MINORS)]
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep together what runs on one control plane: each is started once."""
-    spec = getattr(item, "callspec", None)
-    kind = spec.params.get("plane", "") if spec is not None else ""
-    item.add_marker(pytest.mark.xdist_group(f"contract-{kind}"))
-
-
 @pytest_asyncio.fixture(scope="session", loop_scope="session", params=KINDS)
 async def plane(request: pytest.FixtureRequest) -> AsyncIterator[Plane]:
     if request.param == "simulated":
