@@ -1,8 +1,8 @@
 """Which of several workers runs which test; only pytest-xdist's controller imports this.
 
-What runs on real control planes goes by file and minor (the contract suite by its kind of plane), so
-that each plane is started once; all other tests go one by one to whoever is free. The larger units
-go first, and the small tests fill what is left of the time.
+What runs on real control planes goes by file and minor (the contract suite by its kind of plane),
+so that each plane is started once; all other tests go one by one to whoever is free. The larger
+units go first, and the small tests fill what is left of the time.
 
 xdist's own ``--dist=loadgroup`` marks tests by writing to ``Item._nodeid``, which pytest 9.2 no
 longer reads. The controller collects nothing: it has node ids, so these decide.
