@@ -120,7 +120,7 @@ async def test_a_clock_that_is_set_expires_no_hold_and_makes_no_gang_wait(
         await fleet.muster.start(fleet.muster.extender)
         await fleet.add_racks([0])
         gang = pods.Gang("train", 128, gpus=1, required=names.RACK)
-        rival = pods.Gang("rival", 16, required=names.RACK)
+        rival = pods.Gang(f"rival-{abs(hours + 12)}", 16, required=names.RACK)  # its own Events
         await fleet.submit(gang)
         await fleet.released(gang, 1)
         clock.set(hours * HOUR_S)

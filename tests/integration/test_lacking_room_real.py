@@ -22,6 +22,15 @@ from loadtest.controlplane import ControlPlane
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
 
+async def test_a_gang_waits_for_the_first_nodes_of_a_cluster(real_plane: ControlPlane) -> None:
+    async with cluster(real_plane) as fleet:
+        gang = pods.Gang("train", 4, required=names.RACK)
+        await fleet.submit(gang)
+        await until(lambda: told(fleet, "GangWaiting"))
+        await fleet.add_racks([0], hosts=4)
+        await fleet.bound(gang)
+
+
 @pytest.mark.parametrize("capable", [True, False])
 async def test_ungated_members_that_wait_are_woken_when_the_last_one_comes_and_when_room_comes(
     real_plane: ControlPlane, *, capable: bool

@@ -173,7 +173,11 @@ async def test_repeated_events_become_a_series(client: KubeClient) -> None:
     pod = await make_pod(client)
     now = [1_800_000_000.0]
     recorder = EventRecorder(
-        client, controller="muster.dev/extender", instance="test", clock=lambda: now[0]
+        client,
+        controller="muster.dev/extender",
+        instance="test",
+        clock=lambda: now[0],
+        steady=lambda: now[0],
     )
     about = Regarding.pod("default", pod.metadata.name, pod.metadata.uid)
     for _ in range(3):
