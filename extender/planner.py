@@ -31,7 +31,7 @@ from cluster.events import GangSkipped, PlanHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.snapshot import Snapshot
-from extender.assign import assignments
+from decisions.assign import assignments
 from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.holding import Holding
