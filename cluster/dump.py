@@ -92,23 +92,22 @@ def free_ids(model: Model) -> Iterator[tuple[str, list[int]]]:
 def dump(frozen: Frozen) -> bytes:
     """Return a file with one state."""
     blocks = BlockWriter()
-    pieces = whole(write(frozen, blocks))
     packer = Packer()
-    out = b"".join(packer.add(piece) for piece in pieces)
+    out = b"".join(packer.add(piece) for piece in _file(write(frozen, blocks)))
     return out + packer.end()
 
 
-def whole(pieces: Pieces[StateIndex]) -> Generator[bytes, None, None]:
+def _file(pieces: Pieces[int]) -> Generator[bytes, None, None]:
     """Yield a file's frames, given those of its only state."""
-    index = yield from pieces
-    yield frame(line({"states": [index]}))
+    number = yield from pieces
+    yield frame(line({"states": [number]}))
 
 
 # --- writing --------------------------------------------------------------------------
 
 
-def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[StateIndex]:
-    """Yield the blocks of one state that were not written yet; return where all of them are."""
+def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[int]:
+    """Yield the blocks of one state that were not written yet; return that of its index."""
     snapshot = frozen.snapshot
     columns: dict[str, Column] = {}
     for name, flat in _flat_columns(snapshot):
@@ -123,7 +122,7 @@ def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[StateIndex]:
     for name, strings, count in _string_columns(snapshot):
         found = yield from blocks.strings(strings)
         columns[name] = Column(count, tuple(found))
-    return StateIndex(
+    index = StateIndex(
         name=snapshot.cluster,
         levels=snapshot.levels,
         gate=frozen.gate,
@@ -133,6 +132,8 @@ def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[StateIndex]:
         free=frozen.free,
         unsettled=frozen.unsettled,
     )
+    yield b""
+    return (yield from blocks.raw(line(index)))
 
 
 def _flat_columns(snapshot: Snapshot) -> Iterator[tuple[str, Array]]:

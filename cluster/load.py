@@ -37,17 +37,17 @@ def load(data: bytes) -> tuple[Model, StateIndex]:
     """Return the first state of a file. Raises ``ValueError`` for what ``dump`` did not write."""
     *blocks, index = unpack(data)
     try:
-        told = cast("dict[str, list[object]]", json.loads(bytes(index)))["states"][0]
+        number = cast("dict[str, list[int]]", json.loads(bytes(index)))["states"][0]
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"damaged: its index is incomplete: {error!r}") from error
-    state = decode(StateIndex, told)
-    return read(BlockReader(blocks), state), state
+    return read(BlockReader(blocks), number)
 
 
-def read(blocks: BlockReader, index: StateIndex) -> Model:
-    """Return the cluster of one state. Raises ``ValueError`` when its blocks are no state."""
+def read(blocks: BlockReader, number: int) -> tuple[Model, StateIndex]:
+    """Return the state whose index is block ``number``. Raises ``ValueError`` when it is none."""
     try:
-        return _Loading(blocks, index).model()
+        index = decode(StateIndex, json.loads(bytes(blocks.raw(number))))
+        return _Loading(blocks, index).model(), index
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"damaged: a state is incomplete: {error!r}") from error
 

@@ -232,9 +232,9 @@ class ClusterState:
         return cls._of(*loading.load(data))
 
     @classmethod
-    def read(cls, blocks: BlockReader, index: dumping.StateIndex) -> "ClusterState":
-        """Rebuild one of the states of a file. Raises ``ValueError`` when it is none."""
-        return cls._of(loading.read(blocks, index), index)
+    def read(cls, blocks: BlockReader, number: int) -> "ClusterState":
+        """Rebuild a state from the block of its index. Raises ``ValueError`` when it is none."""
+        return cls._of(*loading.read(blocks, number))
 
     @classmethod
     def _of(cls, model: Model, index: dumping.StateIndex) -> "ClusterState":

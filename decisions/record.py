@@ -60,9 +60,7 @@ def written(snapshot: Snapshot, answer: Answer) -> Pieces[bytes]:
     head = {"gang": plan.gang, "generation": plan.generation, "domains": plan.domains}
     lines = [line(said | head | {"left_over": left_over})]
     names = snapshot.pods.names
-    for index, (row, seat) in enumerate(
-        zip(plan.pods.tolist(), answer.assignments, strict=True)
-    ):
+    for index, (row, seat) in enumerate(zip(plan.pods.tolist(), answer.assignments, strict=True)):
         if index % PODS_PER_PIECE == 0:
             yield b""
         devices = {node: list(held) for node, held in seat.devices.items()}
