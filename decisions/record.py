@@ -70,6 +70,17 @@ def written(snapshot: Snapshot, answer: Answer) -> Pieces[bytes]:
     return b"\n".join(lines)
 
 
+def text(snapshot: Snapshot, answer: Answer) -> bytes:
+    """Return what ``written`` does, at once."""
+    pieces = written(snapshot, answer)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            lines: bytes = end.value
+            return lines
+
+
 def _facts(answer: object) -> dict[str, object]:
     told = encode(answer)
     return told if isinstance(told, dict) else {}

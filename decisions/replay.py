@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from cluster.blocks import BlockReader, Pieces
+from cluster.blocks import BlockReader
 from cluster.codec import decode
 from cluster.container import unpack
 from cluster.snapshot import Snapshot
 from cluster.state import ClusterState
 from cluster.steps import run
 from decisions.question import Answer, answer
-from decisions.record import written
+from decisions.record import text
 from decisions.recording import Entry, Index, Source
 
 
@@ -83,7 +83,7 @@ def rerun(recorded: Recorded, snapshot: Snapshot) -> Rerun:
         found = run(answer(snapshot, recorded.entry.question))
     except KeyError as error:
         raise ValueError(f"damaged: its state has no gang {error}") from error
-    lines = _text(written(snapshot, found))
+    lines = text(snapshot, found)
     if not recorded.entry.answered:
         return Rerun(recorded, snapshot, found, Verdict.UNRECORDED)
     if lines == recorded.lines:
@@ -116,12 +116,3 @@ def _parted(old: object, new: object, path: str) -> str:
             if was != is_
         )
     return f"{path or 'answer'}: recorded {json.dumps(old)}, now {json.dumps(new)}"
-
-
-def _text(pieces: Pieces[bytes]) -> bytes:
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            result: bytes = end.value
-            return result
