@@ -12,21 +12,25 @@ from queueing.order import placed
 
 def told(answer: Answer, view: GangView, now: float) -> list[str]:
     """Return what came of the question about ``view`` asked at ``now`` (epoch seconds)."""
+    if view.spec is None:
+        return [f"gang {view.key}: the object that describes it was not seen yet"]
     match answer:
         case Planned():
             return explain.render(answer.plan)
         case Wait() | Reject():
             return explain.render(answer)
-        case Incomplete():
-            return incomplete(view, answer.needed)
+        case Incomplete(_, needed):
+            return incomplete(view, needed)
         case NotBefore(at):
             wait = f"{view.key} has enough members and is planned in {at - now:.1f} s"
             return [wait, "more may come until then: its size is not known"]
         case Deferred(until):
             text = f"{view.key} is left alone for {until - now:.1f} s"
             return [text, "the API server refused its last release"]
+        case Idle() if placed(view) < view.spec.min_count:
+            return incomplete(view, view.spec.min_count)
         case Idle():
-            return [f"{view.key}: no member waits for a node", *_blocked(view)]
+            return [f"{view.key} is whole, and no member waits for a node", *_blocked(view)]
         case _ as unreachable:
             assert_never(unreachable)
 
@@ -34,7 +38,7 @@ def told(answer: Answer, view: GangView, now: float) -> list[str]:
 def _blocked(view: GangView) -> list[str]:
     if not len(view.blocked):
         return []
-    return [f"{len(view.blocked)} are held back by scheduling gates of others, or terminating"]
+    return [f"{len(view.blocked)} more are held back by scheduling gates of others, or terminating"]
 
 
 def incomplete(view: GangView, needed: int) -> list[str]:
@@ -47,8 +51,7 @@ def incomplete(view: GangView, needed: int) -> list[str]:
         f"{view.key} waits: gang not complete",
         f"{present} of {needed} members are here; nothing is held for them meanwhile",
     ]
-    if blocked:
-        lines.append(f"{blocked} more are held back by scheduling gates of others, or terminating")
+    lines += _blocked(view)
     if blocked >= missing:
         return [*lines, "remedy: whoever set those gates must lift them"]
     remedy = (
