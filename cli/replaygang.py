@@ -30,7 +30,7 @@ def in_full(source: Source, reruns: Sequence[Rerun]) -> str:
 
 def supposed(found: Supposed) -> str:
     """Return what would be decided in a cluster that is not there."""
-    gone = ", ".join(f"{key} ({pods} pods on nodes)" for key, pods in found.gone)
+    gone = ", ".join(f"{key} (pods on nodes: {pods})" for key, pods in found.gone)
     facts = columns([("Gang", found.question.gang), ("What if", f"without {gone}")])
     return "\n\n".join([facts, *_told(found.snapshot, found.question, found.answer)])
 
@@ -88,7 +88,7 @@ def _why(answer: Answer, now: float) -> str:
     match answer:
         case Planned(plan):
             used = ", ".join(f"{count} {short(level)}" for level, count in plan.domains)
-            return f"{len(plan.pods)} pods: {used}"
+            return f"{len(plan.pods)} pod{'' if len(plan.pods) == 1 else 's'}: {used}"
         case Wait() | Reject():
             return answer.reason
         case Incomplete():

@@ -14,6 +14,7 @@ from cluster.snapshot import Snapshot
 from decisions.recording import Source
 from decisions.replay import Rerun, Verdict
 from placement.decision import Wait
+from placement.explain import short
 
 Row = tuple[str, ...]
 
@@ -71,8 +72,8 @@ def _cluster(file: str, source: Source, snapshot: Snapshot) -> Iterator[Row]:
     phases = Counter(view.phase.value for view in _views(snapshot))
     yield "Gangs", counted(phases)
     spares = f"{source.spare_count} spare{'' if source.spare_count == 1 else 's'} per pod"
-    levels = " > ".join(snapshot.levels)
-    yield "Settings", f"levels {levels}, pin {source.pin}, {spares}, window {source.window_s:g} s"
+    yield "Levels", " > ".join([*snapshot.levels[:-1], short(snapshot.levels[-1])])
+    yield "Settings", f"pin {source.pin}, {spares}, window {source.window_s:g} s"
 
 
 def _moment(at: float) -> str:

@@ -103,16 +103,11 @@ def difference(recorded: bytes, again: bytes) -> str:
 
 def _parted(old: object, new: object, path: str) -> str:
     """Return the first place where two JSON values part."""
-    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
-        return next(
-            _parted(old[key], new[key], f"{path}.{key}" if path else key)
-            for key in old
-            if old[key] != new[key]
-        )
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = dict.fromkeys([*old, *new])
+        key = next(key for key in keys if old.get(key) != new.get(key))
+        return _parted(old.get(key), new.get(key), f"{path}.{key}" if path else key)
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return next(
-            _parted(was, is_, f"{path}[{index}]")
-            for index, (was, is_) in enumerate(zip(old, new, strict=True))
-            if was != is_
-        )
-    return f"{path or 'answer'}: recorded {json.dumps(old)}, now {json.dumps(new)}"
+        index = next(i for i, pair in enumerate(zip(old, new, strict=True)) if pair[0] != pair[1])
+        return _parted(old[index], new[index], f"{path}[{index}]")
+    return f"{path}: recorded {json.dumps(old)}, now {json.dumps(new)}"
