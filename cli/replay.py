@@ -84,7 +84,8 @@ def _replay(recording: Recording, arguments: argparse.Namespace) -> int:
         key = _named(snapshot, arguments.gang)
         chosen = [each for each in chosen if each.entry.question.gang == key]
         if not chosen:
-            raise Failure(_nothing_asked(snapshot, key))
+            print(replaygang.placed(recording.source, snapshot, key, as_json=arguments.json))
+            return 0
     reruns = [_rerun(recording, each) for each in chosen]
     if arguments.json:
         print(json.dumps(replayjson.replayed(recording.source, snapshot, reruns)))
@@ -114,15 +115,6 @@ def _named(snapshot: Snapshot, text: str) -> GangKey:
     raise Failure(f"gang {text!r}: is not in the dump; it has {some}{more}")
 
 
-def _nothing_asked(snapshot: Snapshot, key: GangKey) -> str:
-    view = snapshot.gang(key)
-    phase = "gone" if view is None else str(view.phase.value)
-    return (
-        f"gang {key}: is {phase} and no member waits, so nothing was decided about it; "
-        "earlier decisions are kept for a short while only (dump.keepDecisions)"
-    )
-
-
 def _what_if(recording: Recording, snapshot: Snapshot, arguments: argparse.Namespace) -> None:
     from cli import replaygang, replayjson  # noqa: PLC0415  lazy
     from decisions.whatif import without  # noqa: PLC0415  lazy
@@ -132,7 +124,7 @@ def _what_if(recording: Recording, snapshot: Snapshot, arguments: argparse.Names
     entries = [each.entry for each in recording.entries]
     asked = [each.question for each in entries if each.question.gang == key and not each.made]
     if not asked:
-        raise Failure(_nothing_asked(snapshot, key))
+        raise Failure(f"gang {key}: no member waits, so nothing would be decided about it")
     if key in gone:
         raise Failure(f"--without-gang {key}: is the gang that is asked about")
     found = without(snapshot, asked[0], gone)

@@ -1,9 +1,13 @@
 """What `muster replay --gang` prints: one gang, each time it was asked about, in full."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import numpy as np
+
 from cli.views import GangRow, age, columns, gang_facts
+from cluster.ids import NO_ROW, GangKey
 from cluster.snapshot import Snapshot
 from cluster.steps import run
 from decisions.question import Answer, Deferred, Planned, Question
@@ -35,10 +39,39 @@ def supposed(found: Supposed) -> str:
     return "\n\n".join([facts, *_told(found.snapshot, found.question, found.answer)])
 
 
-def row_of(rerun: Rerun) -> GangRow:
+def placed(source: Source, snapshot: Snapshot, key: GangKey, *, as_json: bool) -> str:
+    """Return where a gang stands about which nothing is decided any more."""
+    stands_on = _nodes_of(snapshot, key)
+    if as_json:
+        nodes = [{"domain": at, "node": node, "pods": pods} for at, node, pods in stands_on]
+        return json.dumps({"gang": key, "generation": snapshot.generation, "nodes": nodes})
+    levels = snapshot.levels
+    head = (short(levels[-2]).upper() if len(levels) > 1 else "CLUSTER", "NODE", "PODS")
+    rows = [(at, node, str(pods)) for at, node, pods in stands_on]
+    facts = columns(gang_facts(row_of(snapshot, key), source.now))
+    why = "no member waits, and its decision is too old to be kept (dump.keepDecisions)"
+    return "\n\n".join([facts, why, *([_table(head, rows, "nodes")] if rows else [])])
+
+
+def _nodes_of(snapshot: Snapshot, key: GangKey) -> list[tuple[str, str, int]]:
+    """Return (domain above the host, node, members on it) in the order of the topology."""
+    view = snapshot.gang(key)
+    if view is None:
+        return []
+    members = np.concatenate([view.assumed, view.released, view.bound, view.leaving])
+    nodes, counts = np.unique(snapshot.pods.node[members], return_counts=True)
+    topology, host = snapshot.topology, len(snapshot.levels) - 1
+    found = []
+    for node, count in zip(nodes.tolist(), counts.tolist(), strict=True):
+        domain = int(topology.domain(host)[node]) if node >= 0 else NO_ROW
+        path = topology.path(host, domain)[:-1] if domain != NO_ROW else ()
+        found.append(("/".join(filter(None, path)), snapshot.nodes.name(node), count))
+    return sorted(found)
+
+
+def row_of(snapshot: Snapshot, key: GangKey) -> GangRow:
     """Return a gang as the extender's own API tells it."""
-    key = rerun.recorded.entry.question.gang
-    view = rerun.snapshot.gang(key)
+    view = snapshot.gang(key)
     if view is None:
         return GangRow(key, "gone")
     spec = view.spec
@@ -107,7 +140,7 @@ def _why(answer: Answer, now: float) -> str:
 def _rerun(rerun: Rerun, source: Source) -> str:
     entry = rerun.recorded.entry
     question = entry.question
-    facts: list[Row] = [*gang_facts(row_of(rerun), question.now)]
+    facts: list[Row] = [*gang_facts(row_of(rerun.snapshot, question.gang), question.now)]
     if entry.made:
         ago = age(source.now - question.now)
         facts.append(

@@ -116,7 +116,7 @@ def _views(snapshot: Snapshot) -> Iterator[GangView]:
 
 
 def _open(rerun: Rerun, source: Source) -> Row:
-    row = row_of(rerun)
+    row = row_of(rerun.snapshot, rerun.recorded.entry.question.gang)
     waits = str(row.waiting + row.blocked)
     return (
         row.gang, row.members, waits, since(row, source.now), str(row.priority),

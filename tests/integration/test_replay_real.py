@@ -33,7 +33,7 @@ async def dumped(it: Cluster, directory: Path) -> Path:
     before = len(files(directory))
     os.kill(it.muster.extender.pid, signal.SIGUSR2)
     async with asyncio.timeout(PATIENCE_S):
-        while len(files(directory)) == before:
+        while len(files(directory)) == before:  # noqa: ASYNC110  a child sets no Event
             await asyncio.sleep(0.02)
     return files(directory)[-1]
 

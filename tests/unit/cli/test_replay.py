@@ -115,6 +115,22 @@ def test_one_gang_is_explained_in_full(dump: str, capsys: pytest.CaptureFixture[
     ]
 
 
+def test_of_a_gang_that_is_placed_it_is_said_where_it_stands(
+    dump: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", dump, "--gang", "ns/runs"]) == 0
+    assert capsys.readouterr().out.splitlines()[-4:] == [
+        "no member waits, and its decision is too old to be kept (dump.keepDecisions)",
+        "",
+        "RACK   NODE   PODS",
+        "r1     n0     1",
+    ]
+    assert main(["replay", dump, "--gang", "ns/runs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["nodes"] == [
+        {"domain": "r1", "node": "n0", "pods": 1}
+    ]
+
+
 def test_a_gang_may_be_thought_away(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", dump, "--gang", str(WAITS), "--without-gang", "ns/runs"]) == 0
     said = capsys.readouterr().out
@@ -193,7 +209,10 @@ def test_an_empty_cluster_has_a_dump_too(
     ("arguments", "message"),
     [
         (["--gang", "ns/nobody"], "gang 'ns/nobody': is not in the dump; it has muster/ns/goes"),
-        (["--gang", "ns/runs"], "is Bound and no member waits, so nothing was decided about it"),
+        (
+            ["--gang", "ns/runs", "--without-gang", "ns/goes"],
+            "gang muster/ns/runs: no member waits, so nothing would be decided about it",
+        ),
         (["--without-gang", "ns/runs"], "say with --gang whose decision is asked for"),
         (
             ["--gang", "ns/goes", "--without-gang", "ns/goes"],
