@@ -23,13 +23,20 @@ from queueing.assembly import Idle, Incomplete, NotBefore
 
 MOST_ROWS: Final = 20  # of a table; --json has all
 _MOST_NAMES: Final = 8
+_AS_ABOVE: Final = "the same answer as above, for the same reasons"
 
 Row = tuple[str, ...]
 
 
 def in_full(source: Source, reruns: Sequence[Rerun]) -> str:
     """Return everything about one gang: as of the dump, then its decisions before, newest first."""
-    return "\n\n".join(_rerun(each, source) for each in reruns)
+    parts: list[str] = []
+    known: list[str] = []
+    for each in reruns:
+        told_now = list(_told(each.snapshot, each.recorded.entry.question, each.answer))
+        parts += [_facts(each, source), *(told_now if told_now != known else [_AS_ABOVE])]
+        known = told_now
+    return "\n\n".join(parts)
 
 
 def supposed(found: Supposed) -> str:
@@ -137,7 +144,7 @@ def _why(answer: Answer, now: float) -> str:
 # --- one question ---------------------------------------------------------------------
 
 
-def _rerun(rerun: Rerun, source: Source) -> str:
+def _facts(rerun: Rerun, source: Source) -> str:
     entry = rerun.recorded.entry
     question = entry.question
     facts: list[Row] = [*gang_facts(row_of(rerun.snapshot, question.gang), question.now)]
@@ -153,7 +160,7 @@ def _rerun(rerun: Rerun, source: Source) -> str:
     if question.kept:
         facts.append(("Kept", f"for lost members of other gangs: {_some(question.kept)}"))
     facts.append(("Replay", rerun.verdict + (f": {rerun.difference}" if rerun.difference else "")))
-    return "\n\n".join([columns(facts), *_told(rerun.snapshot, question, rerun.answer)])
+    return columns(facts)
 
 
 def _told(snapshot: Snapshot, question: Question, answer: Answer) -> Iterator[str]:

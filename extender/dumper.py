@@ -59,6 +59,7 @@ class Dumper:
         self._listed = listed
         self._monotonic = monotonic
         self._wall = wall
+        self._version = version("muster-scheduler")  # reads a file
         self._asked = asyncio.Event()
         self._writing = False
 
@@ -126,7 +127,7 @@ class Dumper:
         until = self._monotonic() + config.dump.answer_seconds
         return Taken(
             Source(
-                version=version("muster-scheduler"),
+                version=self._version,
                 replica=self._name,
                 leads=self._leads(),
                 listed=self._listed(),
