@@ -30,8 +30,8 @@ def summary(file: str, source: Source, snapshot: Snapshot, reruns: Sequence[Reru
     else:
         parts.append("no gang waits for anything")
     if before:
-        head = ("DECIDED", "GANG", "GENERATION", "DECISION", "WHY", "REPLAY")
-        table = columns([head, *(_made(each, source) for each in before)])
+        titles = ("DECIDED", "GANG", "GENERATION", "DECISION", "WHY", "REPLAY")
+        table = columns([titles, *(_made(each, source) for each in before)])
         parts.append("Decided before, asked again of the cluster as it was then:\n" + table)
     parts += ["\n".join(lines) for lines in (list(_remarks(now, source)), verdict(reruns)) if lines]
     return "\n\n".join(parts)

@@ -144,14 +144,27 @@ class BlockReader:
 
     def values(self, kind: type[T], blocks: Sequence[int], count: int) -> list[T | None]:
         """Return ``count`` values; None where none was written."""
-        lines = [text for number in blocks for text in bytes(self.raw(number)).split(b"\n")]
-        told = map(json.loads, lines[: _enough(count, len(lines))])
-        return [None if each is None else decode(kind, each) for each in told]
+        known: dict[int, list[T | None]] = {}  # pages without a value are all one block
+        found: list[T | None] = []
+        for number in blocks:
+            if number not in known:
+                known[number] = [_value(kind, text) for text in _lines(self.raw(number))]
+            found += known[number]
+        return found[: _enough(count, len(found))]
 
     def strings(self, blocks: Sequence[int], count: int) -> list[bytes]:
         """Return ``count`` byte strings."""
         found = [text for number in blocks for text in _split(self.raw(number))]
         return found[: _enough(count, len(found))]
+
+
+def _lines(block: memoryview) -> list[bytes]:
+    return bytes(block).split(b"\n")
+
+
+def _value(kind: type[T], text: bytes) -> T | None:
+    told = json.loads(text)
+    return None if told is None else decode(kind, told)
 
 
 def _split(block: memoryview) -> list[bytes]:
