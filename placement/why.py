@@ -146,8 +146,10 @@ def _room_per_node(arena: Arena, group: Group) -> int:
 
 def _nearest(snapshot: Snapshot, arena: Arena, best: _Best, need: int) -> Steps[NearestFit | None]:
     """Describe the domain that came closest; ``None`` when no node suits at all."""
+    if not arena.feasibility.suitable.any():  # maybe no node is there at all, and no domain
+        return None
     low, high = arena.board.tree.span(best.level, best.domain)
-    if not arena.feasibility.suitable.any() or low == high:
+    if low == high:
         return None
     inside = np.zeros(snapshot.nodes.count, dtype=np.bool_)
     inside[arena.board.topology.order[low:high]] = True
