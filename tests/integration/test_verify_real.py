@@ -1,7 +1,4 @@
-"""`muster verify` on the real API server: a good installation, and one broken in each way.
-
-The newest minor alone: what is asked of the API server is stable API, and each look takes seconds.
-"""
+"""`muster verify` on the real API server: a good installation, and one broken in each way."""
 
 import asyncio
 import base64
@@ -112,7 +109,7 @@ async def install_extender(api: Api) -> None:
     await api.create("/apis/apps/v1/namespaces/muster-system/deployments", deployment)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS[-1:])
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
 async def good(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Installation]:
