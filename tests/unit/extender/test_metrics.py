@@ -36,4 +36,5 @@ def test_every_metric_is_documented_with_its_type_and_nothing_else_is() -> None:
 
 def test_no_label_names_an_object() -> None:
     labels = set(re.findall(r"`(\w+)`", " ".join(row[2] for row in ROW.findall(PAGE.read_text()))))
-    assert labels == {"verb", "outcome", "answer", "phase", "state", "remedy", "resource"}
+    decided = {"verb", "outcome", "answer", "phase", "state", "remedy", "resource"}
+    assert labels == decided | {"route", "reason", "kind"}
