@@ -27,10 +27,10 @@ HELD: Final = {
 class Census:
     """The last count: gangs by phase and held pods by state."""
 
-    def __init__(self, state: ClusterState, show: Show = lambda _view: None) -> None:
-        """``show`` is called with every gang that is counted."""
+    def __init__(self, state: ClusterState, *shows: Show) -> None:
+        """Call each of ``shows`` with every gang that is counted."""
         self._state = state
-        self._show = show
+        self._shows = shows
         self.gangs: dict[str, int] = {phase.value: 0 for phase in GangPhase}
         self.holds: dict[str, int] = dict.fromkeys(HELD, 0)
 
@@ -48,7 +48,8 @@ class Census:
             view = self._state.gang(key)
             if view is not None:
                 phases[view.phase.value] += 1
-                self._show(view)
+                for show in self._shows:
+                    show(view)
             await pace.breathe()
         self.gangs = {phase.value: phases[phase.value] for phase in GangPhase}
         states = self._state.snapshot().pods.state.array()

@@ -105,6 +105,11 @@ class ExtenderMetrics:
             "Statuses written in the place of another scheduler, by outcome.",
             "outcome",
         )
+        self.conditions = counter(
+            "muster_condition_writes_total",
+            "Conditions written on pods that wait, by outcome.",
+            "outcome",
+        )
         self.applied = counter("muster_watch_events_total", "Watch events applied.", "resource")
         self.unreadable = counter(
             "muster_unreadable_objects_total", "Objects that could not be translated.", "resource"

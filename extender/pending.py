@@ -14,6 +14,7 @@ from kube import podwrites
 from kube.names import PLAN
 from kube.plan import plan_note, required_terms, without_pin
 from kube.podwrites import PodRef
+from kube.release import POD_SCHEDULED
 from kube.wire import Condition, Pod
 from workloads.dialect import Member
 from workloads.managed import has_gate
@@ -30,6 +31,8 @@ class PendingPod:
     with its plan in its spec, which nothing can change any more. ``released_as``: the
     resource version of that release, where its reply has been taken over. ``refused``: it is
     in kube-scheduler's hands, which found no node that it may go to and passes its filters.
+    ``version``: the resource version that was read. ``told``: a digest of why it waits as its
+    condition says now (``headline_digest``), 0 for a pod without our gate.
     """
 
     ref: PodRef
@@ -42,6 +45,8 @@ class PendingPod:
     pinned: bool
     refused: bool = False
     released_as: str = ""
+    version: str = ""
+    told: int = 0
 
     def pin(self, configured: Pin) -> podwrites.Pin:
         """Return how to tie this pod to its plan.
@@ -82,11 +87,23 @@ def pending(pod: Pod, member: Member, *, said: int, soft: bool) -> PendingPod:
         soft=soft,
         pinned=_is_pinned(pod),
         refused=not has_gate(pod) and any(map(_says_unschedulable, pod.status.conditions)),
+        version=meta.resource_version,
+        told=_told(pod) if has_gate(pod) else 0,
     )
 
 
+def headline_digest(message: str) -> int:
+    """Return what tells two reasons for waiting apart: a digest of the part before the numbers."""
+    return hash(message.partition(";")[0])
+
+
+def _told(pod: Pod) -> int:
+    found = (c.message for c in pod.status.conditions if c.type == POD_SCHEDULED)
+    return headline_digest(next(found, ""))
+
+
 def _says_unschedulable(condition: Condition) -> bool:
-    return (condition.type, condition.reason) == ("PodScheduled", "Unschedulable")
+    return (condition.type, condition.reason) == (POD_SCHEDULED, "Unschedulable")
 
 
 def _is_pinned(pod: Pod) -> bool:

@@ -37,6 +37,7 @@ from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Job, Parts, make_app
 from extender.binding import Binder
 from extender.candidacy import AGENT, Candidacy, agent, stand
 from extender.census import Census
+from extender.conditions import Conditions
 from extender.config import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
 from extender.errors import Deposed
@@ -96,6 +97,7 @@ class Extender:
     repairer: Repairer = field(init=False)
     statuses: StatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
+    conditions: Conditions = field(init=False)
     provisioner: Provisioner = field(init=False)
     parts: Parts = field(init=False)
     leadership: Leadership | None = field(init=False, default=None)
@@ -152,7 +154,9 @@ class Extender:
             lambda: self.planner.decisions,
             policy.accelerators,
         )
-        census = Census(state, self.partial.notice)
+        conditions = self.conditions = Conditions(engine, pods, client, metrics, lambda: self.planner.decisions)
+        conditions.on_told, self.statuses.waits = self.statuses.gang_is_due, conditions.of
+        census = Census(state, self.partial.notice, conditions.notice)
         metrics.registry.register(
             StateCollector(
                 lambda: census.gangs,
@@ -194,6 +198,7 @@ class Extender:
                 "repairer": lambda: self._as_leader(self.repairer.run),
                 "partial": lambda: self._as_leader(self.partial.run),
                 "statuses": self._keep_statuses,
+                "conditions": lambda: self._as_leader(conditions.run),
                 **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
@@ -245,6 +250,7 @@ class Extender:
             self.planner.forget_gone()
             self.repairer.forget_mended()
             self.partial.forget_gone()
+            self.conditions.forget_gone()
 
     def _asking(self) -> dict[str, Job]:
         """Return the job that asks for nodes, where the operator wants it."""

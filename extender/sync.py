@@ -48,7 +48,7 @@ class Source(Generic[T]):
     """One kind: its resource, and what its changes mean to the feed.
 
     ``is_echo``: whether a version of an object is one that we wrote ourselves and have
-    taken over already.
+    taken over already. ``watch``: what follows it, once it does.
     """
 
     resource: Resource[T]
@@ -57,6 +57,7 @@ class Source(Generic[T]):
     tracks: bool = True
     others: tuple[Resource[T], ...] = ()
     is_echo: Callable[[T], bool] = lambda _found: False
+    watch: ListWatch[T] | None = None
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -147,7 +148,7 @@ class Sync:
         def problem(text: str) -> None:
             log.warning("watch", extra={"resource": str(source.resource), "problem": text})
 
-        watch = ListWatch(
+        watch = source.watch = ListWatch(
             self._client,
             source.resource,
             others=source.others,
@@ -261,7 +262,8 @@ def _first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:
 def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> Source[Any]:
     def upserted(found: Any) -> None:
         feed.gang_object(found.metadata.uid, watched.spec(found))
-        statuses.seen(resource, watched.status, found)
+        served = resource if source.watch is None else source.watch.resource
+        statuses.seen(served, watched.status, found)
 
     def gone(meta: wire.ObjectMeta) -> None:
         feed.gang_object_gone(meta)
@@ -271,4 +273,5 @@ def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> S
         Resource(watched.group, version, watched.plural, watched.type)
         for version in (watched.version, *watched.others)
     )
-    return Source(resource, upserted, gone, others=tuple(others))
+    source = Source(resource, upserted, gone, others=tuple(others))
+    return source
