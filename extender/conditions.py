@@ -3,7 +3,7 @@
 A gated pod has ``PodScheduled=False, SchedulingGated`` from the API server, whose message says
 that it is gated and no more. Muster replaces that message, once per cause (docs/adr/0011)::
 
-    waits, same cause for SETTLED_S ──► its turn ──► first member: all numbers    group: status
+    waits, same cause afterSeconds ───► its turn ──► first member: all numbers    group: status
                     ▲                                     │                    (extender.statuses)
                     │ numbers differ after REFRESH_S ◄────┤
                     │ another cause, or more members      └──► the other members, one by one:
@@ -11,7 +11,7 @@ that it is gated and no more. Muster replaces that message, once per cause (docs
 
 Nothing has to be taken back from a pod: the binding itself makes ``PodScheduled`` True. Gangs
 are shown by the census every few seconds, so nothing is added to the path of an event, and what
-is sent is PATCHES_PER_S at most, however many pods wait: first members go before all others.
+is sent is ``patchesPerSecond`` at most, however many pods wait: first members go before all others.
 What a pod says already is read from the pod, so a restart repeats nothing.
 """
 
@@ -26,6 +26,7 @@ from typing import Final
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from extender import waiting
+from extender.config import ConditionsConfig
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPod, PendingPods, headline_digest
@@ -38,9 +39,8 @@ from workloads.status import Waits
 
 log = logging.getLogger(__name__)
 
-SETTLED_S: Final = 10.0  # most gangs wait less, and nobody has looked by then
 REFRESH_S: Final = 300.0  # the numbers of a wait of hours; the cause is never that old
-PATCHES_PER_S: Final = 10  # 2 ms of the API server's CPU each: 2 % of a core at most
+GROUPS_PER_S: Final = 10  # where pods are not told
 FORGET_EVERY_S: Final = 60
 PAUSE_S: Final = 30.0  # after a failure: an API server in trouble has more important things to do
 LOOKS_PER_S: Final = 1000  # at members, most of whom may know it already: a millisecond
@@ -74,9 +74,11 @@ class Conditions:
         engine: Engine,
         pods: PendingPods,
         client: KubeClient,
+        config: ConditionsConfig,
         metrics: ExtenderMetrics,
         decisions: Decisions,
     ) -> None:
+        self._config = config
         self._engine = engine
         self._pods = pods
         self._client = client
@@ -103,12 +105,13 @@ class Conditions:
         if wait is None or wait.cause != cause:
             told = None if wait is None else wait.waits
             wait = self._waits[gang.key] = _Wait(cause, now, told)
-        elif now - wait.since >= SETTLED_S and self._has_news(wait, gang, now):
+        elif now - wait.since >= self._config.after_seconds and self._has_news(wait, gang, now):
             self._first[gang.key] = None
 
     def _has_news(self, wait: _Wait, gang: GangView, now: float) -> bool:
         age_s = now - wait.told_at
-        return age_s >= REFRESH_S or (age_s >= SETTLED_S and gang.last_member_at != wait.grown_at)
+        settled = age_s >= self._config.after_seconds
+        return age_s >= REFRESH_S or (settled and gang.last_member_at != wait.grown_at)
 
     def _end(self, key: GangKey) -> None:
         self._first.pop(key, None)
@@ -129,13 +132,13 @@ class Conditions:
             if second % FORGET_EVERY_S == 0:
                 self.forget_gone()
             try:
-                await self.tell(PATCHES_PER_S)
+                await self.tell(self._config.patches_per_second or GROUPS_PER_S)
             except KubeError as error:
                 log.warning("conditions not written", extra={"error": str(error)})
                 await asyncio.sleep(PAUSE_S)
 
     async def tell(self, patches: int) -> int:
-        """Send so many PATCHes at most, return how many were. Raises ``KubeError``."""
+        """Tell so many groups and pods at most, return how many. Raises ``KubeError``."""
         sent = 0
         for _ in range(LOOKS_PER_S):
             if sent >= patches or not (self._first or self._rest):
@@ -146,7 +149,7 @@ class Conditions:
         return sent
 
     async def _tell_first(self, key: GangKey) -> bool:
-        """Tell the group and the first member; return whether the latter took a PATCH."""
+        """Tell the group and the first member; return whether there was anything new."""
         del self._first[key]
         gang, wait = self._engine.state.gang(key), self._waits.get(key)
         decision = self._decisions().get(key)
@@ -164,8 +167,8 @@ class Conditions:
             self.on_told(key)
         pod = self._pods.get(first)
         if pod is None or (pod.told == wait.digest and (before is None or not is_new)):
-            return False
-        return await self._patch(wait, pod, text)
+            return is_new
+        return await self._patch(wait, pod, text) or is_new
 
     async def _tell_next(self, key: GangKey) -> bool:
         """Tell one more member; return whether that took a PATCH."""
@@ -182,7 +185,7 @@ class Conditions:
 
     async def _patch(self, wait: _Wait, pod: PendingPod, message: str) -> bool:
         """Write one message. Who has changed meanwhile is told when the gang's turn comes again."""
-        if not pod.gated:
+        if not pod.gated or not self._config.patches_per_second:
             return False
         body = waits_body(pod.ref.uid, pod.version, message)
         outcome = "failed"

@@ -154,7 +154,9 @@ class Extender:
             lambda: self.planner.decisions,
             policy.accelerators,
         )
-        conditions = self.conditions = Conditions(engine, pods, client, metrics, lambda: self.planner.decisions)
+        conditions = self.conditions = Conditions(
+            engine, pods, client, config.conditions, metrics, lambda: self.planner.decisions
+        )
         conditions.on_told, self.statuses.waits = self.statuses.gang_is_due, conditions.of
         census = Census(state, self.partial.notice, conditions.notice)
         metrics.registry.register(

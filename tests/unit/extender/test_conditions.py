@@ -13,12 +13,14 @@ import pytest
 from support.apifaults import Fault
 from support.extenders import World, until, world
 
-from extender.conditions import REFRESH_S, SETTLED_S
+from extender.conditions import REFRESH_S
+from extender.config import ConditionsConfig
 from kube import names
 from kube.errors import KubeError
 from loadtest.pods import Gang
 
 JSON = dict[str, Any]
+SETTLED_S = ConditionsConfig().after_seconds
 
 
 @dataclass
@@ -167,7 +169,18 @@ async def test_a_pod_that_was_bound_meanwhile_keeps_its_condition(bench: Bench) 
 async def test_an_ungated_pod_is_left_to_kube_scheduler(bench: Bench) -> None:
     await bench.cluster.gang(Gang("big", 4), gated=False)
     await bench.later(SETTLED_S)
-    assert await bench.tell() == 0
+    await bench.tell()
+    assert [bench.counted(outcome) for outcome in ("written", "conflict", "failed")] == [0, 0, 0]
+
+
+async def test_an_operator_can_have_no_pod_told(bench: Bench) -> None:
+    conditions = bench.cluster.extender.conditions
+    conditions._config = ConditionsConfig(patches_per_second=0)
+    await bench.cluster.gang(Gang("big", 4))
+    await bench.later(SETTLED_S)
+    await bench.tell()
+    assert bench.counted("written") == 0
+    assert conditions.of("muster/default/big") is not None  # type: ignore[arg-type]
 
 
 async def test_a_failure_ends_the_round_and_is_made_up_for_later(bench: Bench) -> None:
