@@ -19,6 +19,7 @@ from extender import waiting
 from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
+from extender.waiting import HOPELESS
 from kube.client import KubeClient
 from kube.errors import KubeError, NotFound
 from kube.translate import pod_uid
@@ -63,9 +64,28 @@ class ReadApi:
                 "gangs": self.census.gangs,
                 "holds": self.census.holds,
                 "waiting_for_room": self.planner.waiting,
+                "queue": self._queue(),
+                "problems": self._problems(),
                 "watch_backlog": self.backlog(),
             }
         )
+
+    def _queue(self) -> dict[str, object]:
+        """Return what waits: gangs and pods by cause, and since when the oldest gang does."""
+        queue = self.census.queue
+        gangs = {why: count for why, count in queue.gangs.items() if count}
+        pods = {why: queue.pods[why] for why in gangs}
+        return {"gangs": gangs, "pods": pods, "oldest_submitted_at": queue.oldest}
+
+    def _problems(self) -> list[str]:
+        """Return what somebody has to look at, a line each, with what to do."""
+        partial = sum(self.partial_since(key) is not None for key in self.state.gangs())
+        never = sum(count for why, count in self.census.queue.gangs.items() if why in HOPELESS)
+        found = [
+            (partial, "run with too few members bound: muster gangs names them"),
+            (never, "can never be placed as written: muster explain says what to change"),
+        ]
+        return [f"{count} gangs {text}" for count, text in found if count]
 
     async def gangs(self, request: web.Request) -> web.Response:
         """Return a row per gang; ``?phase=`` and ``?namespace=`` narrow, ``?limit=`` cuts off."""

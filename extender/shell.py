@@ -35,6 +35,7 @@ from cluster.state import ClusterState
 from extender.api import ReadApi
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Job, Parts, make_app
 from extender.binding import Binder
+from extender.bindtime import BindTimes
 from extender.candidacy import AGENT, Candidacy, agent, stand
 from extender.census import Census
 from extender.conditions import Conditions
@@ -46,7 +47,7 @@ from extender.handlers import Handlers
 from extender.holding import Holding
 from extender.leadership import Leadership
 from extender.lost import LostSeats
-from extender.metrics import ExtenderMetrics, StateCollector
+from extender.metrics import ExtenderMetrics, Readings, StateCollector
 from extender.ownpod import PodName
 from extender.partial import PartialGangs
 from extender.pending import PendingPods
@@ -98,6 +99,7 @@ class Extender:
     statuses: StatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
     conditions: Conditions = field(init=False)
+    bind_times: BindTimes = field(init=False)
     provisioner: Provisioner = field(init=False)
     parts: Parts = field(init=False)
     leadership: Leadership | None = field(init=False, default=None)
@@ -137,6 +139,8 @@ class Extender:
         self.planner = Planner(
             engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
         )
+        self.bind_times = self.planner.bind_times = BindTimes(engine, metrics.gang_bound)
+        client.observe(metrics.api_calls.note)
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
@@ -158,16 +162,9 @@ class Extender:
             engine, pods, client, config.conditions, metrics, lambda: self.planner.decisions
         )
         conditions.on_told, self.statuses.waits = self.statuses.gang_is_due, conditions.of
-        census = Census(state, self.partial.notice, conditions.notice)
-        metrics.registry.register(
-            StateCollector(
-                lambda: census.gangs,
-                lambda: census.holds,
-                lambda: self.planner.waiting,
-                lambda: sync.backlog,
-                lambda: self.partial.reported,
-            )
-        )
+        census = Census(state, self.planner.why, self.partial.notice, conditions.notice)
+        census.after = self.bind_times.review
+        self._register(metrics, census)
         ready = self._ready(leads)
         handlers = Handlers(
             Verbs(state, holding, feed.is_managed, ready),
@@ -210,6 +207,25 @@ class Extender:
             drain=self._drain,
         )
         self._stand(metrics, recorder)
+
+    def _register(self, metrics: ExtenderMetrics, census: Census) -> None:
+        """Have the state's own figures read with every scrape."""
+
+        def oldest_s() -> float:
+            since = census.queue.oldest
+            return 0.0 if since is None else max(0.0, self.clock() - since)
+
+        readings = Readings(
+            gangs=lambda: census.gangs,
+            holds=lambda: census.holds,
+            queued_gangs=lambda: census.queue.gangs,
+            queued_pods=lambda: census.queue.pods,
+            oldest_s=oldest_s,
+            waiting=lambda: self.planner.waiting,
+            backlog=lambda: self.sync.backlog,
+            partial=lambda: self.partial.reported,
+        )
+        metrics.registry.register(StateCollector(readings))
 
     def _leads(self) -> Callable[[], bool]:
         return (lambda: True) if self.candidacy is None else self.candidacy.fence.is_open

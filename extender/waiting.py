@@ -37,6 +37,8 @@ CAUSES: Final = tuple(
     )
 )
 """All causes there are."""
+HOPELESS: Final = frozenset(_DECIDED[reason] for reason in RejectReason)
+"""Those that only a change of the gang's own objects can cure."""
 
 
 def cause(gang: GangView, decision: Decision | None) -> str | None:
