@@ -11,6 +11,7 @@ looked at. Once per gang: what later happens to a member is repair. After a rest
 were already planned are not measured.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from prometheus_client import Histogram
@@ -19,6 +20,8 @@ from cluster.effects import Effect, PodConfirmed
 from cluster.gangview import GangView
 from cluster.ids import GangKey
 from extender.engine import Engine
+
+Told = Callable[[GangKey, float, int], None]
 
 
 @dataclass(slots=True)
@@ -32,7 +35,9 @@ class _Span:
 class BindTimes:
     """The gangs between their first plan and their last binding."""
 
-    def __init__(self, engine: Engine, seconds: Histogram) -> None:
+    def __init__(self, engine: Engine, seconds: Histogram, told: Told) -> None:
+        """``told`` is told of each gang, of the seconds, and of how many members are bound."""
+        self._told = told
         self._engine = engine
         self._seconds = seconds
         self._spans: dict[GangKey, _Span] = {}
@@ -63,7 +68,9 @@ class BindTimes:
         span.left = len(gang.assumed) + len(gang.released)
         if not span.left and len(gang.bound) + gang.succeeded >= gang.spec.min_count:
             del self._spans[key]
-            self._seconds.observe(max(0.0, self._engine.clock() - span.submitted_at))
+            seconds = max(0.0, self._engine.clock() - span.submitted_at)
+            self._seconds.observe(seconds)
+            self._told(key, seconds, len(gang.bound))
 
     def review(self) -> None:
         """Look at every span: of gangs that are gone, and of those whose hint was too high."""

@@ -30,10 +30,12 @@ from extender.config import ConditionsConfig
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPod, PendingPods, headline_digest
+from extender.report import Reporter
 from kube.client import KubeClient
 from kube.errors import Conflict, Invalid, KubeError, NotFound
 from kube.release import waits_body
 from kube.resources import PODS
+from placement import explain
 from placement.decision import Decision
 from workloads.status import Waits
 
@@ -76,6 +78,7 @@ class Conditions:
         client: KubeClient,
         config: ConditionsConfig,
         metrics: ExtenderMetrics,
+        reporter: Reporter,
         decisions: Decisions,
     ) -> None:
         self._config = config
@@ -83,6 +86,7 @@ class Conditions:
         self._pods = pods
         self._client = client
         self._metrics = metrics
+        self._reporter = reporter
         self._decisions = decisions
         self._waits: dict[GangKey, _Wait] = {}
         self._first: dict[GangKey, None] = {}  # in order: whose turn is next
@@ -165,6 +169,8 @@ class Conditions:
         is_new = wait.waits != before
         if is_new:
             self.on_told(key)
+        if decision is None and (before is None or before.cause != wait.cause):
+            self._reporter.waits(gang, wait.cause, waiting.lines(gang, None))
         pod = self._pods.get(first)
         if pod is None or (pod.told == wait.digest and (before is None or not is_new)):
             return is_new
@@ -206,4 +212,4 @@ def _texts(gang: GangView, decision: Decision | None) -> tuple[str, str]:
     """Return the line without numbers, and all that is known in one text that begins with it."""
     head = waiting.headline(gang, decision)
     facts = [line for line in waiting.lines(gang, decision) if line != head]
-    return head, "; ".join([head, *facts])[:MESSAGE_LIMIT]
+    return head, explain.in_one_line([head, *facts])[:MESSAGE_LIMIT]

@@ -284,7 +284,7 @@ class Feed:
     def _tell(self, pod: wire.Pod, key: GangKey) -> None:
         """Tell what is wrong about a new member of a gang, or about its first."""
         for text in conflicts(pod):
-            self._reporter.conflict(pod, text)
+            self._reporter.conflict(pod, key, text)
         outsiders = self._outsiders.of(key)
         if outsiders and not self._waits(key):
             for other in outsiders:

@@ -15,7 +15,7 @@ from kube.names import PLAN
 from kube.plan import plan_note, required_terms, without_pin
 from kube.podwrites import PodRef
 from kube.release import POD_SCHEDULED
-from kube.wire import Condition, Pod
+from kube.wire import Condition, OwnerReference, Pod
 from workloads.dialect import Member
 from workloads.managed import has_gate
 
@@ -32,7 +32,8 @@ class PendingPod:
     resource version of that release, where its reply has been taken over. ``refused``: it is
     in kube-scheduler's hands, which found no node that it may go to and passes its filters.
     ``version``: the resource version that was read. ``told``: a digest of why it waits as its
-    condition says now (``headline_digest``), 0 for a pod without our gate.
+    condition says now (``headline_digest``), 0 for a pod without our gate. ``controller``: who
+    would replace it.
     """
 
     ref: PodRef
@@ -47,6 +48,7 @@ class PendingPod:
     released_as: str = ""
     version: str = ""
     told: int = 0
+    controller: OwnerReference | None = None
 
     def pin(self, configured: Pin) -> podwrites.Pin:
         """Return how to tie this pod to its plan.
@@ -89,6 +91,7 @@ def pending(pod: Pod, member: Member, *, said: int, soft: bool) -> PendingPod:
         refused=not has_gate(pod) and any(map(_says_unschedulable, pod.status.conditions)),
         version=meta.resource_version,
         told=_told(pod) if has_gate(pod) else 0,
+        controller=next((owner for owner in meta.owner_references if owner.controller), None),
     )
 
 

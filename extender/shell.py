@@ -47,12 +47,13 @@ from extender.handlers import Handlers
 from extender.holding import Holding
 from extender.leadership import Leadership
 from extender.lost import LostSeats
-from extender.metrics import ExtenderMetrics, Readings, StateCollector
+from extender.metrics import ExtenderMetrics, StateCollector
 from extender.ownpod import PodName
 from extender.partial import PartialGangs
 from extender.pending import PendingPods
 from extender.planner import Planner
 from extender.provision import Provisioner
+from extender.readings import readings
 from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
@@ -139,7 +140,9 @@ class Extender:
         self.planner = Planner(
             engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
         )
-        self.bind_times = self.planner.bind_times = BindTimes(engine, metrics.gang_bound)
+        self.bind_times = self.planner.bind_times = BindTimes(
+            engine, metrics.gang_bound, reporter.bound
+        )
         client.observe(metrics.api_calls.note)
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
@@ -159,12 +162,19 @@ class Extender:
             policy.accelerators,
         )
         conditions = self.conditions = Conditions(
-            engine, pods, client, config.conditions, metrics, lambda: self.planner.decisions
+            engine,
+            pods,
+            client,
+            config.conditions,
+            metrics,
+            reporter,
+            lambda: self.planner.decisions,
         )
         conditions.on_told, self.statuses.waits = self.statuses.gang_is_due, conditions.of
         census = Census(state, self.planner.why, self.partial.notice, conditions.notice)
         census.after = self.bind_times.review
-        self._register(metrics, census)
+        gauges = readings(census, self.planner, self.partial, lambda: sync.backlog, self.clock)
+        metrics.registry.register(StateCollector(gauges))
         ready = self._ready(leads)
         handlers = Handlers(
             Verbs(state, holding, feed.is_managed, ready),
@@ -207,25 +217,6 @@ class Extender:
             drain=self._drain,
         )
         self._stand(metrics, recorder)
-
-    def _register(self, metrics: ExtenderMetrics, census: Census) -> None:
-        """Have the state's own figures read with every scrape."""
-
-        def oldest_s() -> float:
-            since = census.queue.oldest
-            return 0.0 if since is None else max(0.0, self.clock() - since)
-
-        readings = Readings(
-            gangs=lambda: census.gangs,
-            holds=lambda: census.holds,
-            queued_gangs=lambda: census.queue.gangs,
-            queued_pods=lambda: census.queue.pods,
-            oldest_s=oldest_s,
-            waiting=lambda: self.planner.waiting,
-            backlog=lambda: self.sync.backlog,
-            partial=lambda: self.partial.reported,
-        )
-        metrics.registry.register(StateCollector(readings))
 
     def _leads(self) -> Callable[[], bool]:
         return (lambda: True) if self.candidacy is None else self.candidacy.fence.is_open

@@ -18,9 +18,11 @@ def verb_and_resource(method: str, path: str, *, watches: bool = False) -> tuple
     parts = path.split("/")
     core = parts[1] == "api"
     at = _CORE_DEPTH if core else _GROUP_DEPTH
+    if len(parts) <= at:
+        return _verb(method, named=True, watches=watches), "other"  # /version, for instance
     if parts[at : at + 1] == ["namespaces"] and len(parts) > at + 2:
         at += 2
-    plural, *rest = parts[at:] or [""]
+    plural, *rest = parts[at:]
     resource = plural if core else f"{plural}.{parts[2]}"
     if len(rest) > 1:
         resource = f"{resource}/{rest[1]}"

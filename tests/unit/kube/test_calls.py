@@ -32,7 +32,7 @@ NAMES = st.text(min_size=1, max_size=20).filter(lambda text: text != ".")
         ),
         ("PUT", GROUPS.path("g", namespace="a"), ("update", "podgroups.scheduling.run.ai")),
         ("DELETE", GROUPS.path("g", namespace="a"), ("delete", "podgroups.scheduling.run.ai")),
-        ("GET", "/metrics", ("list", "")),
+        ("GET", "/version", ("get", "other")),
     ],
 )
 def test_a_request_is_called_by_its_verb_and_resource(
