@@ -43,7 +43,8 @@ class QueueDepth:
         for why, gang in waiting:
             gangs[why] += 1
             pods[why] += len(gang.waiting)
-            oldest = min(gang.submitted_at, oldest or gang.submitted_at)
+            if gang.submitted_at > 0:  # known
+                oldest = min(gang.submitted_at, oldest or gang.submitted_at)
         return cls(gangs, pods, oldest)
 
 

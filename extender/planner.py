@@ -31,8 +31,12 @@ from cluster.events import GangSkipped, PlanHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.snapshot import Snapshot
+from decisions.assign import assignments
+from decisions.history import Asked, History
+from decisions.question import Deferred, Planned, Question, decide, standing
+from decisions.record import Outcome
+from decisions.recording import Note, Said
 from extender import waiting
-from extender.assign import assignments
 from extender.bindtime import BindTimes
 from extender.config import ExtenderConfig
 from extender.engine import Engine
@@ -41,10 +45,9 @@ from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
 from extender.report import Reporter
 from extender.worklist import WorkList
-from placement import gang as gang_placement
-from placement.decision import Decision, Plan, Reject, Wait
+from placement.decision import Decision, Plan, Reject, Wait, repeats
 from placement.feasibility import KEPT, REFUSED
-from queueing.assembly import Idle, Incomplete, NotBefore, Ready, assemble
+from queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from queueing.lack import FreeTotals
 from queueing.order import order
 
@@ -100,6 +103,8 @@ class Planner:
         self.bind_times: BindTimes | None = None
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
+        self.history = History(config.dump.keep_decisions)
+        """The last decisions that changed something, with the snapshots they were made on."""
         engine.listen(self.notice)
 
     @property
@@ -227,12 +232,17 @@ class Planner:
 
     def _is_ready(self, view: GangView) -> bool:
         self._not_before.pop(view.key, None)
-        now = self._engine.clock()
-        if self._deferred.get(view.key, now) > now:
-            self._not_before[view.key] = self._deferred[view.key]
+        found = standing(
+            view,
+            now=self._engine.clock(),
+            window_s=self._config.assembly_window_seconds,
+            deferred_until=self._deferred.get(view.key),
+        )
+        if isinstance(found, Deferred):
+            self._not_before[view.key] = found.until
             return False
         self._deferred.pop(view.key, None)
-        match assemble(view, now=now, window_s=self._config.assembly_window_seconds):
+        match found:
             case Ready():
                 return True
             case NotBefore(at):
@@ -263,39 +273,61 @@ class Planner:
                 self._list.park(key)
                 return
             snapshot = self._engine.state.snapshot()
-            decision = await self._decide(view, snapshot, pace)
+            question = self.question(key)
+            decision = await self._decide(question, snapshot, pace)
             if not isinstance(decision, Plan):
-                self._set_aside(view, decision)
+                self._set_aside(view, Asked(snapshot, question, decision), decision)
                 return
-            if await self._hold(view, decision, snapshot, pace):
+            if await self._hold(view, question, decision, snapshot, pace):
                 self._views.pop(key, None)
                 cycle.totals = FreeTotals(self._engine.state.snapshot())
                 return
             self._metrics.stale_plans.inc()
         self._not_before[key] = self._engine.clock() + STALE_RETRY_S
 
-    async def _decide(self, view: GangView, snapshot: Snapshot, pace: Pace) -> Decision:
-        began = self._monotonic()
-        work = gang_placement.plan(
-            snapshot,
-            view.key,
+    def question(self, key: GangKey) -> Question:
+        """Return what is asked about a gang now; with a snapshot it makes the decision."""
+        return Question(
+            gang=key,
+            now=self._engine.clock(),
+            window_s=self._config.assembly_window_seconds,
             spare_count=self._config.spare_count,
-            refused=self.refused(view.key),
-            kept=self.kept(view.key),
+            deferred_until=self._deferred.get(key),
+            refused=tuple(sorted(self.refused(key))),
+            kept=tuple(sorted(self.kept(key))),
         )
-        decision = await pace.drive(work)
+
+    def note(self, key: GangKey) -> Note:
+        """Return how the planner stands to a gang: where it is listed, and what was said last."""
+        listed = "to do" if key in self._list.todo else ""
+        said, last = None, self.decisions.get(key)
+        if isinstance(last, Wait | Reject):
+            word = Outcome.WAIT if isinstance(last, Wait) else Outcome.REJECT
+            said = Said(word, last.reason, last.generation)
+        return Note(
+            listed or ("parked" if key in self._list.parked else ""),
+            self._not_before.get(key),
+            said,
+        )
+
+    async def _decide(self, question: Question, snapshot: Snapshot, pace: Pace) -> Decision:
+        began = self._monotonic()
+        decision = await pace.drive(decide(snapshot, question))
         outcome = type(decision).__name__.lower()
         self._metrics.decisions.labels(outcome).observe(self._monotonic() - began)
         return decision
 
-    def _set_aside(self, view: GangView, decision: Wait | Reject) -> None:
+    def _set_aside(self, view: GangView, asked: Asked, decision: Wait | Reject) -> None:
         """Park a gang that does not fit; later ones may go, the skip is counted."""
         changed = view.key in self._list.todo  # while it was being planned
         self._engine.apply(GangSkipped(view.key, decision.reason.value))
         if not changed:
             self._list.take(view.key)  # counting the skip is no reason to look again
         self._list.park(view.key)
-        self._reporter.set_aside(view, decision, self.decisions.get(view.key))
+        before = self.decisions.get(view.key)
+        self._reporter.set_aside(view, decision, before)
+        if not repeats(decision, before):
+            self.history.note(asked)
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
@@ -303,7 +335,9 @@ class Planner:
         if again_s is not None:
             self._not_before[view.key] = self._engine.clock() + again_s
 
-    async def _hold(self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace) -> bool:
+    async def _hold(
+        self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot, pace: Pace
+    ) -> bool:
         """Hold the plan and hand it to the release; False when it no longer fits."""
         chosen = await pace.drive(assignments(snapshot, plan))
         now = self._engine.clock()
@@ -317,6 +351,7 @@ class Planner:
         if not await self._holding.hold(held, pace):
             return False
         self.decisions.pop(view.key, None)
+        self.history.note(Asked(snapshot, question, Planned(plan, chosen)))
         self._reporter.planned(view, plan, held)
         if view.spec is not None and not len(view.bound):
             self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))

@@ -20,7 +20,7 @@ from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
 from kube.wire import OwnerReference, Pod
 from placement import explain
-from placement.decision import Decision, Plan, Reject, Wait
+from placement.decision import Decision, Plan, Reject, Wait, repeats
 from queueing.assembly import Incomplete
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Reporter:
 
     def set_aside(self, view: GangView, decision: Wait | Reject, before: Decision | None) -> None:
         """Tell that a gang does not fit, or never will as written; once per reason."""
-        if isinstance(before, Wait | Reject) and before.reason == decision.reason:
+        if repeats(decision, before):
             return
         lines = [decision.message] if isinstance(decision, Reject) else explain.render(decision)
         log.info(

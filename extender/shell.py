@@ -40,6 +40,7 @@ from extender.candidacy import AGENT, Candidacy, agent, stand
 from extender.census import Census
 from extender.conditions import Conditions
 from extender.config import ExtenderConfig
+from extender.dumper import Dumper, replica
 from extender.engine import Clock, Engine, SteadyClock
 from extender.errors import Deposed
 from extender.feed import Feed
@@ -102,6 +103,7 @@ class Extender:
     conditions: Conditions = field(init=False)
     bind_times: BindTimes = field(init=False)
     provisioner: Provisioner = field(init=False)
+    dumper: Dumper = field(init=False)
     parts: Parts = field(init=False)
     leadership: Leadership | None = field(init=False, default=None)
     begun: asyncio.Event = field(default_factory=asyncio.Event)  # it may plan and write
@@ -161,6 +163,9 @@ class Extender:
             lambda: self.planner.decisions,
             policy.accelerators,
         )
+        self.dumper = Dumper(
+            engine, self.planner, config, replica(), leads, sync.synced.is_set, self.monotonic
+        )
         conditions = self.conditions = Conditions(
             engine,
             pods,
@@ -211,6 +216,7 @@ class Extender:
                 **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
+                "dumper": self.dumper.run,
                 "events": recorder.run,
                 "loop-lag": lambda: watch_loop(metrics.loop_lag, time.perf_counter),
             },
@@ -309,6 +315,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # until there is something to dump
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     tls = None if config.tls is None else ServingCertificate(config.tls)
@@ -321,6 +328,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
             KubeClient(auth, transport=transport, writes=writes)
         )
         extender = Extender(config, client, candidacy=candidacy, on_deposed=stop.set)
+        loop.add_signal_handler(signal.SIGUSR2, extender.dumper.request)
         if tls is not None:
             extender.parts.jobs["certificates"] = tls.keep
         runner = web.AppRunner(

@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Final
 
 from cluster.gangview import GangView
+from decisions import tell
 from placement import explain
 from placement.decision import Decision, Plan, Reject, RejectReason, WaitReason
 from queueing.order import placed
@@ -66,7 +67,7 @@ def lines(gang: GangView, decision: Decision | None) -> list[str]:
         return [decision.message]
     if decision is not None:
         return explain.render(decision)
-    return _incomplete(gang, gang.spec.min_count)
+    return tell.incomplete(gang, gang.spec.min_count)
 
 
 def headline(gang: GangView, decision: Decision | None) -> str:
@@ -78,23 +79,3 @@ def headline(gang: GangView, decision: Decision | None) -> str:
 
 def _missing(gang: GangView, needed: int) -> int:
     return needed - placed(gang) - len(gang.waiting)
-
-
-def _incomplete(gang: GangView, needed: int) -> list[str]:
-    """Say what a gang lacks that has not been planned: members, or nothing but a moment."""
-    missing, blocked = _missing(gang, needed), len(gang.blocked)
-    if missing <= 0:
-        return [f"{gang.key} is complete and will be planned in a moment"]
-    told = [
-        f"{gang.key} waits: gang not complete",
-        f"{needed - missing} of {needed} members are here; nothing is held for them meanwhile",
-    ]
-    if blocked:
-        told.append(f"{blocked} more are held back by scheduling gates of others, or terminating")
-    if blocked >= missing:
-        return [*told, "remedy: whoever set those gates must lift them"]
-    remedy = (
-        f"remedy: {missing - blocked} more pods must be created: look at the events of the "
-        "object that makes them (quota, admission), or lower the gang's minimum"
-    )
-    return [*told, remedy]

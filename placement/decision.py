@@ -122,3 +122,8 @@ class Reject:
 
 
 Decision = Plan | Wait | Reject
+
+
+def repeats(decision: Wait | Reject, before: Decision | None) -> bool:
+    """Whether a refusal says what was said before; the numbers may be others."""
+    return isinstance(before, Wait | Reject) and before.reason == decision.reason

@@ -42,13 +42,8 @@ class _Best:
 
 def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps[Wait]:
     """Return the decision to wait with its explanation; one arena per group."""
-    kin = kin_of(snapshot, arenas[0].board, request)
-    if kin.amounts.any():
-        region = region_of(arenas[0].board.tree, request.wish.required, kin.amounts)
-        arenas = [each.within(region) for each in arenas]
+    worst, need = scarcest(snapshot, request, arenas)
     yield
-    worst = max(arenas, key=lambda a: _lack(a, _need(request, a.group)))
-    need = _need(request, worst.group)
     best = _best(worst)
     yield
     reason = _reason(worst, request, need)
@@ -63,6 +58,19 @@ def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
         unmodelled=worst.feasibility.unmodelled,
     )
     return Wait(request.key, request.generation, reason, explanation)
+
+
+def scarcest(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> tuple[Arena, int]:
+    """Return the group that lacks most, and how many of it must fit.
+
+    Beside members that are placed already, only the domain that these have fixed counts.
+    """
+    kin = kin_of(snapshot, arenas[0].board, request)
+    if kin.amounts.any():
+        region = region_of(arenas[0].board.tree, request.wish.required, kin.amounts)
+        arenas = [each.within(region) for each in arenas]
+    worst = max(arenas, key=lambda a: _lack(a, _need(request, a.group)))
+    return worst, _need(request, worst.group)
 
 
 def _need(request: Request, group: Group) -> int:
@@ -138,8 +146,10 @@ def _room_per_node(arena: Arena, group: Group) -> int:
 
 def _nearest(snapshot: Snapshot, arena: Arena, best: _Best, need: int) -> Steps[NearestFit | None]:
     """Describe the domain that came closest; ``None`` when no node suits at all."""
+    if not arena.feasibility.suitable.any():  # maybe no node is there at all, and no domain
+        return None
     low, high = arena.board.tree.span(best.level, best.domain)
-    if not arena.feasibility.suitable.any() or low == high:
+    if low == high:
         return None
     inside = np.zeros(snapshot.nodes.count, dtype=np.bool_)
     inside[arena.board.topology.order[low:high]] = True

@@ -60,6 +60,19 @@ def test_every_shipped_extender_configuration_loads_and_admits_only_callers_it_k
     assert config.leader_election.leader_elect
 
 
+@pytest.mark.parametrize("path", EXTENDERS, ids=by_name)
+def test_dumps_go_into_a_volume_since_the_root_is_read_only(path: Path) -> None:
+    [extender] = [
+        d for d in documents(MANIFESTS / "base" / "extender.yaml") if d["kind"] == "Deployment"
+    ]
+    spec = extender["spec"]["template"]["spec"]
+    mounts = {m["mountPath"]: m["name"] for m in spec["containers"][0]["volumeMounts"]}
+    volumes = {v["name"]: v for v in spec["volumes"]}
+    directory = extender_config.load(path).dump.directory
+    assert directory is not None
+    assert "emptyDir" in volumes[mounts[directory]]
+
+
 @pytest.mark.parametrize("path", WEBHOOKS, ids=by_name)
 def test_every_shipped_webhook_configuration_loads(path: Path) -> None:
     assert webhook_config.load(path).listen.host == "0.0.0.0"  # noqa: S104  it serves the cluster
