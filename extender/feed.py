@@ -294,7 +294,9 @@ class Feed:
         if self._pending.get(uid) is None and pod_class.unmodelled:
             self._reporter.unmodelled(pod, pod_class.unmodelled)
         soft = suffers_from_pin(pod_class)
-        self._pending.put(uid, pending(pod, member, said=_said(pod), soft=soft))
+        maker = self._pending.controller(pod)
+        made = pending(pod, member, said=_said(pod), soft=soft, controller=maker)
+        self._pending.put(uid, made)
         self._claimants.drop(uid)
         self._claimants.put(uid, pod)
 

@@ -6,6 +6,7 @@ sight of a managed pod until it is bound or gone.
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from cluster.constraints import PodClass
 from cluster.ids import PodUid
@@ -18,6 +19,8 @@ from kube.release import POD_SCHEDULED
 from kube.wire import Condition, OwnerReference, Pod
 from workloads.dialect import Member
 from workloads.managed import has_gate
+
+CONTROLLERS_KEPT: Final = 10_000  # of jobs whose pods wait; others are shared from anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,10 @@ def suffers_from_pin(pod_class: PodClass) -> bool:
     return bool(pod_class.unmodelled) or crowded
 
 
-def pending(pod: Pod, member: Member, *, said: int, soft: bool) -> PendingPod:
-    """Return the record of ``pod``."""
+def pending(
+    pod: Pod, member: Member, *, said: int, soft: bool, controller: OwnerReference | None = None
+) -> PendingPod:
+    """Return the record of ``pod``; ``controller`` is its own, shared with its siblings."""
     meta, affinity = pod.metadata, pod.spec.affinity
     return PendingPod(
         ref=PodRef(meta.namespace, meta.name, meta.uid),
@@ -91,7 +96,7 @@ def pending(pod: Pod, member: Member, *, said: int, soft: bool) -> PendingPod:
         refused=not has_gate(pod) and any(map(_says_unschedulable, pod.status.conditions)),
         version=meta.resource_version,
         told=_told(pod) if has_gate(pod) else 0,
-        controller=next((owner for owner in meta.owner_references if owner.controller), None),
+        controller=controller,
     )
 
 
@@ -121,6 +126,7 @@ class PendingPods:
 
     _pods: dict[PodUid, PendingPod] = field(default_factory=dict)
     refused: set[PodUid] = field(default_factory=set)
+    _controllers: dict[str, OwnerReference] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -136,6 +142,15 @@ class PendingPods:
             self.refused.add(uid)
         else:
             self.refused.discard(uid)
+
+    def controller(self, pod: Pod) -> OwnerReference | None:
+        """Return who made ``pod``: one object for all that it made, which may be thousands."""
+        for owner in pod.metadata.owner_references:
+            if owner.controller:
+                if len(self._controllers) >= CONTROLLERS_KEPT:
+                    self._controllers.clear()
+                return self._controllers.setdefault(owner.uid, owner)
+        return None
 
     def released(self, uid: PodUid, version: str) -> None:
         """Take over the reply of a release with affinity.

@@ -57,7 +57,9 @@ class Reporter:
                 "domains": dict(plan.domains),
             },
         )
-        text = "; ".join(["gang " + explain.render(plan)[0], *explain.render(plan)[1:]])
+        where, *more = explain.render(plan)
+        left_over = more[: bool(len(plan.left_over))]  # spares are nobody's concern
+        text = explain.in_one_line([f"gang {where}", *left_over])
         self._on_first(view, "GangPlanned", text, warning=False)
 
     def set_aside(self, view: GangView, decision: Wait | Reject, before: Decision | None) -> None:

@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 from support.apifaults import Fault
-from support.extenders import World, until, world
+from support.extenders import World, eventually, until, world
+from support.kinds import member
 
 from extender.conditions import REFRESH_S
 from extender.config import ConditionsConfig
 from kube import names
 from kube.errors import KubeError
 from loadtest.pods import Gang
+from workloads.coscheduling import POD_GROUP_LABEL
 
 JSON = dict[str, Any]
 SETTLED_S = ConditionsConfig().after_seconds
@@ -205,3 +207,65 @@ async def test_a_gang_that_is_gone_is_forgotten(bench: Bench) -> None:
     await until(lambda: not len(bench.cluster.extender.pods))
     bench.cluster.extender.conditions.forget_gone()
     assert bench.cluster.extender.conditions.of("muster/default/big") is None  # type: ignore[arg-type]
+
+
+# -- Events and the log ----------------------------------------------------------------------------
+
+
+async def about(cluster: World, reason: str) -> list[tuple[str, str, str]]:
+    """Wait for Events of that reason; return kind and name of what they are about, and the note."""
+    await eventually(lambda: cluster.events(reason))
+    found = await cluster.events(reason)
+    return sorted((e["regarding"]["kind"], e["regarding"]["name"], e["note"]) for e in found)
+
+
+async def test_a_gang_without_all_its_members_is_told_of_on_its_pod_and_on_its_job(
+    bench: Bench,
+) -> None:
+    await bench.cluster.gang(Gang("half", 8), ranks=range(3))
+    await bench.later(SETTLED_S)
+    await bench.tell()
+    await eventually(lambda: _two(bench.cluster, "GangIncomplete"))
+    found = await about(bench.cluster, "GangIncomplete")
+    assert [(kind, name) for kind, name, _ in found] == [("Job", "half"), ("Pod", "half-0")]
+    assert all("3 of 8 members are here" in note for *_, note in found)
+
+
+async def _two(cluster: World, reason: str) -> bool:
+    return len(await cluster.events(reason)) == 2
+
+
+async def test_where_a_gang_goes_is_said_in_the_words_people_use(bench: Bench) -> None:
+    await bench.cluster.gang(Gang("two", 2))
+    (_, _, note), *_ = await about(bench.cluster, "GangPlanned")
+    assert note == ("gang muster/default/two goes: 2 members on 1 zone, 1 block, 1 rack, 2 hosts")
+
+
+async def test_two_groups_in_one_template_are_one_event_for_the_gang_and_not_one_per_pod(
+    bench: Bench,
+) -> None:
+    for index in range(3):
+        pod = member(f"both-{index}", labels={names.GANG: "mine", POD_GROUP_LABEL: "theirs"})
+        pod["metadata"]["annotations"] = {names.GANG_SIZE: "3"}
+        await bench.cluster.api.create("/api/v1/namespaces/default/pods", pod)
+    [(_, name, note)] = await about(bench.cluster, "GroupConflict")
+    assert name == "both-0"
+    assert note == (
+        "pod belongs to gang muster/default/mine; coscheduling/default/theirs is ignored: "
+        "the pod names both; take the keys of one of them away"
+    )
+    registry = bench.cluster.extender.parts.metrics.registry
+    assert registry.get_sample_value("muster_group_conflicts_total") == 3
+
+
+async def test_a_bound_gang_is_a_line_in_the_log(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bench.cluster.gang(Gang("two", 2))
+    placed = await bench.cluster.released(["two-0", "two-1"])
+    with caplog.at_level("INFO", logger="extender.report"):
+        for pod, node in placed.items():
+            await bench.cluster.bind(pod, node)
+        await bench.cluster.settled()
+    [line] = [vars(record) for record in caplog.records if record.message == "gang bound"]
+    assert (line["gang"], line["pods"]) == ("muster/default/two", 2)
