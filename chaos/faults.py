@@ -5,6 +5,7 @@ the trace. Names with dashes are what ``--without`` takes.
 """
 
 import asyncio
+import functools
 import random
 from collections.abc import Callable
 from typing import Final
@@ -45,6 +46,7 @@ class Faults:
             "node-closed": (self._node_closed, 5),
             "node-flaps": (self._node_flaps, 2),
             "squatter": (self._squatter, 5),
+            "volume-refused": (self._volume_refused, 6),
             "member-deleted": (self._member_deleted, 5),
             "member-failed": (self._member_failed, 4),
             "gang-deleted": (self._gang_deleted, 3),
@@ -94,6 +96,9 @@ class Faults:
         """Bring every node back as it was."""
         for name in self._world.hosts:
             self._world.bring_back(name)
+        self._world.volumes.serve_all()
+        for name in self._world.hosts:
+            self._world.touch_node(name)
         self._world.evict_squatters()
 
     def _for_a_while(self, low: float, high: float, undo: Callable[[], object]) -> float:
@@ -146,6 +151,24 @@ class Faults:
         name, node = f"squatter-{self._number}", self._node()
         self._world.squat(name, node, self._dice.uniform(5.0, 90.0))
         return f"{name} wants {node}"
+
+    def _volume_refused(self) -> str:
+        """A gang's volumes cannot be served on one or more nodes; only kube-scheduler knows."""
+        jobs = [job for job in self._world.jobs.values() if not self._world.is_placed(job)]
+        if not jobs:
+            return ""
+        job = self._dice.choice(jobs)
+        targets = sorted({p.target for p in self._world.records.gang(job.name) if p.target})
+        nodes = {self._node() for _ in range(self._dice.randint(1, 3))}
+        nodes.update(targets[: self._dice.randint(0, 2)])
+        for name in sorted(nodes):
+            self._world.volumes.refuse(job.name, name)
+            self._for_a_while(5.0, 300.0, functools.partial(self._serve, job.name, name))
+        return f"{job.name} on {sorted(nodes)}"
+
+    def _serve(self, gang: str, node: str) -> None:
+        self._world.volumes.serve(gang, node)
+        self._world.touch_node(node)
 
     # ── pods ────────────────────────────────────────────────────────────────────────────
 

@@ -151,6 +151,8 @@ class Link:
         self.streams: list[Stream] = []
         self.closed = False
         self.told: Callable[[str], None] = lambda _text: None
+        self.writes: Callable[[str, str], None] = lambda _method, _path: None
+        """Told of every write that is about to be carried out."""
 
     async def call(
         self,
@@ -167,6 +169,8 @@ class Link:
         if self.weather.down:
             raise NotReached(f"{method} {path}: connection refused")
         await self._refuse(method, path)
+        if method != "GET":
+            self.writes(method, path)
         answer = self.server.answer(method, path, query, body, content_type, accept)
         self.told(f"{self.name} {method} {path}")
         if self.dice.random() < self.weather.lost_but_done:

@@ -28,9 +28,9 @@ from kube.errors import NotSent, TransportError, from_response
 from kube.transport import Request, Transport
 from loadtest.apiserver.status import StatusError
 
-_UNUSED_JOBS: Final = frozenset({"planner", "census", "loop-lag", "events"})
+_UNUSED_JOBS: Final = frozenset({"planner", "loop-lag", "events"})
 """``planner``: run without its tuning of the garbage collector. ``events`` are courtesy and
-half of all calls. The others measure real time."""
+half of all calls. ``loop-lag`` measures real time."""
 _LOOK_S: Final = 0.0002  # what a look at the monotonic clock seems to take: pauses are taken
 _RESET: Final = (Lost, NotReached)
 
@@ -113,6 +113,7 @@ class Muster:
         self._tasks: list[asyncio.Task[Any]] = []
         self.link = Link(server, dice, counted, "muster")
         self.extender: Extender | None = None
+        self.since = 0.0  # when the process was started
 
     def _monotonic(self) -> float:
         self._looks += _LOOK_S
@@ -121,7 +122,8 @@ class Muster:
     def start(self) -> None:
         """Begin a new process; the old one must be dead."""
         old, self.link = self.link, Link(self._server, self._dice, self._counted, "muster")
-        self.link.weather, self.link.told = old.weather, old.told
+        self.link.weather, self.link.told, self.link.writes = old.weather, old.told, old.writes
+        self.since = self._loop.time()
         client = KubeClient(
             auth.fixed("http://simulated"),
             transport=Connection(self.link, self._dice.random),

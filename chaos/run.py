@@ -26,6 +26,7 @@ from chaos.records import Records
 from chaos.scheduler import KubeScheduler
 from chaos.server import Server
 from chaos.settings import EPISODE_STEPS, Settings, Shape, shape_of
+from chaos.torsos import Torsos
 from chaos.world import World
 
 _VALIDATE_EVERY: Final = 20  # looks of the judge, so seconds
@@ -98,18 +99,27 @@ class _Episode:
         self._records = Records()
         self._records.follow(server)
         self._world = World(server, self._records, shape, child(), self._count)
-        self._judge = Judge(server, self._records, self._world.jobs)
+        torsos = Torsos(shape.config.roll_back_after_seconds)
+        self._judge = Judge(
+            server, self._records, self._world.jobs, self._world.volumes, torsos
+        )
         self._judge.findings = self._outcome.findings
         self._clock = Clock()
         self._muster = Muster(
             server, shape.config, child(), self._clock, self._count, self._crashed
         )
         self._scheduler = KubeScheduler(
-            server, self._muster, child(), self._count, binds=shape.binds
+            server,
+            self._muster,
+            child(),
+            self._count,
+            binds=shape.binds,
+            plugin=self._world.volumes.failure,
         )
         self._faults = self._make_faults(shape, child())
         for link in (self._muster.link, self._scheduler.link):
             link.told = self._trace
+        self._muster.link.writes = self._wrote
         self._trace(f"{shape}")
 
     def _make_faults(self, shape: Shape, dice: random.Random) -> Faults:
@@ -123,6 +133,10 @@ class _Episode:
             without=self._settings.without,
             told=self._fault,
         )
+
+    def _wrote(self, method: str, path: str) -> None:
+        if method == "POST" and path.endswith("/eviction"):
+            self._judge.evicted(path.split("/")[-2])
 
     def _fault(self, text: str) -> None:
         self._count(1)
@@ -164,14 +178,15 @@ class _Episode:
         self._faults.stop()
         self._world.ageing = False
         self._trace("faults and arrivals have ended")
+        self._calm_since = asyncio.get_running_loop().time()
         await asyncio.sleep(REST_S)
         self._trace("at rest")
-        self._judge.rest(drained=False)
+        self._rest(drained=False)
         self._compare()
         self._faults.mend()
         self._trace("mended")
         await asyncio.sleep(REST_S)
-        self._judge.rest(drained=False)
+        self._rest(drained=False)
         for _ in range(_DRAINS):
             self._world.finish_placed()
             await asyncio.sleep(30.0)
@@ -179,8 +194,13 @@ class _Episode:
                 break
         self._world.ageing = False
         await asyncio.sleep(REST_S)
-        self._judge.rest(drained=True)
+        self._rest(drained=True)
         self._compare()
+
+    def _rest(self, *, drained: bool) -> None:
+        self._judge.rest(
+            calm_since=self._calm_since, process_since=self._muster.since, drained=drained
+        )
 
     def _compare(self) -> None:
         """Compare the extender's picture with the API objects; nothing is on its way."""

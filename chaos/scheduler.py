@@ -18,6 +18,7 @@ from loadtest import schedulerconfig
 from loadtest.api import Api, ApiFailed
 from loadtest.apiserver.status import StatusError
 from loadtest.scheduler.app import Scheduler
+from loadtest.scheduler.cache import Plugin
 from loadtest.scheduler.config import Configuration
 from loadtest.wirejson import JsonObject
 
@@ -136,10 +137,12 @@ class KubeScheduler:
         counted: Callable[[int], None],
         *,
         binds: bool,
+        plugin: Plugin,
     ) -> None:
-        """``binds``: whether the extender binds, as in manifests/scheduler-config/with-bind."""
+        """``plugin``: a filter that Muster does not know. ``binds``: whether the extender binds, as in manifests/scheduler-config/with-bind."""
         raw = schedulerconfig.load("with-bind" if binds else "recommended")
         self._config = msgspec.convert(raw, Configuration)
+        self._plugin = plugin
         self._server, self._muster, self._dice, self._counted = server, muster, dice, counted
         self.link = Link(server, dice, counted, "scheduler")
         self._task: asyncio.Task[None] | None = None
@@ -158,5 +161,6 @@ class KubeScheduler:
             cast("aiohttp.ClientSession", _Session(self._muster)),
             self._dice.getrandbits(31),
             lambda: EPOCH + loop.time(),
+            self._plugin,
         )
         self._task = loop.create_task(scheduler.run(), name="scheduler")

@@ -16,10 +16,12 @@ import random
 from collections.abc import Callable
 from typing import Final
 
+from chaos.clock import EPOCH, rfc3339
 from chaos.jobs import Job, draw
 from chaos.records import NODES, PODS, PodRecord, Records
 from chaos.server import Server
 from chaos.settings import Shape
+from chaos.volumes import Volumes
 from loadtest.apiserver.status import StatusError
 from loadtest.nodes import node
 from loadtest.wirejson import JsonObject
@@ -50,6 +52,8 @@ class World:
         self._drawn = draw(dice)
         self.jobs: dict[str, Job] = {}
         self.hosts: dict[str, JsonObject] = {}
+        self.volumes = Volumes(self._loop.time)
+        self._touches = 0
         self.ageing = True
         records.pod_told = self._told
         gpus = 8 * sum(shape.hosts)
@@ -131,12 +135,21 @@ class World:
         now = self.records.pods.get(pod.uid)
         if now is not None and now.node and not now.ended:
             body = {"metadata": {"uid": pod.uid}, "status": {"phase": phase}}
+            if phase == "Running":
+                body["status"]["startTime"] = rfc3339(EPOCH + self._loop.time())
             self._send("PATCH", f"{PODS}/{pod.name}/status", body)
 
     def change_node(self, name: str, spec: JsonObject) -> None:
         """Merge into a node's spec."""
         if name in self.records.nodes:
             self._send("PATCH", f"{NODES}/{name}", {"spec": spec})
+
+    def touch_node(self, name: str) -> None:
+        """Change something about a node that only a filter which looks at it would notice."""
+        if name in self.records.nodes:
+            self._touches += 1
+            notes = {"example.com/storage": str(self._touches)}
+            self._send("PATCH", f"{NODES}/{name}", {"metadata": {"annotations": notes}})
 
     def lose_node(self, name: str) -> None:
         """Delete a node object."""

@@ -27,8 +27,14 @@ HELD: Final = {
 class Census:
     """The last count: gangs by phase and held pods by state."""
 
-    def __init__(self, state: ClusterState, show: Show = lambda _view: None) -> None:
-        """``show`` is called with every gang that is counted."""
+    def __init__(
+        self,
+        state: ClusterState,
+        show: Show = lambda _view: None,
+        monotonic: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """``show`` is called with every gang that is counted; ``monotonic`` in seconds."""
+        self._monotonic = monotonic
         self._state = state
         self._show = show
         self.gangs: dict[str, int] = {phase.value: 0 for phase in GangPhase}
@@ -42,7 +48,7 @@ class Census:
 
     async def take(self) -> None:
         """Count now, a millisecond at a time."""
-        pace = Pace(time.perf_counter)
+        pace = Pace(self._monotonic)
         phases: Counter[str] = Counter()
         for key in list(self._state.gangs()):
             view = self._state.gang(key)

@@ -152,7 +152,7 @@ class Extender:
             lambda: self.planner.decisions,
             policy.accelerators,
         )
-        census = Census(state, self.partial.notice)
+        census = Census(state, self.partial.notice, self.monotonic)
         metrics.registry.register(
             StateCollector(
                 lambda: census.gangs,
