@@ -102,6 +102,8 @@ class Feed:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self.lost: Lost = lambda _gang, _node: None
         """Told of a gang and of the node that a bound member with a controller has left."""
+        self.node_changed: Callable[[str], None] = lambda _name: None
+        """Told of a node that came, went or differs from before."""
         self.rejudging = Rejudging()
 
     def is_managed(self, pod: wire.Pod) -> bool:
@@ -131,11 +133,17 @@ class Feed:
         event, problems = translate.read_node(node)
         for problem in problems:
             self._reporter.unreadable("nodes", problem)
-        self._engine.apply(event)
+        self._apply_node(event, node.metadata.name)
 
     def node_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a node."""
-        self._engine.apply(translate.node_gone(meta))
+        self._apply_node(translate.node_gone(meta), meta.name)
+
+    def _apply_node(self, event: Event, name: str) -> None:
+        before = self._engine.state.generation
+        self._engine.apply(event)
+        if self._engine.state.generation != before:  # most updates are heartbeats
+            self.node_changed(name)
 
     def claim(self, claim: wire.PersistentVolumeClaim) -> None:
         """Take a claim over, and read the pods again that wait for it to be bound."""

@@ -188,6 +188,25 @@ async def test_a_gang_that_waits_for_kube_scheduler_alone_is_never_rolled_back(
     assert not await clocked.gone("g-0")
 
 
+async def test_a_gang_that_is_whole_by_now_is_kept_although_the_watch_has_not_told(
+    clocked: Clocked,
+) -> None:
+    """Found by the simulation: a watch of pods may hang for minutes before it is given up."""
+    placed = await clocked.half(GANG)
+    await clocked.look()
+    await clocked.recreate(GANG, [2])
+    await clocked.look()
+    await clocked.cluster.api.create(NODES, _node_like(placed["g-2"]))
+    again = await clocked.cluster.released(["g-2"])
+    await clocked.cluster.settled()
+    (key, torso), *_ = clocked.partial._torsos.items()
+    known = clocked.cluster.extender.engine.state.gang(key)
+    assert known is not None
+    await clocked.cluster.bind("g-2", again["g-2"])
+    await clocked.partial._roll_back(known, torso)
+    assert not await clocked.gone("g-0")
+
+
 async def test_evictions_that_a_budget_refuses_are_tried_again(clocked: Clocked) -> None:
     await clocked.half(GANG)
     budget = {

@@ -105,6 +105,24 @@ async def test_a_pod_refused_time_and_again_never_returns_to_a_node_that_refused
     await clocked.cluster.released(["free-0"])
 
 
+async def test_a_node_that_changes_after_it_refused_is_worth_another_try(
+    clocked: Clocked,
+) -> None:
+    """Found by the simulation: kube-scheduler saw it go before our watch of nodes did."""
+    await clocked.cluster.gang(Gang("free", 1, required=names.RACK), owned=False)
+    for _ in range(6):
+        last = (await clocked.cluster.released(["free-0"]))["free-0"]
+        await clocked.refuse("free-0")
+        await clocked.look()
+        await clocked.look(after=PATIENCE_S)
+    assert plan_of(await clocked.cluster.pod("free-0")) is None
+    found = await clocked.cluster.api.get(f"/api/v1/nodes/{last}")
+    await clocked.cluster.api.delete(f"/api/v1/nodes/{last}")
+    meta = {key: found["metadata"][key] for key in ("name", "labels")}
+    await clocked.cluster.api.create("/api/v1/nodes", found | {"metadata": meta})
+    assert await clocked.cluster.released(["free-0"]) == {"free-0": last}
+
+
 async def test_a_refused_pinned_pod_is_evicted_late_and_its_successor_goes_elsewhere(
     clocked: Clocked,
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from support.extenders import PODS, World, eventually, plan_of, world
 
 from extender.config import Pin
+from kube.translate import pod_uid
 from loadtest.api import ApiFailed
 from loadtest.pods import Gang
 
@@ -51,6 +52,22 @@ async def test_an_owned_pod_pinned_to_a_node_that_is_gone_is_evicted() -> None:
             return await gone(cluster, "g-0")
 
         await eventually(evicted)
+
+
+async def test_a_pod_that_was_bound_in_the_last_moment_is_not_evicted() -> None:
+    """Found by the simulation: the node came back, and the watch of pods was late."""
+    async with world(spare_count=0, evict_after_seconds=0.0) as cluster:
+        await cluster.nodes({"r1": 1})
+        await cluster.gang(Gang("g", 1))
+        (node,) = (await cluster.released(["g-0"])).values()
+        await cluster.settled()
+        repairer = cluster.extender.repairer
+        uid = pod_uid((await cluster.pod("g-0"))["metadata"]["uid"])
+        pending = repairer._pods.get(uid)
+        assert pending is not None
+        await cluster.bind("g-0", node)
+        await repairer._evict(uid, pending, "node gone")
+        assert (await cluster.pod("g-0"))["spec"]["nodeName"] == node
 
 
 async def test_a_pod_pinned_to_a_cordoned_node_is_given_time_before_it_is_evicted() -> None:
