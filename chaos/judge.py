@@ -12,7 +12,7 @@ The fit is exact for what runs here: all members of a gang are alike, so a domai
 the sum over its nodes of how many fit into each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,8 +43,11 @@ class Findings:
     partial: list[str] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
     longest_wait_s: float = 0.0
     placed: int = 0
+    terms: int = 0  # how often a replica took the Lease
+    longest_take_over_s: float = 0.0
 
 
 class Judge:
@@ -118,14 +121,16 @@ class Judge:
         siblings, out = [p.holds for p in pods], self._volumes.out(job.name)
         return free.takes(wait[0].requests, needed, job.required, siblings, out)
 
-    def evicted(self, name: str) -> None:
-        """Judge an eviction that Muster is about to carry out."""
+    def evicted(self, name: str, process_since: float) -> Callable[[], None]:
+        """Judge an eviction that Muster attempts; to be called if it is carried out."""
         pod = self._records.named(name)
         job = None if pod is None else self._jobs.get(pod.gang)
-        if pod is None or job is None or job.over:
-            return
-        if self._torsos.wrongly_evicted(job, pod, self._records.gang(job.name)):
-            self.findings.wrong.append(f"pod {name} of a gang that runs was evicted")
+        found: list[str] = []
+        if pod is not None and job is not None and not job.over:
+            pods = self._records.gang(job.name)
+            if self._torsos.wrongly_evicted(job, pod, pods, process_since):
+                found.append(f"pod {name} of a gang that runs was evicted")
+        return lambda: self.findings.wrong.extend(found)
 
     # ── at rest ─────────────────────────────────────────────────────────────────────────
 

@@ -8,7 +8,8 @@
                                    gone within ``rollBackAfterSeconds`` of a calm time
 
 What a process knows of the past is part of the rule (docs/adr/0010): one that is younger
-than a torso takes it for one that ran when it is older than the patience.
+than a torso takes it for one that ran when it is older than the patience, and a gang that
+was whole for less than a census is not seen to have run.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +27,12 @@ class _Life:
 
     first_bound: float
     torso_since: float | None = None
-    ran: bool = False
+    whole_since: float | None = None
+    ran: list[tuple[float, float]] = field(default_factory=list)  # from, until
+
+    def seen_to_run(self, since: float) -> bool:
+        """Whether a process that lives since then must know that the gang ran."""
+        return any(until - max(begin, since) > _NOTICED_S for begin, until in self.ran)
 
 
 @dataclass(slots=True)
@@ -43,7 +49,11 @@ class Torsos:
             self._lives.pop(job.name, None)
             return
         life = self._lives.setdefault(job.name, _Life(now))
-        life.ran |= _whole(job, pods)
+        if _whole(job, pods):
+            life.whole_since = now if life.whole_since is None else life.whole_since
+        elif life.whole_since is not None:
+            life.ran.append((life.whole_since, now))
+            life.whole_since = None
         if _is_torso(job, pods):
             life.torso_since = now if life.torso_since is None else life.torso_since
         else:
@@ -64,12 +74,15 @@ class Torsos:
         stands_s = now - max(life.torso_since, calm_since)
         return stands_s if stands_s > self.roll_back_s + _NOTICED_S else 0.0
 
-    def wrongly_evicted(self, job: Job, pod: PodRecord, pods: list[PodRecord]) -> bool:
+    def wrongly_evicted(
+        self, job: Job, pod: PodRecord, pods: list[PodRecord], process_since: float
+    ) -> bool:
         """Whether evicting ``pod`` now takes down a gang that runs, or what nobody replaces."""
         if not pod.node or pod.ended or pod.going:
             return False
         life = self._lives.get(job.name)
-        return not job.owned or _whole(job, pods) or (life is not None and life.ran)
+        known = life is not None and life.seen_to_run(process_since)
+        return not job.owned or _whole(job, pods) or known
 
 
 def _whole(job: Job, pods: list[PodRecord]) -> bool:

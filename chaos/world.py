@@ -187,7 +187,7 @@ class World:
     def evict_squatters(self) -> None:
         """Delete all unmanaged pods."""
         for pod in list(self.records.pods.values()):
-            if not pod.gang:
+            if pod.name.startswith("squatter-"):
                 self.remove(pod.name, pod.uid)
 
     # ── what it reacts to ───────────────────────────────────────────────────────────────
