@@ -230,6 +230,8 @@ class Link:
     ) -> bytes:
         await self._travel()
         self.counted(1)
+        if self.closed and limit is None and self.weather.slow:
+            raise Lost("the API server gives up what a closed connection asked for")
         if limit is not None and self.weather.slow / 2 > limit.server_s:
             raise StatusError(504, "Timeout", "the request's own deadline is over", {})
         if self.weather.down:

@@ -62,7 +62,7 @@ class Terms:
             self._follow(replica, now)
         waits_s = now - max(self._changed_at, min(self._fit_since.values(), default=now))
         if waits_s > self.lease_s + self.slack_s:
-            text = f"the Lease of {self._holder or 'nobody'} lies idle for {waits_s:.0f} s"
+            text = f"the Lease of {self._holder or 'nobody'} lay idle for {waits_s:.0f} s"
             self.idle.append(text)
             self._changed_at = now  # told once
 

@@ -9,6 +9,7 @@ import pytest
 from support.extenders import PODS, World, eventually, plan_of, world
 
 from extender.config import Pin
+from kube.names import PLAN
 from kube.translate import pod_uid
 from loadtest.api import ApiFailed
 from loadtest.pods import Gang
@@ -107,6 +108,23 @@ async def test_a_nominated_pod_is_planned_again_and_never_deleted() -> None:
         await eventually(moved)
         assert (await cluster.pod("free-0"))["status"]["nominatedNodeName"] == other
         await cluster.settled()
+
+
+async def test_a_plan_that_another_replica_took_back_is_forgotten() -> None:
+    """Found by the simulation: a standby went on counting the room of such pods."""
+    async with world(pin=Pin.NOMINATE) as cluster:
+        await cluster.nodes({"r1": 2})
+        await cluster.gang(Gang("g", 1))
+        await cluster.released(["g-0"])
+        await cluster.settled()
+        first = plan_of(await cluster.pod("g-0"))
+        await cluster.api.patch(f"{PODS}/g-0", {"metadata": {"annotations": {PLAN: None}}})
+
+        async def planned_anew() -> bool:
+            plan = plan_of(await cluster.pod("g-0"))
+            return plan is not None and plan != first
+
+        await eventually(planned_anew)
 
 
 async def test_a_pinned_pod_without_a_controller_waits_for_its_node() -> None:
