@@ -46,6 +46,7 @@ class ClusterFaults:
             "gang-restarted": (self._gang_restarted, 4),
             "gang-deleted-in-release": (self._gang_deleted_in_release, 6),
             "all-deleted": (self._all_deleted, 1),
+            "webhook-down": (self._webhook_down, 2),
         }
 
     # ── nodes ───────────────────────────────────────────────────────────────────────────
@@ -173,6 +174,16 @@ class ClusterFaults:
         name = self._dice.choice(names)
         self._world.end(self._world.jobs[name])
         return name
+
+    def _webhook_down(self) -> str:
+        """Pods are created as they were sent for a while: failurePolicy Ignore."""
+        webhook = self._world.webhook
+        webhook.down = True
+
+        def undo() -> None:
+            webhook.down = False
+
+        return f"{self._for_a_while(1.0, 20.0, undo):.0f} s"
 
     def _all_deleted(self) -> str:
         """Everything is deleted at once."""

@@ -65,6 +65,7 @@ class Faults:
             for stream in link.streams:
                 stream.stall(0.0)
         self._muster.start()
+        self._world.webhook.down = False
 
     def mend(self) -> None:
         """Bring every node back as it was."""

@@ -37,6 +37,13 @@ class Shape:
     config: ExtenderConfig = field(default_factory=ExtenderConfig)
 
 
+def _racks(dice: random.Random) -> tuple[int, ...]:
+    """Return small clusters, where everything meets, and now and then a large one."""
+    if dice.random() < 0.1:
+        return tuple(dice.randint(5, 10) for _ in range(dice.randint(8, 20)))
+    return tuple(dice.randint(2, 6) for _ in range(dice.randint(2, 5)))
+
+
 def _election(dice: random.Random, replicas: int) -> LeaderElection:
     """Return the default times, or others with as little to spare."""
     if replicas == 1:
@@ -56,7 +63,7 @@ def shape_of(dice: random.Random) -> Shape:
     replicas = dice.choice((1, 2))
     return Shape(
         replicas=replicas,
-        hosts=tuple(dice.randint(2, 6) for _ in range(dice.randint(2, 5))),
+        hosts=_racks(dice),
         load=dice.choice((0.5, 0.8, 1.0, 1.5)),
         calm=dice.choice((1.0, 3.0, 10.0)),
         binds=dice.random() < 0.5,

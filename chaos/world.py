@@ -16,6 +16,7 @@ import random
 from collections.abc import Callable
 from typing import Final
 
+from chaos.admission import Webhook
 from chaos.clock import EPOCH, rfc3339
 from chaos.jobs import Job, draw
 from chaos.records import NODES, PODS, PodRecord, Records
@@ -49,7 +50,8 @@ class World:
         self._counted = counted
         self.server, self.records, self.dice = server, records, dice
         self._loop = asyncio.get_running_loop()
-        self._drawn = draw(dice)
+        self._drawn = draw(dice, large=sum(shape.hosts) > 60)
+        self.webhook = Webhook()
         self.jobs: dict[str, Job] = {}
         self.hosts: dict[str, JsonObject] = {}
         self.volumes = Volumes(self._loop.time)
@@ -245,9 +247,13 @@ class World:
 
     def _create(self, job: Job, rank: int) -> None:
         if not job.over and self.records.named(f"{job.name}-{rank}") is None:
-            self._send("POST", PODS, job.pod(rank))
-            if job.held and job.gated:
-                self._later(self.dice.uniform(0.1, 20.0), self._admit, f"{job.name}-{rank}")
+            pod, name = job.pod(rank), f"{job.name}-{rank}"
+            self._send("POST", PODS, self.webhook.admit(pod) if job.seen else pod)
+            if job.held:
+                self._later(self.dice.uniform(0.1, 20.0), self._admit, name)
+            made = self.records.named(name)
+            if made is not None and job.scheduler and made.blocked and not made.gated:
+                self._later(self.dice.uniform(20.0, 60.0), self.remove, name, made.uid)
             job.absent.discard(rank)
 
     def _admit(self, name: str) -> None:

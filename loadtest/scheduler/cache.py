@@ -15,7 +15,6 @@ from loadtest.scheduler.objects import NodeInfo, PodInfo, node_info
 from loadtest.scheduler.requirements import Failure
 from loadtest.wirejson import JsonObject, name_of
 
-
 Plugin = Callable[[PodInfo, NodeInfo], Failure | None]
 
 

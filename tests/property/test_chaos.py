@@ -19,7 +19,14 @@ from kube.fence import Fence
 from loadtest.scheduler import filters
 
 STEPS_PER_EXAMPLE = 15  # of the hypothesis profile: 450, 3,000 with `make test`, 30,000 deep
-ZEROS = ("double_allocations", "partial_gangs", "lost_pods", "scattered_gangs", "late_writes", "crashes")
+ZEROS = (
+    "double_allocations",
+    "partial_gangs",
+    "lost_pods",
+    "scattered_gangs",
+    "late_writes",
+    "crashes",
+)
 
 
 def simulate(*words: str) -> tuple[dict[str, object], str]:
