@@ -51,8 +51,18 @@ class QueueDepth:
 class Census:
     """The last count: gangs by phase and by why they wait, and held pods by state."""
 
-    def __init__(self, state: ClusterState, cause: Cause, *shows: Show) -> None:
-        """Call each of ``shows`` with every gang that is counted; ``cause``: why one waits."""
+    def __init__(
+        self,
+        state: ClusterState,
+        cause: Cause,
+        *shows: Show,
+        monotonic: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Call each of ``shows`` with every gang that is counted.
+
+        ``cause``: why one waits; ``monotonic``: in seconds.
+        """
+        self._monotonic = monotonic
         self._state = state
         self._cause = cause
         self._shows = shows
@@ -69,7 +79,7 @@ class Census:
 
     async def take(self) -> None:
         """Count now, a millisecond at a time."""
-        pace = Pace(time.perf_counter)
+        pace = Pace(self._monotonic)
         phases: Counter[str] = Counter()
         waiting: list[tuple[str, GangView]] = []
         for key in list(self._state.gangs()):

@@ -31,8 +31,9 @@ class PendingPod:
     as read if it has node affinity of its own, else None. ``gated``: our gate still holds
     it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan fail
     (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
-    with its plan in its spec, which nothing can change any more. ``released_as``: the
-    resource version of that release, where its reply has been taken over. ``refused``: it is
+    with its plan in its spec, which nothing can change any more. ``plan_id``: of the plan
+    that it carries, "" while it is gated. ``released_as``: the resource version of that
+    release, where its reply has been taken over. ``refused``: it is
     in kube-scheduler's hands, which found no node that it may go to and passes its filters.
     ``version``: the resource version that was read. ``told``: a digest of why it waits as its
     condition says now (``headline_digest``), 0 for a pod without our gate. ``controller``: who
@@ -48,6 +49,7 @@ class PendingPod:
     soft: bool
     pinned: bool
     refused: bool = False
+    plan_id: str = ""
     released_as: str = ""
     version: str = ""
     told: int = 0
@@ -84,18 +86,20 @@ def pending(
 ) -> PendingPod:
     """Return the record of ``pod``; ``controller`` is its own, shared with its siblings."""
     meta, affinity = pod.metadata, pod.spec.affinity
+    gated, note = has_gate(pod), plan_note(pod.metadata.annotations.get(PLAN, ""))
     return PendingPod(
         ref=PodRef(meta.namespace, meta.name, meta.uid),
         member=member,
         said=said,
         seen=pod if affinity is not None and affinity.node_affinity is not None else None,
-        gated=has_gate(pod),
+        gated=gated,
         owned=any(owner.controller for owner in meta.owner_references),
         soft=soft,
         pinned=_is_pinned(pod),
-        refused=not has_gate(pod) and any(map(_says_unschedulable, pod.status.conditions)),
+        refused=not gated and any(map(_says_unschedulable, pod.status.conditions)),
+        plan_id="" if gated or note is None else note.plan_id,
         version=meta.resource_version,
-        told=_told(pod) if has_gate(pod) else 0,
+        told=_told(pod) if gated else 0,
         controller=controller,
     )
 

@@ -150,6 +150,7 @@ class Extender:
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
+        feed.node_changed = self.repairer.node_changed
         lost = LostSeats(engine, config.keep_lost_seat_seconds)
         feed.lost, self.planner.kept = lost.note, lost.kept_from
         self.partial = PartialGangs(engine, client, config, metrics, reporter)
@@ -177,7 +178,13 @@ class Extender:
             lambda: self.planner.decisions,
         )
         conditions.on_told, self.statuses.waits = self.statuses.gang_is_due, conditions.of
-        census = Census(state, self.planner.why, self.partial.notice, conditions.notice)
+        census = Census(
+            state,
+            self.planner.why,
+            self.partial.notice,
+            conditions.notice,
+            monotonic=self.monotonic,
+        )
         census.after = self.bind_times.review
         gauges = readings(census, self.planner, self.partial, lambda: sync.backlog, self.clock)
         metrics.registry.register(StateCollector(gauges))

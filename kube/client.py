@@ -259,13 +259,15 @@ class KubeClient:
         """Bind the pod to ``node``; see ``kube.podwrites.bind_pod``."""
         return await bind_pod(self, pod, node, annotations=annotations or {})
 
-    async def evict_pod(self, pod: PodRef) -> None:
+    async def evict_pod(self, pod: PodRef, *, unbound: bool = False) -> bool:
         """Evict through the Eviction API, only the pod of this UID.
 
         A pod that is gone, or whose name belongs to another one now, counts as done.
+        With ``unbound`` a pod that has a node by now is left alone: returns False.
         ``TooManyRequests``: a disruption budget does not allow it now; nothing is retried.
+        ``Conflict``: it changed in between.
         """
-        await evict_pod(self, pod)
+        return await evict_pod(self, pod, unbound=unbound)
 
     # -- inside ----------------------------------------------------------------------------------
 

@@ -14,11 +14,20 @@ from hypothesis import settings
 
 import chaos.run
 from chaos.settings import Settings
+from extender.partial import PartialGangs
 from extender.release import Releaser
+from kube.fence import Fence
 from loadtest.scheduler import filters
 
 STEPS_PER_EXAMPLE = 15  # of the hypothesis profile: 450, 3,000 with `make test`, 30,000 deep
-ZEROS = ("double_allocations", "partial_gangs", "lost_pods", "scattered_gangs", "crashes")
+ZEROS = (
+    "double_allocations",
+    "partial_gangs",
+    "lost_pods",
+    "scattered_gangs",
+    "late_writes",
+    "crashes",
+)
 
 
 def simulate(*words: str) -> tuple[dict[str, object], str]:
@@ -64,3 +73,21 @@ def test_a_scheduler_that_does_not_count_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("extender.verbs.Verbs._waits", lambda _self, _uid, _pod: False)
     outcome = chaos.run.episode(Settings("9/0", 3000))
     assert outcome.double
+
+
+def test_a_leader_that_goes_on_writing_after_its_time_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Fence, "is_open", lambda _self: True)
+    outcome = chaos.run.episode(Settings("9/5", 1500))
+    assert any("wrote after" in text for text in outcome.findings.late)
+
+
+def test_a_torso_that_is_never_rolled_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PartialGangs, "_roll_back", _nothing)
+    outcome = chaos.run.episode(Settings("SEED", 6000))
+    assert any("not rolled back" in text for text in outcome.findings.partial)
+
+
+async def _nothing(*_: object) -> None:
+    return
