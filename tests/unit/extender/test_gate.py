@@ -12,6 +12,7 @@
 
 import asyncio
 import datetime as dt
+import gc
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -207,6 +208,21 @@ async def test_a_certificate_that_expires_ends_what_its_open_connection_may_do(b
     assert status == 401
     assert body["Error"] == "bind: the certificate of kube-scheduler has expired"
     assert both.refused() == {("bind", "certificate"): 1.0}
+
+
+async def test_a_connection_is_looked_at_once_and_forgotten_when_it_is_gone(both: Door) -> None:
+    admitted = both.extender.parts.gate._admitted[Area.SCHEDULE]
+    async with both.session(both.ours.issue("kube-scheduler")) as session:
+        for _ in range(3):
+            assert (await both.over(session, "/v1/extender/bind", "POST"))[0] == 400
+            assert len(admitted.until) == 1
+
+    def gone() -> bool:
+        gc.collect()  # a TLS connection of asyncio is a cycle
+        return not admitted.until and not admitted._refs
+
+    await until(gone)
+    assert await both.bind() == 401
 
 
 async def test_rbac_lets_the_owner_of_a_token_read_what_it_may_get_and_no_more(both: Door) -> None:
