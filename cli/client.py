@@ -56,7 +56,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _shown(command: str, raw: bytes) -> str:
     if command == "status":
-        return views.status(raw)
+        return views.status(raw, time.time())
     if command == "gangs":
         return views.gangs(raw, time.time())
     return views.explanation(raw, time.time())

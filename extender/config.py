@@ -83,6 +83,17 @@ class Autoscaler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     retry_seconds: float = 300.0
 
 
+class ConditionsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """When users are told in conditions why a gang waits.
+
+    ``after_seconds``: how long it waits for the same cause first. ``patches_per_second``: to
+    pods, at most; 0: none, the conditions of PodGroups are written all the same.
+    """
+
+    after_seconds: float = 10.0
+    patches_per_second: int = 10
+
+
 class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What SIGUSR2 writes, and where (docs/replay.md).
 
@@ -103,7 +114,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
     ``leader_election``: how several replicas agree on one (``extender.electionconfig``).
     ``autoscaler``: how nodes are asked for that are missing. ``callers``: who may call
-    (``extender.callersconfig``). ``dump``: what SIGUSR2 writes.
+    (``extender.callersconfig``). ``conditions``: how users are told why gangs wait.
+    ``dump``: what SIGUSR2 writes.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
     host key last. ``managed``: which pods are Muster's; must say what the webhook's section
@@ -138,6 +150,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     managed: ManagedConfig = ManagedConfig()
     autoscaler: Autoscaler = Autoscaler()
+    conditions: ConditionsConfig = ConditionsConfig()
     dump: Dumps = Dumps()
     pin: Pin = Pin.AUTO
     spare_count: int = 1
@@ -220,6 +233,8 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("bodyLimitBytes", config.body_limit_bytes, smallest_body, 2**31),
         ("autoscaler.afterSeconds", config.autoscaler.after_seconds, 0, 86400),
         ("autoscaler.retrySeconds", config.autoscaler.retry_seconds, 1, 86400),
+        ("conditions.afterSeconds", config.conditions.after_seconds, 0, 86400),
+        ("conditions.patchesPerSecond", config.conditions.patches_per_second, 0, 1000),
         ("dump.keepFiles", config.dump.keep_files, 1, 100),
         ("dump.keepDecisions", config.dump.keep_decisions, 0, 64),
         ("dump.answerSeconds", config.dump.answer_seconds, 0, 600),

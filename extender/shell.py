@@ -35,8 +35,10 @@ from cluster.state import ClusterState
 from extender.api import ReadApi
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Job, Parts, make_app
 from extender.binding import Binder
+from extender.bindtime import BindTimes
 from extender.candidacy import AGENT, Candidacy, agent, stand
 from extender.census import Census
+from extender.conditions import Conditions
 from extender.config import ExtenderConfig
 from extender.dumper import Dumper, replica
 from extender.engine import Clock, Engine, SteadyClock
@@ -53,6 +55,7 @@ from extender.partial import PartialGangs
 from extender.pending import PendingPods
 from extender.planner import Planner
 from extender.provision import Provisioner
+from extender.readings import readings
 from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
@@ -98,6 +101,8 @@ class Extender:
     repairer: Repairer = field(init=False)
     statuses: StatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
+    conditions: Conditions = field(init=False)
+    bind_times: BindTimes = field(init=False)
     provisioner: Provisioner = field(init=False)
     dumper: Dumper = field(init=False)
     parts: Parts = field(init=False)
@@ -138,6 +143,10 @@ class Extender:
         self.planner = Planner(
             engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
         )
+        self.bind_times = self.planner.bind_times = BindTimes(
+            engine, metrics.gang_bound, reporter.bound
+        )
+        client.observe(metrics.api_calls.note)
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
@@ -158,16 +167,20 @@ class Extender:
         self.dumper = Dumper(
             engine, self.planner, config, replica(), leads, sync.synced.is_set, self.monotonic
         )
-        census = Census(state, self.partial.notice)
-        metrics.registry.register(
-            StateCollector(
-                lambda: census.gangs,
-                lambda: census.holds,
-                lambda: self.planner.waiting,
-                lambda: sync.backlog,
-                lambda: self.partial.reported,
-            )
+        conditions = self.conditions = Conditions(
+            engine,
+            pods,
+            client,
+            config.conditions,
+            metrics,
+            reporter,
+            lambda: self.planner.decisions,
         )
+        conditions.on_told, self.statuses.waits = self.statuses.gang_is_due, conditions.of
+        census = Census(state, self.planner.why, self.partial.notice, conditions.notice)
+        census.after = self.bind_times.review
+        gauges = readings(census, self.planner, self.partial, lambda: sync.backlog, self.clock)
+        metrics.registry.register(StateCollector(gauges))
         ready = self._ready(leads)
         handlers = Handlers(
             Verbs(state, holding, feed.is_managed, ready),
@@ -201,6 +214,7 @@ class Extender:
                 "repairer": lambda: self._as_leader(self.repairer.run),
                 "partial": lambda: self._as_leader(self.partial.run),
                 "statuses": self._keep_statuses,
+                "conditions": lambda: self._as_leader(conditions.run),
                 **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
@@ -253,6 +267,7 @@ class Extender:
             self.planner.forget_gone()
             self.repairer.forget_mended()
             self.partial.forget_gone()
+            self.conditions.forget_gone()
 
     def _asking(self) -> dict[str, Job]:
         """Return the job that asks for nodes, where the operator wants it."""

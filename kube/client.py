@@ -29,6 +29,7 @@ import msgspec
 
 from cluster.events import PlanNote
 from kube.auth import Auth
+from kube.calls import Observer
 from kube.errors import Gone
 from kube.frames import Codec, Page
 from kube.podwrites import (
@@ -72,6 +73,10 @@ class KubeClient:
         self._transport = transport or Transport(auth)
         self._writes = writes or self._transport
         self._codecs: dict[Resource[Any], Codec[Any]] = {}
+
+    def observe(self, observer: Observer) -> None:
+        """Have ``observer`` told of every request."""
+        self._transport.observer = self._writes.observer = observer
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
