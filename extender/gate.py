@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, Self
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 import orjson
 from aiohttp import web
@@ -91,6 +91,27 @@ class _Refused(Exception):
 
 
 @dataclass(slots=True)
+class _Admitted:
+    """Connections whose certificate is enough: id → until when (epoch seconds).
+
+    A WeakKeyDictionary would do; its look-up is Python, and this one is made for every call of
+    kube-scheduler. An id is taken out before the connection's memory can be used again.
+    """
+
+    until: dict[int, float] = field(default_factory=dict)
+    _refs: dict[int, ref[asyncio.BaseTransport]] = field(default_factory=dict)
+
+    def add(self, connection: asyncio.BaseTransport, until: float) -> None:
+        """Let a connection in for as long as its certificate is good."""
+        key = id(connection)
+        self._refs[key] = ref(connection, lambda _gone: self._drop(key))
+        self.until[key] = until
+
+    def _drop(self, key: int) -> None:
+        del self.until[key], self._refs[key]
+
+
+@dataclass(slots=True)
 class Gate:
     """Stands before every route but health. ``identifies``: False lets everybody through."""
 
@@ -99,10 +120,9 @@ class Gate:
     identifies: bool = True
     accounts: Accounts | None = None
     clock: Callable[[], float] = time.time
-    _admitted: dict[Area, WeakKeyDictionary[asyncio.BaseTransport, float]] = field(
-        default_factory=lambda: {area: WeakKeyDictionary() for area in Area}
+    _admitted: dict[Area, _Admitted] = field(
+        default_factory=lambda: {area: _Admitted() for area in Area}
     )
-    """Connections whose certificate is enough, and until when (epoch seconds)."""
     _minute: int = 0
     _seen: int = 0  # refusals in this minute
 
@@ -137,12 +157,12 @@ class Gate:
         self._note(HANDSHAKE, why, str(error), None)
 
     def _guard(self, area: Area, route: str, handler: Handler) -> Handler:
-        admitted = self._admitted[area]
+        until = self._admitted[area].until
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            transport = request.transport
+            transport = request.transport  # None, if the caller has hung up, was never admitted
             # All that kube-scheduler's second and every further call costs.
-            if transport is None or self.clock() >= admitted.get(transport, _NEVER):
+            if self.clock() >= until.get(id(transport), _NEVER):
                 refused = await self._look_at(area, route, request)
                 if refused is not None:
                     return refused
@@ -157,7 +177,7 @@ class Gate:
             shown = transport.get_extra_info("peercert")
             it = holder(shown) if shown else None
             if it and self.clock() < it.until and self.rules.certificate_may(area, it):
-                self._admitted[area][transport] = it.until
+                self._admitted[area].add(transport, it.until)
                 return None
         sent = request.headers.get("Authorization", "")
         try:

@@ -3,7 +3,7 @@
 ::
 
     ours/   signs the extender's certificate and is its clientCaFile
-            kube-scheduler, reader (O=sre), prometheus, old (expires in a moment)
+            kube-scheduler, anna (O=sre), prometheus
     other/  signs kube-scheduler, too: a stranger's
 
     tokens  prometheus (RBAC: get /metrics)   admin (named in callers.read)
@@ -12,33 +12,22 @@
 
 import asyncio
 import datetime as dt
-import json
+import gc
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
-from support.apifaults import Fault, api_server
-from support.authorities import Authority, Pair
+from support.apifaults import Fault
+from support.authorities import Authority
+from support.door import Door, door
 from support.extenders import until
-from support.reviewing import Account, ReviewingServer
 
 from extender import gate
-from extender.app import KEEP_ALIVE_S, make_app
 from extender.callers import Area
 from extender.callersconfig import Callers, Named, Readers, Tokens
-from extender.config import ExtenderConfig, Tls
 from extender.gate import LOGGED_PER_MINUTE
-from extender.shell import Extender
-from extender.tls import ServingCertificate
-from kube import auth
-from kube.client import KubeClient
-from kube.transport import Retry, Transport
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
 READS = ("/v1/status", "/v1/gangs", "/v1/explain/default/a", "/metrics")
@@ -46,95 +35,6 @@ OPEN = ("/livez", "/readyz")
 SCHEDULE = Named(certificates=("kube-scheduler",), users=("scheduler",))
 READ = Readers(certificates=("prometheus",), organizations=("sre",), groups=("admins",))
 TOKENS = Tokens()
-
-
-def accounts() -> dict[str, Account]:
-    return {
-        "t-prometheus": Account("prometheus", may_get=["/metrics"]),
-        "t-admin": Account("root", ["admins", "staff"]),
-        "t-scheduler": Account("scheduler"),
-        "t-nobody": Account("nobody"),
-        "t-made-for-us": Account("prometheus", [], ["muster.dev/extender"], ["/metrics"]),
-    }
-
-
-@dataclass
-class Door:
-    """A running extender, its callers' certificates, and the API server it asks."""
-
-    url: str
-    ours: Authority
-    server: ReviewingServer
-    extender: Extender
-    now: list[float] = field(default_factory=list)
-
-    async def ask(
-        self, path: str, shown: Pair | None = None, *, token: str = "", method: str = "GET"
-    ) -> tuple[int, dict[str, Any], Mapping[str, str]]:
-        """Return status, JSON and headers of one answer, over a connection of its own."""
-        async with self.session(shown, token) as session:
-            return await self.over(session, path, method)
-
-    def session(self, shown: Pair | None = None, token: str = "") -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(ssl=self.ours.trust(shown))
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return aiohttp.ClientSession(self.url, connector=connector, headers=headers)
-
-    async def over(
-        self, session: aiohttp.ClientSession, path: str, method: str = "GET"
-    ) -> tuple[int, dict[str, Any], Mapping[str, str]]:
-        async with session.request(method, path, json={} if method == "POST" else None) as reply:
-            text = await reply.text()
-            body = json.loads(text) if text.startswith("{") else {}
-            return reply.status, body, reply.headers
-
-    async def bind(self, shown: Pair | None = None, token: str = "") -> int:
-        """400: it was let in, and the body is not what the wire says."""
-        status, *_ = await self.ask("/v1/extender/bind", shown, token=token, method="POST")
-        return status
-
-    def refused(self) -> dict[tuple[str, str], float]:
-        """Return the count of refusals by route and reason."""
-        return self._count(self.extender.parts.metrics.refused_callers, "route", "reason")
-
-    def reviews(self) -> dict[tuple[str, str], float]:
-        return self._count(self.extender.parts.metrics.caller_reviews, "kind", "outcome")
-
-    def _count(self, counter: Any, *labels: str) -> dict[tuple[str, str], float]:
-        return {
-            (sample.labels[labels[0]], sample.labels[labels[1]]): sample.value
-            for family in counter.collect()
-            for sample in family.samples
-            if sample.name.endswith("_total")
-        }
-
-
-@asynccontextmanager
-async def door(directory: Path, callers: Callers, *, asks: bool = True) -> AsyncIterator[Door]:
-    """Serve as `run_extender` does, with ``callers``; ``asks``: for certificates."""
-    ours = Authority(directory / "ours")
-    own = ours.issue("muster extender")
-    ca = str(ours.ca) if asks else None
-    tls = Tls(str(own.certificate), str(own.key), ca)
-    config = ExtenderConfig(tls=tls, callers=callers)
-    certificate = ServingCertificate.of(config)
-    assert certificate is not None
-    server = ReviewingServer(accounts())
-    async with AsyncExitStack() as stack:
-        _, url = await stack.enter_async_context(api_server(server))
-        identity = auth.fixed(url)
-        impatient = Transport(identity, retry=Retry(attempts=1))
-        client = await stack.enter_async_context(KubeClient(identity, transport=impatient))
-        extender = Extender(config, client)
-        certificate.on_failed = extender.parts.gate.handshake_failed
-        runner = web.AppRunner(make_app(extender.parts), keepalive_timeout=KEEP_ALIVE_S)
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certificate.front)
-        await site.start()
-        await until(extender.sync.synced.is_set)
-        port = runner.addresses[0][1]
-        yield Door(f"https://localhost:{port}", ours, server, extender)
 
 
 @pytest.fixture
@@ -180,7 +80,7 @@ async def test_a_scheduler_schedules_and_does_not_read_and_a_reader_the_other_wa
     assert both.refused()["bind", "forbidden"] == 2
 
 
-async def test_a_certificate_of_nobody_or_of_the_extender_itself_is_not_enough(both: Door) -> None:
+async def test_a_certificate_without_a_common_name_is_of_nobody(both: Door) -> None:
     for shown in (both.ours.issue(None), both.ours.issue(None, "kube-scheduler")):
         assert await both.bind(shown) == 403
     status, body, _ = await both.ask("/metrics", both.ours.issue(None))
@@ -207,6 +107,21 @@ async def test_a_certificate_that_expires_ends_what_its_open_connection_may_do(b
     assert status == 401
     assert body["Error"] == "bind: the certificate of kube-scheduler has expired"
     assert both.refused() == {("bind", "certificate"): 1.0}
+
+
+async def test_a_connection_is_looked_at_once_and_forgotten_when_it_is_gone(both: Door) -> None:
+    admitted = both.extender.parts.gate._admitted[Area.SCHEDULE]
+    async with both.session(both.ours.issue("kube-scheduler")) as session:
+        for _ in range(3):
+            assert (await both.over(session, "/v1/extender/bind", "POST"))[0] == 400
+            assert len(admitted.until) == 1
+
+    def gone() -> bool:
+        gc.collect()  # a TLS connection of asyncio is a cycle
+        return not admitted.until and not admitted._refs
+
+    await until(gone)
+    assert await both.bind() == 401
 
 
 async def test_rbac_lets_the_owner_of_a_token_read_what_it_may_get_and_no_more(both: Door) -> None:
