@@ -1,7 +1,7 @@
 """Why a gang waits, written where users look: its pods' condition and its group's status.
 
 A gated pod has ``PodScheduled=False, SchedulingGated`` from the API server, whose message says
-that it is gated and no more. Muster replaces that message, once per cause (docs/adr/0012)::
+that it is gated and no more. Muster replaces that message, once per cause (docs/adr/0013)::
 
     waits, same cause afterSeconds ───► its turn ──► first member: all numbers    group: status
                     ▲                                     │                    (extender.statuses)

@@ -12,7 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from extender import electionconfig
+from extender import callersconfig, electionconfig
+from extender.callersconfig import Callers
 from extender.electionconfig import LeaderElection
 from kube import names
 from kube.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
@@ -47,7 +48,8 @@ class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Files of the serving certificate; ``clientCaFile`` makes client certificates mandatory.
 
-    ``check_seconds``: how often they are looked at, to serve what replaced them.
+    With ``callers.tokens`` a token will do instead. ``check_seconds``: how often the files are
+    looked at, to serve what replaced them.
     """
 
     cert_file: str
@@ -111,8 +113,9 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     """Everything that can be set; the defaults suit a cluster of any size.
 
     ``leader_election``: how several replicas agree on one (``extender.electionconfig``).
-    ``autoscaler``: how nodes are asked for that are missing. ``conditions``: how users are told
-    why gangs wait. ``dump``: what SIGUSR2 writes.
+    ``autoscaler``: how nodes are asked for that are missing. ``callers``: who may call
+    (``extender.callersconfig``). ``conditions``: how users are told why gangs wait.
+    ``dump``: what SIGUSR2 writes.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
     host key last. ``managed``: which pods are Muster's; must say what the webhook's section
@@ -141,6 +144,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     cluster: str = "default"
     listen: Listen = Listen()
     tls: Tls | None = None
+    callers: Callers = Callers()
     api_server: ApiServer = ApiServer()
     leader_election: LeaderElection = LeaderElection()
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
@@ -165,6 +169,11 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     echo: bool = False
 
+    @property
+    def asks_certificates(self) -> bool:
+        """Whether callers may, or must, show a certificate."""
+        return self.tls is not None and self.tls.client_ca_file is not None
+
 
 def load(path: Path) -> ExtenderConfig:
     """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
@@ -183,6 +192,12 @@ def _problems(config: ExtenderConfig) -> list[str]:
         *_number_problems(config),
         *_name_problems(config),
         *electionconfig.problems(config.leader_election),
+        *callersconfig.problems(
+            config.callers,
+            config.listen.host,
+            tls=config.tls is not None,
+            certificates=config.asks_certificates,
+        ),
     ]
 
 

@@ -134,9 +134,22 @@ class ExtenderMetrics:
         self.fenced_writes = counter(
             "muster_fenced_writes_total", "Writes not sent, because this replica does not lead."
         )
+        self.refused_callers = counter(
+            "muster_refused_callers_total", "Calls that were not let in.", "route", "reason"
+        )
+        self.caller_reviews = counter(
+            "muster_caller_reviews_total",
+            "Questions to the API server about callers with a token.",
+            "kind",
+            "outcome",
+        )
         self.apply_seconds = histogram(
             registry, "muster_apply_batch_seconds", "Time to apply one batch of watch events."
         )
+
+    def caller_reviewed(self, kind: str, outcome: str) -> None:
+        """Count one question to the API server about a caller."""
+        self.caller_reviews.labels(kind, outcome).inc()
 
 
 Counts = Callable[[], Mapping[str, int]]

@@ -44,6 +44,7 @@ from extender.dumper import Dumper, replica
 from extender.engine import Clock, Engine, SteadyClock
 from extender.errors import Deposed
 from extender.feed import Feed
+from extender.gate import Gate
 from extender.handlers import Handlers
 from extender.holding import Holding
 from extender.leadership import Leadership
@@ -202,6 +203,7 @@ class Extender:
                 self.partial.since,
                 self.repairer.trouble,
             ),
+            gate=Gate.of(config, client, metrics),
             live=Health(),
             ready=Health({"listed": sync.problem, "draining": self._draining}),
             metrics=metrics,
@@ -318,7 +320,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # until there is something to dump
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    tls = None if config.tls is None else ServingCertificate(config.tls)
+    tls = ServingCertificate.of(config)
     await auth.current()  # a kubeconfig that cannot be read ends the process, not a retry
     async with AsyncExitStack() as stack:
         candidacy = await stand(stack, config.leader_election, auth, pod)
@@ -331,6 +333,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
         loop.add_signal_handler(signal.SIGUSR2, extender.dumper.request)
         if tls is not None:
             extender.parts.jobs["certificates"] = tls.keep
+            tls.on_failed = extender.parts.gate.handshake_failed
         runner = web.AppRunner(
             make_app(extender.parts),
             access_log=None,

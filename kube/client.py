@@ -172,6 +172,10 @@ class KubeClient:
         path = resource.path(namespace=namespace)
         return self._transport.stream(Request("GET", path, query), idle_s=idle_s)
 
+    async def ask(self, path: str, body: Body) -> bytes:
+        """Send a review and return the answer. Nothing is stored, so standbys may ask, too."""
+        return await self._transport.send(Request("POST", path, body=_encoded(body), stores=False))
+
     # -- writing ---------------------------------------------------------------------------------
 
     async def create(self, resource: Resource[T], body: Body, *, namespace: str | None = None) -> T:

@@ -79,7 +79,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. ``path`` is encoded already; ``query`` is not."""
+    """One request. ``path`` is encoded already; ``query`` is not.
+
+    ``stores``: False for a POST that only asks (a review): it is retried like a read.
+    """
 
     method: str
     path: str
@@ -88,6 +91,7 @@ class Request:
     content_type: str = JSON
     accept: str = JSON
     retry_429: bool = True
+    stores: bool = True
 
     @property
     def target(self) -> str:
@@ -97,7 +101,7 @@ class Request:
     @property
     def changes_nothing(self) -> bool:
         """Return whether sending it twice is the same as sending it once."""
-        return self.method == "GET"
+        return self.method == "GET" or not self.stores
 
     def within(self, server_s: float) -> "Request":
         """Return the request with a deadline that the API server keeps (request_deadline.go)."""

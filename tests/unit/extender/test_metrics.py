@@ -50,7 +50,7 @@ def test_every_metric_is_documented_with_its_type_and_nothing_else_is() -> None:
 def test_no_label_names_an_object() -> None:
     labels = set(re.findall(r"`(\w+)`", " ".join(row[2] for row in ROW.findall(PAGE.read_text()))))
     closed = {"verb", "outcome", "answer", "phase", "state", "remedy", "resource", "cause", "code"}
-    assert labels == closed | {"path", "operation", "scheduler"}
+    assert labels == closed | {"path", "operation", "scheduler", "route", "reason", "kind"}
 
 
 def test_every_cause_of_waiting_is_explained_in_the_page() -> None:
