@@ -202,7 +202,7 @@ class Replica:
             self._loop.resume(self._process)
 
     async def terminate(self) -> None:
-        """SIGTERM: what ``extender.shell.run_extender`` does then, and the end."""
+        """SIGTERM: what ``extender.process.run_extender`` does then, and the end."""
         extender, life = self.extender, self.life
         if extender is None:
             return
