@@ -110,12 +110,19 @@ async def test_a_gang_that_is_looked_at_in_vain_again_and_again_is_kept_once(
     assert [name for name, made, _ in reruns(await dumped(it)) if made] == ["large", "small"]
 
 
-async def test_no_more_decisions_are_kept_than_wanted(tmp_path: Path) -> None:
+async def test_of_plans_and_of_refusals_no_more_are_kept_than_wanted(tmp_path: Path) -> None:
     it = bench(tmp_path, keep_decisions=1)
-    it.gang("one", 1)
-    it.gang("two", 1)
+    for at, (name, size) in enumerate([("one", 1), ("two", 1), ("three", 9), ("four", 9)]):
+        it.gang(name, size, at=1.0 + at)
     await it.planner.settle()
-    assert [name for name, *_ in reruns(await dumped(it))] == ["two"]
+    assert [name for name, made, _ in reruns(await dumped(it)) if made] == ["four", "two"]
+
+
+async def test_nothing_is_kept_where_nothing_is_wanted(tmp_path: Path) -> None:
+    it = bench(tmp_path, keep_decisions=0)
+    it.gang("one", 1)
+    await it.planner.settle()
+    assert reruns(await dumped(it)) == []
 
 
 async def test_without_time_to_answer_the_questions_are_recorded_all_the_same(
