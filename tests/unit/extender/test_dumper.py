@@ -45,9 +45,10 @@ def bench(directory: Path | None, **dump: object) -> Bench:
     return made
 
 
-def dumper(of: Bench) -> Dumper:
+def dumper(of: Bench, *, leads: bool = True) -> Dumper:
+    clock = of._tick
     return Dumper(
-        of.engine, of.planner, of.config, "extender-0", lambda: True, lambda: True, of._tick, Wall()
+        of.engine, of.planner, of.config, "extender-0", lambda: leads, lambda: True, clock, Wall()
     )
 
 
@@ -108,6 +109,16 @@ async def test_a_gang_that_is_looked_at_in_vain_again_and_again_is_kept_once(
         it.member(large, 3)
         it.planner.notice(CapacityFreed())
     assert [name for name, made, _ in reruns(await dumped(it)) if made] == ["large", "small"]
+
+
+async def test_a_standby_knows_the_cluster_and_what_it_would_decide(tmp_path: Path) -> None:
+    it = bench(tmp_path)
+    it.gang("small", 2)
+    path = await dumper(it, leads=False).dump()
+    assert path is not None
+    recording = Recording(path.read_bytes())
+    assert not recording.source.leads
+    assert reruns(recording) == [("small", False, "plan")]
 
 
 async def test_of_plans_and_of_refusals_no_more_are_kept_than_wanted(tmp_path: Path) -> None:
