@@ -28,9 +28,9 @@ from kube.errors import NotSent, TransportError, from_response
 from kube.transport import Request, Transport
 from loadtest.apiserver.status import StatusError
 
-_UNUSED_JOBS: Final = frozenset({"planner", "census", "loop-lag", "events"})
+_UNUSED_JOBS: Final = frozenset({"planner", "census", "conditions", "loop-lag", "events"})
 """``planner``: run without its tuning of the garbage collector. ``events`` are courtesy and
-half of all calls. The others measure real time."""
+half of all calls, ``conditions`` live on the census. The others measure real time."""
 _LOOK_S: Final = 0.0002  # what a look at the monotonic clock seems to take: pauses are taken
 _RESET: Final = (Lost, NotReached)
 

@@ -12,7 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from extender import electionconfig
+from extender import callersconfig, electionconfig
+from extender.callersconfig import Callers
 from extender.electionconfig import LeaderElection
 from kube import names
 from kube.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
@@ -47,7 +48,8 @@ class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Files of the serving certificate; ``clientCaFile`` makes client certificates mandatory.
 
-    ``check_seconds``: how often they are looked at, to serve what replaced them.
+    With ``callers.tokens`` a token will do instead. ``check_seconds``: how often the files are
+    looked at, to serve what replaced them.
     """
 
     cert_file: str
@@ -81,6 +83,17 @@ class Autoscaler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     retry_seconds: float = 300.0
 
 
+class ConditionsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """When users are told in conditions why a gang waits.
+
+    ``after_seconds``: how long it waits for the same cause first. ``patches_per_second``: to
+    pods, at most; 0: none, the conditions of PodGroups are written all the same.
+    """
+
+    after_seconds: float = 10.0
+    patches_per_second: int = 10
+
+
 class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What SIGUSR2 writes, and where (docs/replay.md).
 
@@ -101,7 +114,9 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     """Everything that can be set; the defaults suit a cluster of any size.
 
     ``leader_election``: how several replicas agree on one (``extender.electionconfig``).
-    ``autoscaler``: how nodes are asked for that are missing. ``dump``: what SIGUSR2 writes.
+    ``autoscaler``: how nodes are asked for that are missing. ``callers``: who may call
+    (``extender.callersconfig``). ``conditions``: how users are told why gangs wait.
+    ``dump``: what SIGUSR2 writes.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
     host key last. ``managed``: which pods are Muster's; must say what the webhook's section
@@ -130,11 +145,13 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     cluster: str = "default"
     listen: Listen = Listen()
     tls: Tls | None = None
+    callers: Callers = Callers()
     api_server: ApiServer = ApiServer()
     leader_election: LeaderElection = LeaderElection()
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     managed: ManagedConfig = ManagedConfig()
     autoscaler: Autoscaler = Autoscaler()
+    conditions: ConditionsConfig = ConditionsConfig()
     dump: Dumps = Dumps()
     pin: Pin = Pin.AUTO
     spare_count: int = 1
@@ -152,6 +169,11 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     drain_seconds: float = 10.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     echo: bool = False
+
+    @property
+    def asks_certificates(self) -> bool:
+        """Whether callers may, or must, show a certificate."""
+        return self.tls is not None and self.tls.client_ca_file is not None
 
 
 def load(path: Path) -> ExtenderConfig:
@@ -171,6 +193,12 @@ def _problems(config: ExtenderConfig) -> list[str]:
         *_number_problems(config),
         *_name_problems(config),
         *electionconfig.problems(config.leader_election),
+        *callersconfig.problems(
+            config.callers,
+            config.listen.host,
+            tls=config.tls is not None,
+            certificates=config.asks_certificates,
+        ),
     ]
 
 
@@ -206,6 +234,8 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("bodyLimitBytes", config.body_limit_bytes, smallest_body, 2**31),
         ("autoscaler.afterSeconds", config.autoscaler.after_seconds, 0, 86400),
         ("autoscaler.retrySeconds", config.autoscaler.retry_seconds, 1, 86400),
+        ("conditions.afterSeconds", config.conditions.after_seconds, 0, 86400),
+        ("conditions.patchesPerSecond", config.conditions.patches_per_second, 0, 1000),
         ("dump.keepFiles", config.dump.keep_files, 1, 100),
         ("dump.keepDecisions", config.dump.keep_decisions, 0, 64),
         ("dump.answerSeconds", config.dump.answer_seconds, 0, 600),

@@ -284,7 +284,7 @@ class Feed:
     def _tell(self, pod: wire.Pod, key: GangKey) -> None:
         """Tell what is wrong about a new member of a gang, or about its first."""
         for text in conflicts(pod):
-            self._reporter.conflict(pod, text)
+            self._reporter.conflict(pod, key, text)
         outsiders = self._outsiders.of(key)
         if outsiders and not self._waits(key):
             for other in outsiders:
@@ -294,7 +294,9 @@ class Feed:
         if self._pending.get(uid) is None and pod_class.unmodelled:
             self._reporter.unmodelled(pod, pod_class.unmodelled)
         soft = suffers_from_pin(pod_class)
-        self._pending.put(uid, pending(pod, member, said=_said(pod), soft=soft))
+        maker = self._pending.controller(pod)
+        made = pending(pod, member, said=_said(pod), soft=soft, controller=maker)
+        self._pending.put(uid, made)
         self._claimants.drop(uid)
         self._claimants.put(uid, pod)
 

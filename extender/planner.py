@@ -36,6 +36,8 @@ from decisions.history import Asked, History
 from decisions.question import Deferred, Planned, Question, decide, standing
 from decisions.record import Outcome
 from decisions.recording import Note, Said
+from extender import waiting
+from extender.bindtime import BindTimes
 from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.holding import Holding
@@ -98,6 +100,7 @@ class Planner:
         """The nodes that kube-scheduler turned members of a gang away from."""
         self.kept: NodesOf = lambda _key: ()
         """The nodes whose room is kept for lost members of other gangs."""
+        self.bind_times: BindTimes | None = None
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
         self.history = History(config.dump.keep_decisions)
@@ -128,6 +131,10 @@ class Planner:
             case _ as unreachable:
                 assert_never(unreachable)
         self._wake.set()
+
+    def why(self, gang: GangView) -> str | None:
+        """Return why a gang waits, None when it does not; see ``extender.waiting``."""
+        return waiting.cause(gang, self.decisions.get(gang.key))
 
     def forget_gone(self) -> None:
         """Drop gangs that are gone; a standby looks at none and would keep the names of all."""
@@ -348,6 +355,8 @@ class Planner:
         self._reporter.planned(view, plan, held)
         if view.spec is not None and not len(view.bound):
             self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))
+        if self.bind_times is not None:
+            self.bind_times.planned(view, len(chosen))
         self._release([assignment.uid for assignment in chosen])
         return True
 

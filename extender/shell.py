@@ -35,13 +35,16 @@ from cluster.state import ClusterState
 from extender.api import ReadApi
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Job, Parts, make_app
 from extender.binding import Binder
+from extender.bindtime import BindTimes
 from extender.candidacy import AGENT, Candidacy, agent, stand
 from extender.census import Census
+from extender.conditions import Conditions
 from extender.config import ExtenderConfig
 from extender.dumper import Dumper, replica
 from extender.engine import Clock, Engine, SteadyClock
 from extender.errors import Deposed
 from extender.feed import Feed
+from extender.gate import Gate
 from extender.handlers import Handlers
 from extender.holding import Holding
 from extender.leadership import Leadership
@@ -52,6 +55,7 @@ from extender.partial import PartialGangs
 from extender.pending import PendingPods
 from extender.planner import Planner
 from extender.provision import Provisioner
+from extender.readings import readings
 from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
@@ -97,6 +101,8 @@ class Extender:
     repairer: Repairer = field(init=False)
     statuses: StatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
+    conditions: Conditions = field(init=False)
+    bind_times: BindTimes = field(init=False)
     provisioner: Provisioner = field(init=False)
     dumper: Dumper = field(init=False)
     parts: Parts = field(init=False)
@@ -137,6 +143,10 @@ class Extender:
         self.planner = Planner(
             engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
         )
+        self.bind_times = self.planner.bind_times = BindTimes(
+            engine, metrics.gang_bound, reporter.bound
+        )
+        client.observe(metrics.api_calls.note)
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
@@ -157,16 +167,20 @@ class Extender:
         self.dumper = Dumper(
             engine, self.planner, config, replica(), leads, sync.synced.is_set, self.monotonic
         )
-        census = Census(state, self.partial.notice)
-        metrics.registry.register(
-            StateCollector(
-                lambda: census.gangs,
-                lambda: census.holds,
-                lambda: self.planner.waiting,
-                lambda: sync.backlog,
-                lambda: self.partial.reported,
-            )
+        conditions = self.conditions = Conditions(
+            engine,
+            pods,
+            client,
+            config.conditions,
+            metrics,
+            reporter,
+            lambda: self.planner.decisions,
         )
+        conditions.on_told, self.statuses.waits = self.statuses.gang_is_due, conditions.of
+        census = Census(state, self.planner.why, self.partial.notice, conditions.notice)
+        census.after = self.bind_times.review
+        gauges = readings(census, self.planner, self.partial, lambda: sync.backlog, self.clock)
+        metrics.registry.register(StateCollector(gauges))
         ready = self._ready(leads)
         handlers = Handlers(
             Verbs(state, holding, feed.is_managed, ready),
@@ -189,6 +203,7 @@ class Extender:
                 self.partial.since,
                 self.repairer.trouble,
             ),
+            gate=Gate.of(config, client, metrics),
             live=Health(),
             ready=Health({"listed": sync.problem, "draining": self._draining}),
             metrics=metrics,
@@ -199,6 +214,7 @@ class Extender:
                 "repairer": lambda: self._as_leader(self.repairer.run),
                 "partial": lambda: self._as_leader(self.partial.run),
                 "statuses": self._keep_statuses,
+                "conditions": lambda: self._as_leader(conditions.run),
                 **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
@@ -251,6 +267,7 @@ class Extender:
             self.planner.forget_gone()
             self.repairer.forget_mended()
             self.partial.forget_gone()
+            self.conditions.forget_gone()
 
     def _asking(self) -> dict[str, Job]:
         """Return the job that asks for nodes, where the operator wants it."""
@@ -303,7 +320,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # until there is something to dump
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    tls = None if config.tls is None else ServingCertificate(config.tls)
+    tls = ServingCertificate.of(config)
     await auth.current()  # a kubeconfig that cannot be read ends the process, not a retry
     async with AsyncExitStack() as stack:
         candidacy = await stand(stack, config.leader_election, auth, pod)
@@ -316,6 +333,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
         loop.add_signal_handler(signal.SIGUSR2, extender.dumper.request)
         if tls is not None:
             extender.parts.jobs["certificates"] = tls.keep
+            tls.on_failed = extender.parts.gate.handshake_failed
         runner = web.AppRunner(
             make_app(extender.parts),
             access_log=None,
