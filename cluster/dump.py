@@ -37,10 +37,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """What a file says of one state beside its blocks.
+    """What a file says of one state.
 
-    ``free``: per table of names, and for rows of pods and devices, what waits for reuse, the
-    next one last. ``labels``: node label keys in the order of their columns.
+    ``columns``: numbers of the blocks that say where each ``Column`` is. ``free``: per table
+    of names, and for rows of pods and devices, what waits for reuse, the next one last.
+    ``labels``: node label keys in the order of their columns.
     """
 
     name: str
@@ -48,7 +49,7 @@ class StateIndex:
     gate: str
     generation: int
     labels: tuple[str, ...]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, int]
     free: Mapping[str, tuple[int, ...]]
     unsettled: tuple[int, ...]
 
@@ -109,19 +110,19 @@ def _file(pieces: Pieces[int]) -> Generator[bytes, None, None]:
 def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[int]:
     """Yield the blocks of one state that were not written yet; return that of its index."""
     snapshot = frozen.snapshot
-    columns: dict[str, Column] = {}
+    columns: dict[str, int] = {}
     for name, flat in _flat_columns(snapshot):
         found = yield from blocks.numbers(rows_paged(flat))
-        columns[name] = Column(len(flat), tuple(found), flat.dtype.str)
+        columns[name] = yield from _column(blocks, len(flat), found, flat.dtype.str)
     for name, dtype, pages, count in _paged_columns(snapshot):
         found = yield from blocks.numbers(pages)
-        columns[name] = Column(count, tuple(found), np.dtype(dtype).str)
+        columns[name] = yield from _column(blocks, count, found, np.dtype(dtype).str)
     for name, values, count in _value_columns(snapshot):
         found = yield from blocks.values(values)
-        columns[name] = Column(count, tuple(found))
+        columns[name] = yield from _column(blocks, count, found)
     for name, strings, count in _string_columns(snapshot):
         found = yield from blocks.strings(strings)
-        columns[name] = Column(count, tuple(found))
+        columns[name] = yield from _column(blocks, count, found)
     index = StateIndex(
         name=snapshot.cluster,
         levels=snapshot.levels,
@@ -134,6 +135,12 @@ def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[int]:
     )
     yield b""
     return (yield from blocks.raw(line(index)))
+
+
+def _column(blocks: BlockWriter, rows: int, found: list[int], dtype: str = "") -> Pieces[int]:
+    """Write down where a column is; one that has not changed is not written again."""
+    yield b""
+    return (yield from blocks.raw(line(Column(rows, tuple(found), dtype))))
 
 
 def _flat_columns(snapshot: Snapshot) -> Iterator[tuple[str, Array]]:

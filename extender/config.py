@@ -98,9 +98,10 @@ class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     """What SIGUSR2 writes, and where (docs/replay.md).
 
     ``directory``: null, and a signal is answered with a line in the log. ``keep_files``: older
-    ones are deleted. ``keep_decisions``: the last that changed something, each with the
-    cluster as it was then; one takes up to 15 MiB of memory at 130,000 nodes. ``answer_seconds``:
-    how long open gangs are asked for a dump; those after that are recorded without an answer.
+    ones are deleted. ``keep_decisions``: so many plans and so many refusals, the last ones, each
+    with the cluster as it was then; one takes about 8 MiB of memory at 130,000 nodes.
+    ``answer_seconds``: how long open gangs are asked for a dump; those after that are
+    recorded without an answer.
     """
 
     directory: str | None = None

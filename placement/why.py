@@ -11,7 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from cluster.columns import PAGE_ROWS
 from cluster.ids import GangKey
+from cluster.pods import PodView
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.arena import Arena, Board
@@ -28,6 +30,8 @@ from placement.select import holding, labelled_only
 from placement.tree import ROOT, Ints
 
 NO_LABEL: Final = "no label of the required level"
+
+_PAGES_PER_STEP: Final = 16  # 130,000 pods: about half a millisecond
 
 _HOLDERS: Final = 5
 """Gangs named as holders of a domain, largest first."""
@@ -206,9 +210,7 @@ def holders(
 ) -> Steps[tuple[tuple[GangKey, int], ...]]:
     """Return the gangs that hold most of a resource on some nodes, largest first."""
     pods = snapshot.pods
-    where = pods.node.array()
-    yield
-    rows = np.flatnonzero(np.append(nodes, False)[where])
+    rows = yield from _standing_on(pods, nodes)
     gangs = pods.gang[rows]
     rows, gangs = rows[gangs >= 0], gangs[gangs >= 0]
     yield
@@ -217,6 +219,17 @@ def holders(
     yield
     largest = np.argsort(-held, kind="stable")[:_HOLDERS]
     return tuple((snapshot.gang_at(int(g)), int(held[g])) for g in largest if held[g] > 0)
+
+
+def _standing_on(pods: PodView, nodes: Mask) -> Steps[Ints]:
+    """Return the rows of the pods on some nodes; a million pods are looked at page by page."""
+    inside = np.append(nodes, False)  # row -1, no node, finds the entry at the end
+    found = [np.zeros(0, dtype=np.int64)]
+    for number, page in enumerate(pods.node.pages):
+        found.append(np.flatnonzero(inside[page]) + number * PAGE_ROWS)
+        if number % _PAGES_PER_STEP == _PAGES_PER_STEP - 1:
+            yield
+    return np.concatenate(found)
 
 
 def _amounts(snapshot: Snapshot, rows: Ints, resource: str) -> Ints:
