@@ -136,6 +136,7 @@ class Extender:
             engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
         )
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
+        self.releaser.vanished = feed.forget
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
         feed.node_changed = self.repairer.node_changed
