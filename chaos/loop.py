@@ -71,7 +71,7 @@ class _Handle(asyncio.Handle):
     def __init__(
         self, callback: Callable[..., Any], args: Any, loop: Any, context: Context | None
     ) -> None:
-        self._place = context or copy_context()
+        self._place = copy_context() if context is None else context
         super().__init__(callback, args, loop, self._place)
 
     def _run(self) -> None:
@@ -93,7 +93,7 @@ class _Timer(asyncio.TimerHandle):
         loop: Any,
         context: Context | None,
     ) -> None:
-        self._place = context or copy_context()
+        self._place = copy_context() if context is None else context
         super().__init__(when, callback, args, loop, self._place)
 
     def _run(self) -> None:

@@ -171,11 +171,10 @@ class _Episode:
             self._tell(f"{now:10.3f} {self._outcome.steps:7} {text}")
 
     async def _watch(self) -> None:
-        looks = 0
+        looks = known = 0
         while True:
             await asyncio.sleep(1.0)
             looks += 1
-            known = len(self._outcome.problems) + len(self._judge.double)
             self._judge.look(asyncio.get_running_loop().time())
             self._terms.look(asyncio.get_running_loop().time())
             if looks % _VALIDATE_EVERY == 0 and self._muster.extender is not None:
@@ -183,6 +182,7 @@ class _Episode:
             found = [*self._outcome.problems, *self._judge.double]
             for text in found[known:]:
                 self._trace(f"FOUND {text}")
+            known = len(found)
 
     # ── to rest ─────────────────────────────────────────────────────────────────────────
 

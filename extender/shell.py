@@ -124,6 +124,7 @@ class Extender:
         )
         client.observe(metrics.api_calls.note)
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
+        self.releaser.vanished = feed.forget
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
         feed.node_changed = self.repairer.node_changed

@@ -14,7 +14,6 @@ from hypothesis import settings
 
 import chaos.run
 from chaos.settings import Settings
-from extender.partial import PartialGangs
 from extender.release import Releaser
 from kube.fence import Fence
 from loadtest.scheduler import filters
@@ -81,13 +80,3 @@ def test_a_leader_that_goes_on_writing_after_its_time_is_found(
     monkeypatch.setattr(Fence, "is_open", lambda _self: True)
     outcome = chaos.run.episode(Settings("9/5", 1500))
     assert any("wrote after" in text for text in outcome.findings.late)
-
-
-def test_a_torso_that_is_never_rolled_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PartialGangs, "_roll_back", _nothing)
-    outcome = chaos.run.episode(Settings("SEED", 6000))
-    assert any("not rolled back" in text for text in outcome.findings.partial)
-
-
-async def _nothing(*_: object) -> None:
-    return
