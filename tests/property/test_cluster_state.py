@@ -5,6 +5,7 @@ What must hold after each step is in support/naivecluster.py, with the drawing o
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import event as seen
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -50,6 +51,9 @@ from cluster.events import (
 from cluster.holds import HoldState
 from cluster.pods import HELD
 from cluster.state import PLAN_GATE, ClusterState
+
+# Fifty seconds alone, three times that on a busy machine, and `make deep` takes it for an hour.
+pytestmark = pytest.mark.timeout(14_400)
 
 names = st.sampled_from(PODS)
 node_names = st.sampled_from(NODES)
