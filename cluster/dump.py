@@ -19,6 +19,7 @@ from cluster.blocks import Array, BlockWriter, Pieces, line, paged, rows_paged
 from cluster.container import Packer, frame
 from cluster.devices import COLUMNS as DEVICE_COLUMNS
 from cluster.gangtable import COLUMNS as GANG_COLUMNS
+from cluster.ids import NO_ROW
 from cluster.model import Model
 from cluster.pods import COLUMNS as POD_COLUMNS
 from cluster.snapshot import Snapshot
@@ -68,6 +69,17 @@ def freeze(model: Model, snapshot: Snapshot, gate: str) -> Frozen:
     """Return the state of now, ``snapshot`` being of now. O(names free for reuse)."""
     free = {name: tuple(ids) for name, ids in free_ids(model) if ids}
     return Frozen(snapshot, gate, free, tuple(sorted(model.unsettled)))
+
+
+def freeze_past(snapshot: Snapshot, gate: str) -> Frozen:
+    """Return the state that ``snapshot`` was taken of, some time ago.
+
+    Which nodes awaited judgement then was not kept: every node that is gone and still has
+    pods counted on it, which is all that any tick could find.
+    """
+    nodes = np.unique(snapshot.pods.node.array())
+    named = nodes[nodes != NO_ROW]
+    return Frozen(snapshot, gate, unsettled=tuple(named[~snapshot.nodes.alive[named]].tolist()))
 
 
 def free_ids(model: Model) -> Iterator[tuple[str, list[int]]]:

@@ -18,6 +18,7 @@ from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from decisions.assign import assignments
+from decisions.failure import failed
 from placement import gang as gang_placement
 from placement.decision import Decision, Plan, Reject, Wait
 from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
@@ -71,14 +72,24 @@ def standing(
 
 
 def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
-    """Return where the gang goes, in slices. Raises ``KeyError`` for an unknown gang."""
-    return gang_placement.plan(
-        snapshot,
-        question.gang,
-        spare_count=question.spare_count,
-        refused=question.refused,
-        kept=question.kept,
-    )
+    """Return where the gang goes, in slices. Raises ``KeyError`` for an unknown gang.
+
+    An error while planning is an answer too (``decisions.failure``).
+    """
+    if snapshot.gang(question.gang) is None:
+        raise KeyError(question.gang)
+    try:
+        return (
+            yield from gang_placement.plan(
+                snapshot,
+                question.gang,
+                spare_count=question.spare_count,
+                refused=question.refused,
+                kept=question.kept,
+            )
+        )
+    except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned
+        return failed(question.gang, snapshot.generation, snapshot.nodes.count, error)
 
 
 def answer(snapshot: Snapshot, question: Question) -> Steps[Answer]:

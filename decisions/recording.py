@@ -20,7 +20,7 @@ import numpy as np
 from cluster.blocks import PAGES_PER_PIECE, BlockWriter, Pieces, line
 from cluster.columns import PAGE_ROWS
 from cluster.container import frame
-from cluster.dump import Frozen
+from cluster.dump import Frozen, freeze_past
 from cluster.dump import write as write_state
 from cluster.gangview import GangView
 from cluster.ids import GangKey
@@ -128,7 +128,7 @@ def record(taken: Taken) -> Generator[bytes, None, Index]:
     for asked in reversed(taken.made):  # the newest differ least from what is written
         number = numbers.get(asked.snapshot.generation)
         if number is None:
-            frozen = Frozen(asked.snapshot, taken.frozen.gate)
+            frozen = freeze_past(asked.snapshot, taken.frozen.gate)
             number = numbers[asked.snapshot.generation] = len(states)
             then = yield from write_state(frozen, blocks)
             states.append(then)

@@ -45,7 +45,7 @@ from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
 from extender.report import Reporter
 from extender.worklist import WorkList
-from placement.decision import Decision, Plan, Reject, Wait, repeats
+from placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
 from placement.feasibility import KEPT, REFUSED
 from queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from queueing.lack import FreeTotals
@@ -54,6 +54,7 @@ from queueing.order import order
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
 STALE_RETRY_S: Final = 0.5
 REFUSED_RETRY_S: Final = 60.0  # a refusal grows old without any event
+FAILED_RETRY_S: Final = 60.0  # the cluster around it may have changed what it stumbles over
 KEPT_RETRY_S: Final = 1.0  # and so does room that is kept
 PLAN_ID_BYTES: Final = 6
 
@@ -365,6 +366,8 @@ def _retry_s(decision: Wait | Reject) -> float | None:
     """Return after how many seconds time alone may have cured what a gang waits for."""
     if isinstance(decision, Reject):
         return None
+    if decision.reason is WaitReason.PLANNER_FAILED:
+        return FAILED_RETRY_S
     removed = {rule.rule for rule in decision.explanation.rules if rule.removed}
     if KEPT in removed:
         return KEPT_RETRY_S

@@ -24,6 +24,7 @@ class WaitReason(StrEnum):
     NOT_ENOUGH_ROOM = "not enough room"
     BUDGET_EXHAUSTED = "budget exhausted"
     SPREAD_UNSATISFIABLE = "pod spread or affinity cannot be satisfied now"
+    PLANNER_FAILED = "the planner fails on it"
 
 
 class RejectReason(StrEnum):

@@ -29,7 +29,7 @@ from cluster.constraints import (
     PodClass,
     Requirement,
 )
-from cluster.dump import Frozen, dump
+from cluster.dump import dump, freeze_past
 from cluster.errors import PlanStale
 from cluster.events import (
     Assignment,
@@ -322,7 +322,7 @@ class Cluster(NaiveCluster):
     @rule()
     def an_older_snapshot_is_dumped_and_loaded(self) -> None:
         for snapshot, before in self.kept[:1]:
-            loaded = ClusterState.load(dump(Frozen(snapshot, PLAN_GATE)))
+            loaded = ClusterState.load(dump(freeze_past(snapshot, PLAN_GATE)))
             loaded.validate()
             assert fingerprint.exact(loaded.snapshot()) == before
 
