@@ -15,7 +15,6 @@ from hypothesis import settings
 import chaos.run
 from chaos.settings import Settings
 from extender.release import Releaser
-from kube.fence import Fence
 from loadtest.scheduler import filters
 
 STEPS_PER_EXAMPLE = 15  # of the hypothesis profile: 450, 3,000 with `make test`, 30,000 deep
@@ -72,11 +71,3 @@ def test_a_scheduler_that_does_not_count_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("extender.verbs.Verbs._waits", lambda _self, _uid, _pod: False)
     outcome = chaos.run.episode(Settings("9/0", 3000))
     assert outcome.double
-
-
-def test_a_leader_that_goes_on_writing_after_its_time_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Fence, "is_open", lambda _self: True)
-    outcome = chaos.run.episode(Settings("9/5", 1500))
-    assert any("wrote after" in text for text in outcome.findings.late)
