@@ -40,6 +40,7 @@ _UNUSED_JOBS: Final = frozenset({"planner", "loop-lag", "events", "conditions"})
 courtesy and half of all calls. ``loop-lag`` measures real time."""
 _MAY_END: Final = frozenset({"election", "standby"})  # when deposed, and when leading
 _LOOK_S: Final = 0.0002  # what a look at the monotonic clock seems to take: pauses are taken
+_GLANCE_S: Final = 1e-6  # the same of the election's clock, which is compared with other clocks
 
 
 class Replica:
@@ -58,7 +59,7 @@ class Replica:
         self._server, self._config, self._dice = server, config, dice
         self._counted, self._crashed = counted, crashed
         self._loop = asyncio.get_running_loop()
-        self._looks = 0.0
+        self._looks = self._glances = 0.0
         self._tasks: list[asyncio.Task[Any]] = []
         self._process = Process()
         self._runs_at = dice.uniform(0.995, 1.005)  # the speed of its monotonic clock
@@ -142,7 +143,9 @@ class Replica:
         free = Connection(self.link, self._dice.random, timeout_s=deadline_s / 2, retry=once)
 
         def clock() -> float:
-            return self._loop.time() * self._runs_at
+            # A look takes time: a wait for less than a float can tell would never end.
+            self._glances += _GLANCE_S
+            return self._loop.time() * self._runs_at + self._glances
 
         pod = PodName(NAMESPACE, self.name)
         return Candidacy(

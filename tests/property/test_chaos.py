@@ -15,10 +15,9 @@ from hypothesis import settings
 import chaos.run
 from chaos.settings import Settings
 from extender.release import Releaser
-from kube.fence import Fence
 from loadtest.scheduler import filters
 
-STEPS_PER_EXAMPLE = 15  # of the hypothesis profile: 450, 3,000 with `make test`, 30,000 deep
+STEPS_PER_EXAMPLE = 30  # of the hypothesis profile: 900, 6,000 with `make test`, 60,000 deep
 ZEROS = (
     "double_allocations",
     "partial_gangs",
@@ -45,6 +44,7 @@ def simulate(*words: str) -> tuple[dict[str, object], str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(101, 106))
 def test_whatever_goes_wrong_no_room_is_doubled_no_gang_partial_and_no_pod_lost(seed: int) -> None:
     steps = STEPS_PER_EXAMPLE * settings.default.max_examples
@@ -72,11 +72,3 @@ def test_a_scheduler_that_does_not_count_is_found(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("extender.verbs.Verbs._waits", lambda _self, _uid, _pod: False)
     outcome = chaos.run.episode(Settings("9/0", 3000))
     assert outcome.double
-
-
-def test_a_leader_that_goes_on_writing_after_its_time_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Fence, "is_open", lambda _self: True)
-    outcome = chaos.run.episode(Settings("9/5", 1500))
-    assert any("wrote after" in text for text in outcome.findings.late)
