@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps, run
-from placement.arena import Arena, Board, arena
+from placement.arena import Arena, Board, arenas_of
 from placement.decision import Decision, Plan, Reject, RejectReason
 from placement.refused import masks, named
 from placement.request import Group, Request, Rows, read
@@ -63,19 +63,11 @@ def plan(
     arenas: list[Arena] = []
     for mask in masks(snapshot, refused):
         world = World(snapshot, refused=mask, kept=named(snapshot, kept))
-        arenas = yield from _arenas(world, board, request)
+        arenas = yield from arenas_of(world, board, request.groups, request.wish)
         seats = yield from seat(snapshot, request, arenas)
         if seats is not None:
             return (yield from _plan(snapshot, request, arenas, seats))
     return (yield from wait(snapshot, request, arenas))
-
-
-def _arenas(world: World, board: Board, request: Request) -> Steps[list[Arena]]:
-    arenas = []
-    for group in request.groups:
-        made = yield from arena(world, board, group, request.wish)
-        arenas.append(made)
-    return arenas
 
 
 def plan_now(
