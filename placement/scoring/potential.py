@@ -115,11 +115,9 @@ class Gain:
         short = (worths.short[rows] + self.shape.cpu)[:, None] + self._cpu[hole]
         var = worths.var[rows][:, None] + self._var[hole]
         gain = self._worth[hole] - half * (short + np.sqrt(short * short + var)) * 0.5
-        slots = self.prices.slots
-        if slots[-1]:
-            free = stock.whole[rows]
-            opened = slots[free - 1] - slots[free]
-            gain += np.where(hole == DEVICE, opened[:, None], 0.0)
+        free, slots = stock.whole[rows], self.prices.slots
+        opened = slots[free - 1] - slots[free]
+        gain += np.where(hole == DEVICE, opened[:, None], 0.0)
         device = gain.argmax(axis=1)
         best: Floats = gain[np.arange(len(rows)), device] + worths.stranded[rows]
         return best, device
@@ -132,8 +130,7 @@ class Gain:
         gain = -count * prices.worth[DEVICE] - (
             prices.stranding * (short + np.sqrt(short * short + var)) * 0.5
         )
-        if prices.slots[-1]:
-            gain += prices.slots[free - count] - prices.slots[free]
+        gain += prices.slots[free - count] - prices.slots[free]
         gain += worths.stranded[rows]
         gain[free < count] = -np.inf
         return gain
@@ -154,17 +151,16 @@ class Gain:
         ask, half, slots = self.shape.milli, self.prices.stranding, self.prices.slots
         base = float(worths.short[node]) + self.shape.cpu
         var0 = float(worths.var[node])
-        opened = 0.0
-        if slots[-1]:
-            free = int(stock.whole[node])
-            opened = float(slots[free - 1] - slots[free])
+        free = int(stock.whole[node])
+        opened = float(slots[free - 1] - slots[free])
         best, device, seen = -math.inf, 0, -1
         for number, hole in enumerate(stock.holes[node].tolist()):
             if hole < ask or hole == seen:
                 continue
             seen = hole
             short = base + cpu[hole]
-            gain = worth[hole] - half * (short + math.sqrt(short * short + (var0 + var_of[hole]))) * 0.5
+            root = math.sqrt(short * short + (var0 + var_of[hole]))
+            gain = worth[hole] - half * (short + root) * 0.5
             if hole == DEVICE:
                 gain += opened
             if gain > best:
@@ -181,6 +177,5 @@ class Gain:
         gain = -count * float(prices.worth[DEVICE]) - (
             prices.stranding * (short + math.sqrt(short * short + var)) * 0.5
         )
-        if prices.slots[-1]:
-            gain += float(prices.slots[free - count] - prices.slots[free])
+        gain += float(prices.slots[free - count] - prices.slots[free])
         return gain + float(worths.stranded[node])

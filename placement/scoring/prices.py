@@ -33,6 +33,9 @@ _SLOT: Final = 0.1
 """Worth of serving a request for several devices, per device, beyond its GPUs themselves:
 other requests would leave this much idle in the holes they make. Any value from 0.03 to 1
 gives the same placements on the traces tried: what matters is when the chance turns 1."""
+_TOGETHER: Final = 1e-3
+"""Worth of a pair of devices being free on one node, whether or not anybody has asked for
+several yet. Breaks ties towards nodes already in use."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +60,8 @@ def untrained(width: int) -> Prices:
     """Return the prices before anything has arrived: a hole is worth its size."""
     nothing = np.zeros(DEVICE + 1)
     grid = holes.linear()
-    return Prices(_by_milli(grid), nothing, nothing, np.zeros(width + 1), 0.0, grid)
+    together = _TOGETHER * np.arange(width + 1) ** 2
+    return Prices(_by_milli(grid), nothing, nothing, together, 0.0, grid)
 
 
 def learn(mix: RequestMix, stock: Stock, last: Prices) -> Prices:
@@ -126,7 +130,7 @@ def _needs_of_a_free_device(
 def _slot_worths(mix: RequestMix, stock: Stock, expected: float) -> Floats:
     width = stock.holes.shape[1]
     free = np.arange(width + 1)
-    worths = np.zeros(width + 1)
+    worths = _TOGETHER * free * free
     for devices, count in sorted(_several(mix).items()):
         slots = int((stock.whole // devices).sum())
         chance = _exceeds(count * expected, slots)
