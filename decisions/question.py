@@ -86,6 +86,7 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
                 spare_count=question.spare_count,
                 refused=question.refused,
                 kept=question.kept,
+                now=question.now,
             )
         )
     except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned

@@ -95,6 +95,14 @@ def test_a_slice_is_a_size_and_a_level(annotations: dict[str, str]) -> None:
     assert (spec.slice_size, spec.slice_level, spec.problems) == (2, RACK, ())
 
 
+def test_layers_of_slices_are_slices_of_slices() -> None:
+    wide = LAYER.replace(RACK, BLOCK).replace("2", "8")
+    key = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
+    keys = {key: f"{wide[:-1]},{LAYER[1:]}"}
+    spec = spec_of(COUNT | keys)
+    assert (spec.wider_slices, spec.slice_size, spec.slice_level) == (((BLOCK, 8),), 2, RACK)
+
+
 @pytest.mark.parametrize(
     ("annotations", "problem"),
     [
@@ -106,7 +114,7 @@ def test_a_slice_is_a_size_and_a_level(annotations: dict[str, str]) -> None:
         ({"podset-slice-required-topology-constraints": "rack"}, "constraints: "),
         (
             {"podset-slice-required-topology-constraints": LAYER[:-1] + "," + LAYER[1:]},
-            "2 layers of slices; Muster has one",
+            "slices of 2 cannot consist of slices of 2",
         ),
     ],
 )
