@@ -170,8 +170,11 @@ class _Dual:
         means = np.zeros((len(self.demand), size))
         np.add.at(means, (self.group, self.high), share)
         np.subtract.at(means, (self.group, self.low), share)
-        full = np.diag(degree) - square - square.T - np.einsum(
-            "ki,kj->ij", means, self.demand[:, None] * means
+        full = (
+            np.diag(degree)
+            - square
+            - square.T
+            - np.einsum("ki,kj->ij", means, self.demand[:, None] * means)
         )
         found: Floats = full[1:GRID, 1:GRID] / SMOOTHING
         return found

@@ -59,9 +59,7 @@ class Worths:
         short = need - int(stock.cpu[node])
         self.short[node] = short
         self.var[node] = var
-        self.stranded[node] = (
-            self.prices.stranding * (short + math.sqrt(short * short + var)) * 0.5
-        )
+        self.stranded[node] = self.prices.stranding * (short + math.sqrt(short * short + var)) * 0.5
 
 
 def stranded(prices: Prices, short: Floats, var: Floats) -> Floats:

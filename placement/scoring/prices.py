@@ -150,4 +150,3 @@ def _several(mix: RequestMix) -> dict[int, int]:
 def _exceeds(mean: float, slots: int) -> float:
     """Return the chance that a Poisson number exceeds ``slots`` (normal approximation)."""
     return 0.5 * (1.0 + math.erf((mean - slots) / math.sqrt(2.0 * mean)))
-
