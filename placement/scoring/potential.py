@@ -130,8 +130,8 @@ class Gain:
         )
         gain += prices.slots[free - count] - prices.slots[free]
         gain += worths.stranded[rows]
-        gain[free < count] = -np.inf
-        return gain
+        found: Floats = np.where(free < count, -np.inf, gain)
+        return found
 
     def of_node(self, stock: Stock, worths: Worths, node: int) -> tuple[float, int]:
         """As ``of_rows`` for one node, without arrays: several times faster for one."""

@@ -50,7 +50,7 @@ def afresh(chooser: Chooser) -> Chooser:
     old = chooser.stock
     again = Stock(old.cpu, old.memory, old.holes.copy(), old.models, old.capacity)
     found = Chooser(again, RequestMix.restored(chooser.mix.dump()))
-    found._adopt(chooser.prices)  # noqa: SLF001  its own would be learned at another moment
+    found._adopt(chooser.prices)  # its own would be learned at another moment
     return found
 
 
