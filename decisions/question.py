@@ -21,6 +21,7 @@ from decisions.assign import assignments
 from decisions.failure import failed
 from placement import gang as gang_placement
 from placement.decision import Decision, Plan, Reject, Wait
+from placement.scoring.profiles import DEFAULT, Scoring
 from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
 
@@ -31,7 +32,8 @@ class Question:
     ``now``, ``deferred_until``: seconds since the epoch. ``window_s``: how long a gang of
     unknown size is given for more members. ``spare_count``: spare nodes wanted per member.
     ``refused``: names of nodes that kube-scheduler turned members away from, ``kept``: of
-    nodes whose room is kept for lost members of other gangs.
+    nodes whose room is kept for lost members of other gangs. ``scoring``: how nodes are
+    preferred for a pod that comes alone.
     """
 
     gang: GangKey
@@ -41,6 +43,7 @@ class Question:
     deferred_until: float | None = None
     refused: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    scoring: Scoring = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
                 refused=question.refused,
                 kept=question.kept,
                 now=question.now,
+                scoring=question.scoring,
             )
         )
     except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned

@@ -19,6 +19,7 @@ from kube import names
 from kube.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
 from observability import configfile
 from placement.beyond import Need
+from placement.scoring.profiles import Profile, Scoring, Weights
 from workloads.managed import ManagedConfig, Policy
 
 API_VERSION: Final = "muster.dev/v1alpha1"
@@ -110,13 +111,31 @@ class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     answer_seconds: float = 10.0
 
 
+class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Which node a pod that comes alone prefers.
+
+    ``profile``: least-stranded (by the requests seen so far), binpack, spread or weighted.
+    The weights are those of weighted, in the spelling of Volcano's nodeorder arguments.
+    """
+
+    profile: Profile = Profile.LEAST_STRANDED
+    gpu_memory_weight: float = msgspec.field(default=1.0, name="gpuMemoryWeight")
+    gpu_compute_weight: float = msgspec.field(default=0.8, name="gpuComputeWeight")
+    inter_gpu_comms_weight: float = msgspec.field(default=0.5, name="interGPUCommsWeight")
+
+    def as_scoring(self) -> Scoring:
+        """Return it in placement's words."""
+        memory, compute = self.gpu_memory_weight, self.gpu_compute_weight
+        return Scoring(self.profile, Weights(memory, compute, self.inter_gpu_comms_weight))
+
+
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Everything that can be set; the defaults suit a cluster of any size.
 
     ``leader_election``: how several replicas agree on one (``extender.electionconfig``).
     ``autoscaler``: how nodes are asked for that are missing. ``callers``: who may call
     (``extender.callersconfig``). ``conditions``: how users are told why gangs wait.
-    ``dump``: what SIGUSR2 writes.
+    ``dump``: what SIGUSR2 writes. ``scoring``: which node a pod that comes alone prefers.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
     host key last. ``managed``: which pods are Muster's; must say what the webhook's section
@@ -153,6 +172,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     autoscaler: Autoscaler = Autoscaler()
     conditions: ConditionsConfig = ConditionsConfig()
     dump: Dumps = Dumps()
+    scoring: ScoringConfig = ScoringConfig()
     pin: Pin = Pin.AUTO
     spare_count: int = 1
     hold_seconds: float = 60.0
@@ -239,6 +259,9 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("dump.keepFiles", config.dump.keep_files, 1, 100),
         ("dump.keepDecisions", config.dump.keep_decisions, 0, 64),
         ("dump.answerSeconds", config.dump.answer_seconds, 0, 600),
+        ("scoring.gpuMemoryWeight", config.scoring.gpu_memory_weight, 0, 1000),
+        ("scoring.gpuComputeWeight", config.scoring.gpu_compute_weight, 0, 1000),
+        ("scoring.interGPUCommsWeight", config.scoring.inter_gpu_comms_weight, 0, 1000),
         ("drainSeconds", config.drain_seconds, 0, 600),
         ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),
     )
@@ -251,6 +274,12 @@ def _name_problems(config: ExtenderConfig) -> list[str]:
     problems = []
     if not config.cluster:
         problems.append("cluster: is empty; any name that tells this cluster from others")
+    weights = config.scoring.as_scoring().weights
+    if not (weights.gpu_memory or weights.gpu_compute or weights.inter_gpu_comms):
+        problems.append(
+            "scoring: gpuMemoryWeight, gpuComputeWeight and interGPUCommsWeight are all 0; "
+            "one of them must be more"
+        )
     directory = config.dump.directory
     if directory is not None and not Path(directory).is_absolute():
         problems.append(

@@ -296,6 +296,7 @@ class Planner:
             deferred_until=self._deferred.get(key),
             refused=tuple(sorted(self.refused(key))),
             kept=tuple(sorted(self.kept(key))),
+            scoring=self._config.scoring.as_scoring(),
         )
 
     def note(self, key: GangKey) -> Note:

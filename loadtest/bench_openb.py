@@ -67,11 +67,8 @@ def _one(trace: Trace, make: Make, seed: int) -> tuple[float, float]:
     """Return (allocation in percent, decisions per second) of one run."""
     order = openb.arrivals(trace, seed)
     rule = make(openb.empty_stock(trace, seed), trace.tasks)
-    placed = []
     started = time.perf_counter()
-    for shape in order:
-        if rule.place(shape):
-            placed.append(shape)
+    placed = [shape for shape in order if rule.place(shape)]
     took = time.perf_counter() - started
     return openb.allocation(trace, placed), len(order) / took
 

@@ -50,6 +50,7 @@ class _Whole:
         self.stock = stock
 
     def place(self, shape: Shape) -> bool:
+        """Take the best node's room; False: the shape fits nowhere."""
         fits = fitting(self.stock, shape)
         if not fits.any():
             return False
@@ -60,6 +61,7 @@ class _Whole:
         return True
 
     def best(self, shape: Shape, fits: Mask) -> int:
+        """Return the row to take among those that fit."""
         raise NotImplementedError
 
 
@@ -115,6 +117,7 @@ class Fgd:
         self._known: dict[Shape, int] = {}
 
     def place(self, shape: Shape) -> bool:
+        """Take the room whose fragments grow least; False: the shape fits nowhere."""
         score, device = self._up_to_date(shape)
         node = int(score.argmax())
         if score[node] < 0:

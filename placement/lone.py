@@ -2,7 +2,7 @@
 
 Every host satisfies any wish for a level, so topology does not tell hosts apart and what
 remains is the fleet: the pod goes where the worth of the free room falls least
-(``scoring.potential``). Hosts whose room other plans keep as spares come last; caps on sets
+(``scoring.potential``), or where the profile says that was configured. Hosts whose room other plans keep as spares come last; caps on sets
 of nodes hold as for gangs.
 """
 
@@ -10,7 +10,11 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.arena import Arena
+from placement.scoring.holes import Floats
 from placement.scoring.potential import Gain, Worths
+from placement.scoring.prices import Prices
+from placement.scoring.profiles import Profile, preference
+from placement.scoring.stock import Stock
 from placement.scoring.view import prices_of, shape_of, stock_of
 from placement.tree import Ints
 
@@ -23,31 +27,38 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
     """
     if arena.limits.together_loose:
         return None
-    prices = prices_of(arena.world)
+    scoring = arena.world.scoring
+    prices = None
+    if scoring.profile is Profile.LEAST_STRANDED:
+        prices = prices_of(arena.world)
+        if not prices.stranding:
+            return None
     yield
-    if not prices.stranding:
-        return None
     for leaf in (arena.quiet, arena.leaf):
         if leaf is None or not leaf.any():
             continue
         positions = np.flatnonzero(leaf)
         stock = stock_of(arena.world, arena.board.topology.order[positions].astype(np.int64))
         yield
-        shape = shape_of(arena.group.pod_class)
-        rows = np.arange(len(positions))
-        change, _ = Gain(shape, prices).of_rows(stock, Worths(stock, prices), rows)
+        found = _first_within(arena, positions, _preference(arena, stock, prices))
         yield
-        found = _first_within(arena, positions, change)
         if found is not None:
             return found
     return None
 
 
-def _first_within(arena: Arena, positions: Ints, change: np.ndarray) -> Ints | None:
+def _preference(arena: Arena, stock: Stock, prices: Prices | None) -> Floats:
+    """Return float64[rows of the stock], the higher the better."""
+    shape = shape_of(arena.group.pod_class)
+    if prices is None:
+        return preference(stock, shape, arena.world.scoring)
+    change, _ = Gain(shape, prices).of_rows(stock, Worths(stock, prices), np.arange(stock.nodes))
+    return change
+
+
+def _first_within(arena: Arena, positions: Ints, preferred: Floats) -> Ints | None:
     """Return the best position within all caps; of equals the first in tree order."""
-    for number in np.argsort(-change, kind="stable").tolist():
-        if change[number] == -np.inf:
-            return None
+    for number in np.argsort(-preferred, kind="stable").tolist():
         amounts = np.zeros_like(arena.leaf)
         amounts[positions[number]] = 1
         if all(family.within(amounts) for family in arena.families):

@@ -6,6 +6,7 @@
 ``prices``     mix and supply turned into the tables that the potential reads
 ``stock``      the devices, CPU and memory that are free, by node
 ``potential``  the worth of a node's free room; what placing a shape takes from it
+``profiles``   binpack, spread and weighted instead, by name
 ``chooser``    the best node for a shape, with scores kept per shape
 
 docs/placement/scoring.md has the derivation and the figures.

@@ -45,7 +45,7 @@ class _Scores:
     change: Floats
     device: Ints
     allowed: Mask | None
-    gain: Gain | None = None
+    gain: Gain
     known: int = -1
 
 
@@ -102,8 +102,9 @@ class Chooser:
 
     def _run(self, shape: Shape, count: int) -> list[Choice]:
         stock, worths, scores = self.stock, self._worths, self._up_to_date(shape)
-        gain, placed = scores.gain, []
-        for _ in range(count if gain is not None else 0):
+        gain = scores.gain
+        placed: list[Choice] = []
+        for _ in range(count):
             node = int(scores.change.argmax())
             change = float(scores.change[node])
             if change == -np.inf:
@@ -163,7 +164,8 @@ class Chooser:
     def _new(self, shape: Shape) -> _Scores:
         nodes = self.stock.nodes
         device = np.full(nodes, -1, dtype=np.int64)
-        return _Scores(np.full(nodes, -np.inf), device, self.stock.allowed(shape))
+        gain = Gain(shape, self.prices)
+        return _Scores(np.full(nodes, -np.inf), device, self.stock.allowed(shape), gain)
 
     def _all(self, shape: Shape, scores: _Scores) -> None:
         stock = self.stock
@@ -182,14 +184,11 @@ class Chooser:
         scores.device[rows] = device
 
     def _some(self, scores: _Scores, rows: list[int]) -> None:
-        if scores.gain is None:
-            raise RuntimeError("scores were brought up to date before they were made")
         if len(rows) <= _FEW:
             for node in rows:
-                change, device = scores.gain.of_node(self.stock, self._worths, node)
                 if scores.allowed is None or scores.allowed[node]:
-                    scores.change[node] = change
-                    scores.device[node] = device
+                    found = scores.gain.of_node(self.stock, self._worths, node)
+                    scores.change[node], scores.device[node] = found
             return
         touched = np.array(rows)
         if scores.allowed is not None:

@@ -11,10 +11,11 @@ the requests still to come will pay for it: the dual of the packing problem, in 
     where      y[k] = min_h v[h] - v[h-k],   v[0] = 0,  v[GRID] = 1
 
 The minimum is smoothed (temperature ``SMOOTHING``) and ``v`` is kept rising by a logarithmic
-barrier (of a larger hole a part may be left unused). That makes the worths unique, continuous in mix and supply, and lets Newton's method
-find them in a few steps from the last ones. It also keeps apart what the exact dual calls
-equal: the smoothed price of a hole falls as more of its kind lie open, which is what
-sum-of-squares packing (Csirik et al., J. ACM 53, 2006) does by counting.
+barrier (of a larger hole a part may be left unused). That makes the worths unique and
+continuous in mix and supply, and lets Newton's method find them in a few steps from the last
+ones. It also keeps apart what the exact dual calls equal: the smoothed price of a hole falls
+as more of its kind lie open, which is what sum-of-squares packing (Csirik et al., J. ACM 53,
+2006) does by counting.
 
 Everything here is numbers: no nodes, no pods.
 """
@@ -154,7 +155,7 @@ class _Dual:
         into = np.bincount(self.low, flow, minlength=GRID + 1)
         slope = _BARRIER / np.diff(v)
         gradient = (out - into)[1:GRID] - self.supply + slope[:-1] - slope[1:]
-        hessian = self._curvature(share, flow, out + into)
+        hessian = self._curvature(share, flow, (out + into).astype(np.float64))
         bend = slope * slope / _BARRIER
         inner = np.arange(GRID - 1)
         hessian[inner, inner] += bend[:-1] + bend[1:]
@@ -170,8 +171,11 @@ class _Dual:
         means = np.zeros((len(self.demand), size))
         np.add.at(means, (self.group, self.high), share)
         np.subtract.at(means, (self.group, self.low), share)
-        full = np.diag(degree) - square - square.T - np.einsum(
-            "ki,kj->ij", means, self.demand[:, None] * means
+        full = (
+            np.diag(degree)
+            - square
+            - square.T
+            - np.einsum("ki,kj->ij", means, self.demand[:, None] * means)
         )
         found: Floats = full[1:GRID, 1:GRID] / SMOOTHING
         return found

@@ -59,9 +59,7 @@ class Worths:
         short = need - int(stock.cpu[node])
         self.short[node] = short
         self.var[node] = var
-        self.stranded[node] = (
-            self.prices.stranding * (short + math.sqrt(short * short + var)) * 0.5
-        )
+        self.stranded[node] = self.prices.stranding * (short + math.sqrt(short * short + var)) * 0.5
 
 
 def stranded(prices: Prices, short: Floats, var: Floats) -> Floats:
@@ -132,8 +130,8 @@ class Gain:
         )
         gain += prices.slots[free - count] - prices.slots[free]
         gain += worths.stranded[rows]
-        gain[free < count] = -np.inf
-        return gain
+        found: Floats = np.where(free < count, -np.inf, gain)
+        return found
 
     def of_node(self, stock: Stock, worths: Worths, node: int) -> tuple[float, int]:
         """As ``of_rows`` for one node, without arrays: several times faster for one."""

@@ -60,7 +60,7 @@ def untrained(width: int) -> Prices:
     """Return the prices before anything has arrived: a hole is worth its size."""
     nothing = np.zeros(DEVICE + 1)
     grid = holes.linear()
-    together = _TOGETHER * np.arange(width + 1) ** 2
+    together = _TOGETHER * np.square(np.arange(width + 1, dtype=np.float64))
     return Prices(_by_milli(grid), nothing, nothing, together, 0.0, grid)
 
 
@@ -84,7 +84,7 @@ def learn(mix: RequestMix, stock: Stock, last: Prices) -> Prices:
 
 
 def _by_milli(grid: Floats) -> Floats:
-    """A hole is rounded down to the grid."""
+    """Return a table by milli-GPU; a hole is rounded down to the grid."""
     return grid[np.arange(DEVICE + 1) // _UNIT]
 
 
@@ -104,7 +104,7 @@ def _demand(mix: RequestMix, expected: float) -> Demand:
     units, group = np.unique(-(-milli // _UNIT), return_inverse=True)
     count = np.array([count for _, count in parts], dtype=np.float64)
     cpu = np.array([shape.cpu for shape, _ in parts], dtype=np.float64)
-    total = np.bincount(group, count)
+    total: Floats = np.bincount(group, count).astype(np.float64)
     mean = np.bincount(group, count * cpu) / total
     var = np.bincount(group, count * cpu * cpu) / total - mean * mean
     return Demand(units, total * expected, mean, np.maximum(var, 0.0))
@@ -129,7 +129,7 @@ def _needs_of_a_free_device(
 
 def _slot_worths(mix: RequestMix, stock: Stock, expected: float) -> Floats:
     width = stock.holes.shape[1]
-    free = np.arange(width + 1)
+    free = np.arange(width + 1, dtype=np.float64)
     worths = _TOGETHER * free * free
     for devices, count in sorted(_several(mix).items()):
         slots = int((stock.whole // devices).sum())
@@ -150,4 +150,3 @@ def _several(mix: RequestMix) -> dict[int, int]:
 def _exceeds(mean: float, slots: int) -> float:
     """Return the chance that a Poisson number exceeds ``slots`` (normal approximation)."""
     return 0.5 * (1.0 + math.erf((mean - slots) / math.sqrt(2.0 * mean)))
-

@@ -20,20 +20,40 @@ class Stock:
     """Mutable columns over n nodes with up to d devices each.
 
     ``cpu`` (milli) and ``memory`` (any one unit): int64[n]; ``holes``: int64[n, d], milli;
-    ``whole``: int64[n], free devices; ``capacity``: milli-GPU of all devices together.
+    ``whole``, ``installed``: int64[n], devices free and in all; ``capacity``: milli-GPU of all devices together.
     ``changed`` lists the rows that ``take`` and ``give`` touched, in order.
     """
 
-    __slots__ = ("_model_of", "capacity", "changed", "cpu", "holes", "memory", "models", "whole")
+    __slots__ = (
+        "_model_of",
+        "capacity",
+        "changed",
+        "cpu",
+        "holes",
+        "installed",
+        "memory",
+        "models",
+        "whole",
+    )
 
     def __init__(
-        self, cpu: Ints, memory: Ints, holes: Ints, models: Sequence[str], capacity: int
+        self,
+        cpu: Ints,
+        memory: Ints,
+        holes: Ints,
+        models: Sequence[str],
+        capacity: int,
+        installed: Ints | None = None,
     ) -> None:
-        """Take over columns. ``models``: the GPU model of each row, "" where unknown."""
+        """Take over columns. ``models``: the GPU model of each row, "" where unknown.
+
+        ``installed``: int64[n], devices of each node; by default those with a hole now.
+        """
         self.cpu = cpu.astype(np.int64)
         self.memory = memory.astype(np.int64)
         self.holes = holes.astype(np.int64)
         self.whole = (self.holes == DEVICE).sum(axis=1)
+        self.installed = (self.holes > 0).sum(axis=1) if installed is None else installed
         self.capacity = capacity
         self.models = tuple(models)
         self._model_of = np.array(self.models)

@@ -52,8 +52,10 @@ def stock_of(world: World, rows: Ints) -> Stock:
     """Return what is free on some node rows, in their order."""
     names = [name for name in world.snapshot.nodes.resources if name.endswith(GPU_SUFFIX)]
     free = np.zeros(len(rows), dtype=np.int64)
+    installed = np.zeros_like(free)
     for name in names:
         free += np.maximum(world.free(name)[rows], 0)
+        installed += world.snapshot.nodes.allocatable(name)[rows]
     most = int(free.max(initial=0))
     holes = np.where(np.arange(most) < free[:, None], DEVICE, 0)
     return Stock(
@@ -61,7 +63,8 @@ def stock_of(world: World, rows: Ints) -> Stock:
         memory=np.maximum(world.free("memory")[rows], 0) // _MIB,
         holes=holes,
         models=[""] * len(rows),
-        capacity=DEVICE * int(free.sum()),
+        capacity=DEVICE * int(installed.sum()),
+        installed=installed,
     )
 
 
