@@ -58,8 +58,8 @@ class GangSpec:
     ``required_level`` and ``preferred_level`` are node label keys. ``slice_size``
     members at a time share one domain of ``slice_level``. ``wider_slices``: slices of those
     slices, (level, size in members), widest first. ``slice_roles``: only members of these roles
-    are in slices, counted among themselves; empty: all are. ``relax_after``: seconds since submission
-    for which the preferred level is required, ``None``: it never is. ``created`` and
+    are in slices, counted among themselves; empty: all are. ``relax_after``: seconds since
+    submission for which the preferred level is required, ``None``: never. ``created`` and
     ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
     while reading; such a gang is rejected with them. ``lives_with_pods``: read from the
     members themselves, so nobody reports its end and it goes with its last member.

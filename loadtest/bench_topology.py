@@ -10,6 +10,8 @@ see ``loadtest.topology``. Half of the cases are gangs of equal pods, half of se
     completeness                  gangs of equal pods planned, of those that fit at all
     worse_than_rule_cases         cases in which one of the rules uses fewer domains, or
                                   finds a place where the planner finds none
+    invalid_cases                 plans that break a rule, or are called proven and are not best
+    unsolved_cases                left out: the oracle did not prove its answer in time
 """
 
 from collections import Counter
@@ -45,6 +47,7 @@ class Tally:
             return
         self.counts["fitting"] += 1
         self.counts["found"] += given.used is not None
+        self.counts["invalid"] += given.proven and given.used != optimum.used
         good = reaches(given, optimum)
         self.counts["optimal"] += good
         self.counts["proven"] += given.proven

@@ -51,8 +51,11 @@ MOST_HOSTS: Final = 1024
 
 _ITEMS_PER_STEP: Final = 128
 
-_MOST_OPTIONS: Final = 4096
-"""Numbers of slices of every make-up that a domain is priced for."""
+_OPTION_TICKS: Final = 4_000
+"""Work for one number of slices of every make-up that a domain is priced for."""
+
+_MOST_OPTIONS: Final = 128
+"""Such numbers of one domain: they are priced in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,14 @@ class _Table:
             if table is not None and self.layer is not None:
                 inner = tuple(table.shares(self.layer.units(given)))
             yield Share(place, given, inner)
+
+
+def _most_slices(layer: Layer, room: Units) -> Units:
+    """Return how many slices of each make-up alone fit into a room."""
+    return tuple(
+        min([count, *(m // n for m, n in zip(room, vector, strict=True) if n)])
+        for vector, count in layer.makeups
+    )
 
 
 class _Plot:
@@ -252,8 +263,6 @@ class _Pricing:
         if depth == len(layers):
             return (yield from self._of_hosts(hosts, top))
         layer = layers[depth]
-        if states(layer.wanted) > _MOST_OPTIONS:
-            return None
         swept = self._plot.swept(top, layer.level)
         paths = [self._plot.at(level, *hosts) for level in swept]
         items, inside = [], []
@@ -261,7 +270,11 @@ class _Pricing:
             inner = yield from self.table(depth + 1, part, layer.level + 1)
             if inner is None:
                 return None
-            options = tuple(self._slices(layer, inner, domain))
+            most = _most_slices(layer, inner.solved.field.wanted)
+            count = states(most)
+            if count > _MOST_OPTIONS or not self._budget.spend(count * _OPTION_TICKS):
+                return None
+            options = tuple(self._slices(layer, inner, domain, most))
             if options:
                 path = tuple(each[part[0] - hosts[0]] for each in paths)
                 items.append(Item(path, options))
@@ -279,14 +292,14 @@ class _Pricing:
             shifts = self._shifts[task.wanted] = Shifts(task.wanted)
         return (yield from sweep(task, self._budget, shifts))
 
-    def _slices(self, layer: Layer, inner: _Table, domain: int) -> Iterator[Option]:
+    def _slices(self, layer: Layer, inner: _Table, domain: int, most: Units) -> Iterator[Option]:
         """Yield what a domain can take: every number of slices of every make-up."""
         is_host = layer.level == self._quest.tree.host  # its price is in the pods' already
         price = 0 if is_host else int(self._opening[layer.level][domain])
-        most = inner.solved.field.wanted
-        for slices in product(*(range(count + 1) for count in layer.wanted)):
+        room = inner.solved.field.wanted
+        for slices in product(*(range(count + 1) for count in most)):
             units = layer.units(slices)
-            if any(slices) and all(n <= m for n, m in zip(units, most, strict=True)):
+            if any(slices) and all(n <= m for n, m in zip(units, room, strict=True)):
                 inside = inner.solved.price(units)
                 if inside < NEVER:
                     yield Option(slices, price + inside)

@@ -26,7 +26,7 @@ from cluster.steps import Steps
 from placement.arena import Arena
 from placement.exact import MOST_HOSTS, MOST_KINDS, Layer, Quest, Share, cheapest
 from placement.select import Wish, all_holding, fewest_inside
-from placement.stock import Stock, mixed_stock
+from placement.stock import MOST_MIXES, Stock, mixed_stock, mixes
 from placement.sweep import MOST_STATES, Budget, states
 from placement.tree import ROOT, Ints, Tree, domains_used
 
@@ -111,7 +111,8 @@ def search_joint(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Sou
 def _inside(task: Task, low: int, high: int) -> Steps[Sought | None]:
     """Search in a range of positions; ``None``: too many hosts, or the budget is used up."""
     leaves = np.stack([arena.leaf[low:high] for arena in task.arenas])
-    if np.count_nonzero(leaves.any(axis=0)) > MOST_HOSTS:
+    few = np.count_nonzero(leaves.any(axis=0)) <= MOST_HOSTS
+    if not few or mixes(leaves, task.needs) > MOST_MIXES:
         return None
     if (leaves.sum(axis=1) < np.array(task.needs)).any():
         return Sought(None, exhausted=True)

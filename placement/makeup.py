@@ -17,7 +17,7 @@ import numpy as np
 
 from placement.exact import Layer
 from placement.sweep import Units
-from placement.tree import Ints
+from placement.tree import Flags, Ints
 
 LOOSE_STEP: Final = 1 << 20
 """Distance of the numbers of members in no slice: more than slices of a layer in a wider one."""
@@ -41,7 +41,7 @@ def in_turn(slices: Sequence[tuple[int, int]], places: Ints) -> list[Ints]:
     return [places // size for _, size in slices]
 
 
-def loose(numbers: Ints, flags: Ints, places: Ints) -> Ints:
+def loose(numbers: Ints, flags: Flags, places: Ints) -> Ints:
     """Return slice numbers where the members of ``flags`` are in no slice: all different."""
     return np.where(flags, -(places + 1) * LOOSE_STEP, numbers)
 
@@ -65,7 +65,8 @@ def pack(
         _, order, owner = np.unique(of_member[firsts], return_index=True, return_inverse=True)
         in_order = np.argsort(np.argsort(order))[owner]  # slices by their first member
         unit_of = in_order[unit_of]
-        groups = [np.flatnonzero(in_order == number) for number in range(len(order))]
+        ends = np.cumsum(np.bincount(in_order))[:-1]
+        groups = np.split(np.argsort(in_order, kind="stable"), ends)
         vectors = [tuple(np.bincount(units[g], minlength=count).tolist()) for g in groups]
         layers.append(_layer(level, vectors))
         inside.append(groups)

@@ -29,7 +29,7 @@ TRIALS: Final = 400
 _MOST_HOSTS: Final = 64
 """Hosts in use beyond which pairs are too many to be tried."""
 
-_MOST_SPLITS: Final = 256
+_MOST_SPLITS: Final = 128
 """Divisions of two hosts' pods that are listed."""
 
 Held = list[Units]
@@ -52,11 +52,13 @@ def polished(
     while improved and cost > least:
         improved = False
         for trial in _exchanges(held, options):
+            yield
+            if trial is None:
+                continue
             trials -= 1
             if trials < 0:
                 break
             lower = fabric.ring(_where(trial)).cost
-            yield
             if lower < cost:
                 held, cost, improved = trial, lower, trials > 0
                 break
@@ -70,9 +72,13 @@ def _where(held: Held) -> list[Ints]:
     return [np.flatnonzero(kind) for kind in kinds]
 
 
-def _exchanges(held: Held, options: Sequence[tuple[Units, ...]]) -> Iterator[Held]:
-    """Yield what two hosts' exchange leads to, one division for each pair of sets of kinds."""
+def _exchanges(held: Held, options: Sequence[tuple[Units, ...]]) -> Iterator[Held | None]:
+    """Yield what two hosts' exchange leads to, one division for each pair of sets of kinds.
+
+    ``None`` between the pairs of hosts: time to give way.
+    """
     for a, b in combinations(range(len(held)), 2):
+        yield None
         seen = {(_kinds(held[a]), _kinds(held[b]))}
         for one, other in _splits(held[a], held[b], options[a], options[b]):
             pattern = (_kinds(one), _kinds(other))

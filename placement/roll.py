@@ -4,7 +4,7 @@
 
     role      driver   worker  worker  worker  worker      slices of 2 for workers only
     rank         0        1       2       3       4
-    slice        –        0       0       1       1        the driver is a slice of its own
+    slice        -        0       0       1       1        the driver is a slice of its own
 """
 
 from dataclasses import dataclass

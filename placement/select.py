@@ -318,18 +318,24 @@ def place(
 def _is_minimal(
     tree: Tree, counts: Sequence[Ints], scope: Scope, amounts: Ints, need: int
 ) -> Steps[bool]:
-    """Tell whether no level below ``scope.first`` could do with fewer domains.
+    """Tell whether no level below ``scope.first`` could do with fewer domains."""
+    used = list(domains_used(tree, amounts))
+    used[scope.first] = 1  # is minimal: the descent begins there
+    return (yield from at_bound(tree, counts, scope.level, scope.rivals, used=used, need=need))
 
-    The bound looks at each level alone: the fewest of its domains in any rival scope.
+
+def at_bound(
+    tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, used: Sequence[int], need: int
+) -> Steps[bool]:
+    """Tell whether no level below ``level`` could do with fewer domains than are ``used``.
+
+    The bound looks at each level alone: the fewest of its domains in any of ``domains``.
     """
-    used = domains_used(tree, amounts)
-    for level in range(tree.host, scope.level, -1):
-        if level == scope.first or used[level] == 1:
-            continue
-        lowest = yield from fewest_inside(
-            tree, counts, scope.level, scope.rivals, narrow=level, need=need
-        )
-        if used[level] > int(lowest.min()):
+    for narrow in range(tree.host, level, -1):
+        if used[narrow] <= -(-need // max(int(counts[narrow].max(initial=0)), 1)):
+            continue  # not even domains that are all like the largest would do with fewer
+        found = yield from fewest_inside(tree, counts, level, domains, narrow=narrow, need=need)
+        if used[narrow] > int(found.min()):
             return False
     return True
 

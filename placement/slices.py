@@ -25,15 +25,16 @@ from dataclasses import replace
 import numpy as np
 
 from cluster.steps import Steps
+from placement.exact import MOST_HOSTS
 from placement.families import Family, count_up, trim
 from placement.makeup import in_turn, pack
 from placement.select import (
     Placing,
     Scope,
     Wish,
+    at_bound,
     descend,
     exact_amounts,
-    fewest_inside,
     find_scope,
     holding,
     place,
@@ -50,6 +51,8 @@ def place_slices(
         return None if found is None else Placing(found, proven=False)
     if found is not None and (yield from _is_minimal(tree, leaf, wish, found)):
         return Placing(found, proven=True)
+    if np.count_nonzero(leaf) > MOST_HOSTS:
+        return None if found is None else Placing(found, proven=False)
     numbers = in_turn(wish.slices, np.arange(need))
     packing = pack(wish.slices, numbers, np.zeros(need, dtype=np.int64), 1)
     layers = None if packing is None else packing.layers
@@ -62,17 +65,12 @@ def place_slices(
 def _is_minimal(tree: Tree, leaf: Ints, wish: Wish, amounts: Ints) -> Steps[bool]:
     """Tell whether the members could not do with fewer domains even without their slices."""
     counts = count_up(tree, leaf, [])
+    yield
     used = domains_used(tree, amounts)
+    yield
     need = int(amounts.sum())
     wide = holding(tree, counts, wish.required, need)
-    for level in range(tree.host, wish.required, -1):
-        if used[level] > 1:
-            found = yield from fewest_inside(
-                tree, counts, wish.required, wide, narrow=level, need=need
-            )
-            if used[level] > int(found.min()):
-                return False
-    return True
+    return (yield from at_bound(tree, counts, wish.required, wide, used=used, need=need))
 
 
 def _layered(

@@ -16,8 +16,17 @@ from cluster.steps import Steps
 from placement.sweep import NEVER, Units
 from placement.tree import Ints
 
-_HOSTS_PER_STEP: Final = 16
-"""Sorts of hosts whose vectors are listed between two yields."""
+_VECTORS_PER_STEP: Final = 32
+"""Vectors that are listed between two yields: a few microseconds each."""
+
+MOST_MIXES: Final = 256
+"""Mixes of all kinds but the one of which a host takes most; listed in one go."""
+
+
+def mixes(leaves: NDArray[np.int64], wanted: Units) -> int:
+    """Return how many mixes there are on a host at most; see ``MOST_MIXES``."""
+    most = np.minimum(leaves, np.array(wanted)[:, None]).max(axis=1, initial=0)
+    return int(np.prod(np.sort(most)[:-1] + 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,10 +67,13 @@ def mixed_stock(
     signature = np.concatenate([most[:, positions], _relevant(free, asked, most)[:, positions]])
     rows, numbers = np.unique(signature, axis=1, return_inverse=True)
     yield
-    vectors = []
-    for number, row in enumerate(rows.T.tolist()):
-        vectors.append(_maximal(row[: len(wanted)], row[len(wanted) :], asked.tolist()))
-        if number % _HOSTS_PER_STEP == _HOSTS_PER_STEP - 1:
+    vectors: list[tuple[Units, ...]] = []
+    done, table = 0, asked.tolist()
+    for row in rows.T.tolist():
+        vectors.append(_maximal(row[: len(wanted)], row[len(wanted) :], table))
+        done += len(vectors[-1])
+        if done >= _VECTORS_PER_STEP:
+            done = 0
             yield
     options = [vectors[number] for number in numbers.reshape(-1).tolist()]
     totals = np.maximum(leaves.sum(axis=1), 1)
@@ -80,9 +92,16 @@ def _relevant(
 def _maximal(most: list[int], free: list[int], asked: list[list[int]]) -> tuple[Units, ...]:
     """Return the vectors of pods per kind that fit and that no other such vector exceeds.
 
-    The last kind takes what the others leave. A vector is exceeded when one pod more of
-    another kind leaves the last as many.
+    The kind of which most fit takes what the others leave. A vector is exceeded when one pod
+    more of another kind leaves that one as many.
     """
+    order = sorted(range(len(most)), key=most.__getitem__)
+    listed = _listed([most[k] for k in order], free, [asked[k] for k in order])
+    back = [order.index(kind) for kind in range(len(most))]
+    return tuple(tuple(units[at] for at in back) for units in listed)
+
+
+def _listed(most: list[int], free: list[int], asked: list[list[int]]) -> Iterator[Units]:
     firsts: list[Units] = [()]
     for kind in range(len(most) - 1):
         firsts = [
@@ -92,11 +111,9 @@ def _maximal(most: list[int], free: list[int], asked: list[list[int]]) -> tuple[
         ]
     last = len(most) - 1
     full = {units: min(most[last], _room(free, asked, units, last)) for units in firsts}
-    return tuple(
-        (*units, count)
-        for units, count in full.items()
-        if (count or any(units)) and all(full.get(more, -1) < count for more in _one_more(units))
-    )
+    for units, count in full.items():
+        if (count or any(units)) and all(full.get(more, -1) < count for more in _one_more(units)):
+            yield (*units, count)
 
 
 def _one_more(units: Units) -> Iterator[Units]:

@@ -129,12 +129,12 @@ def _split(
     starts: Ints, labelled: Flags, below: Ints, along: NDArray[np.integer]
 ) -> tuple[Ints, Flags, NDArray[np.int32]]:
     """Return starts, flags and ``along`` with pseudo domains cut at the starts ``below``."""
-    cuts = below[~labelled[along[below]]]
-    known = starts[labelled]
-    merged = np.sort(np.concatenate([known, cuts]))
-    begins = np.zeros(len(along), dtype=np.int32)
-    begins[merged] = 1
-    return merged, np.isin(merged, known), np.cumsum(begins, dtype=np.int32) - 1
+    known = np.zeros(len(along), dtype=np.bool_)
+    known[starts[labelled]] = True
+    begins = known.copy()
+    begins[below[~labelled[along[below]]]] = True
+    merged = np.flatnonzero(begins)
+    return merged, known[merged], np.cumsum(begins, dtype=np.int32) - 1
 
 
 def domains_used(tree: Tree, amounts: Ints) -> tuple[int, ...]:

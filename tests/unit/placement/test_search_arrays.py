@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.scene import Scene
 
 from cluster.steps import Steps, run
 from placement.choose import choose, fewest, sizes_of
 from placement.families import Family, count_up, trim
 from placement.select import Placing, Wish, labelled_only, place
 from placement.slices import partial_last, place_slices
-from placement.tree import ROOT, Tree, domains_used
+from placement.tree import ROOT, Tree, domains_used, tree_of
 
 
 def tree(*racks_per_zone: list[int]) -> Tree:
@@ -294,3 +295,24 @@ def test_slices_fit_exactly_when_counting_says_so(
         assert (found <= capacities).all()
         shares = shape.sums(found, 1, 2) % size
         assert sorted(shares.tolist())[:-1] == [0] * 3
+
+
+def test_nodes_without_labels_are_domains_of_their_own_from_the_hosts_upwards() -> None:
+    #  block a: rack r1 of two hosts, two hosts without a rack    no block: rack r2 of two hosts
+    scene = Scene("""
+        a/r1  n1 n2
+        a/-   n3 n4
+        -/r2  n5 n6
+        -/-   n7
+    """)
+    found = tree_of(scene.snapshot.topology)
+    assert found.starts[1].tolist() == [0, 2, 3, 4, 6]
+    assert found.labelled[1].tolist() == [True, False, False, True, False]
+    assert found.starts[0].tolist() == [0, 4, 6]
+    assert found.labelled[0].tolist() == [True, False, False]
+    assert found.along[0].tolist() == [0, 0, 0, 0, 1, 1, 2]
+
+
+def test_a_level_that_no_node_has_says_nothing() -> None:
+    found = tree_of(Scene("-/r1 n1 n2\n-/r2 n3").snapshot.topology)
+    assert found.starts[0].tolist() == [0]
