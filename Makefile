@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_FLAGS ?=
+# tests/conftest.py says how many workers fit; PYTEST_FLAGS="-n 0" is one process.
+WORKERS = $(if $(findstring no:xdist,$(PYTEST_FLAGS)),,--numprocesses=auto)
 
 .PHONY: help install demo test deep lint assets manifests lock format clean
 
@@ -38,11 +40,11 @@ assets: $(STAMP)
 	@$(BIN)/muster assets
 
 test: $(STAMP) assets
-	$(BIN)/pytest --hypothesis-profile=ci $(PYTEST_FLAGS)
+	$(BIN)/pytest --hypothesis-profile=ci $(WORKERS) $(PYTEST_FLAGS)
 
-# Each state machine takes more than 100,000 steps: tens of minutes.
+# Each state machine takes more than 100,000 steps: tens of minutes, so no two minutes' limit.
 deep: $(STAMP)
-	$(BIN)/pytest --hypothesis-profile=deep tests/property $(PYTEST_FLAGS)
+	$(BIN)/pytest --hypothesis-profile=deep --timeout=14400 $(WORKERS) tests/property $(PYTEST_FLAGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

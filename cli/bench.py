@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.output import Failure, add_json_flag, show
@@ -23,6 +24,7 @@ def register(commands: Subparsers) -> None:
     _register_plan(kinds)
     _register_filter(kinds)
     _register_model(kinds)
+    _register_openb(kinds)
     _register_topology(kinds)
     _register_chaos(kinds)
 
@@ -115,6 +117,30 @@ def _model(arguments: argparse.Namespace) -> int:
 
     result = bench_model.run(arguments.nodes, arguments.pods)
     show("model", result, as_json=arguments.json)
+    return 0
+
+
+def _register_openb(kinds: Subparsers) -> None:
+    command = kinds.add_parser("openb", help="GPUs allocated on the openb trace, by policy")
+    command.add_argument("--trace", type=Path, required=True, help="pod list of the trace, CSV")
+    command.add_argument(
+        "--policy",
+        choices=("muster", "fgd", "fgd-exact", "bestfit", "firstfit"),
+        default="muster",
+    )
+    command.add_argument("--seeds", type=int, default=10, help="runs, with seeds from 42")
+    add_json_flag(command)
+    command.set_defaults(run=_openb)
+
+
+def _openb(arguments: argparse.Namespace) -> int:
+    from loadtest import bench_openb  # noqa: PLC0415
+
+    try:
+        result = bench_openb.run(arguments.trace, arguments.policy, arguments.seeds)
+    except (bench_openb.OpenbError, ValueError) as error:
+        raise Failure(str(error)) from error
+    show("openb", result, as_json=arguments.json)
     return 0
 
 

@@ -13,13 +13,14 @@ from cli import (
     client,
     demo,
     probe,
+    replay,
     shells,
     ungate,
     verify,
 )
 from cli.output import Failure
 
-_COMMANDS = (demo, bench, shells, client, verify, ungate, certificates, probe, assets)
+_COMMANDS = (demo, bench, shells, client, replay, verify, ungate, certificates, probe, assets)
 
 
 def parser() -> argparse.ArgumentParser:

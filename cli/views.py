@@ -39,6 +39,14 @@ class GangRow(msgspec.Struct, frozen=True):
         return f"{self.bound + self.finished}/{'?' if self.min is None else self.min}{more}"
 
 
+class Queue(msgspec.Struct, frozen=True):
+    """What waits, by cause; ``oldest_submitted_at`` in epoch seconds."""
+
+    gangs: Mapping[str, int] = {}
+    pods: Mapping[str, int] = {}
+    oldest_submitted_at: float | None = None
+
+
 class Status(msgspec.Struct, frozen=True):
     """``/v1/status``."""
 
@@ -50,6 +58,8 @@ class Status(msgspec.Struct, frozen=True):
     holds: Mapping[str, int]
     waiting_for_room: int = 0
     watch_backlog: int = 0
+    queue: Queue = Queue()
+    problems: Sequence[str] = ()
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -64,20 +74,34 @@ class Explanation(msgspec.Struct, frozen=True):
     rank: int = -1
 
 
-def status(raw: bytes) -> str:
-    """Return the state of one extender in a few lines."""
+def status(raw: bytes, now: float) -> str:
+    """Return the state of one extender in a few lines, what is wrong with it last."""
     found = msgspec.json.decode(raw, type=Status)
     ready = "ready" if found.ready else "NOT READY: the cluster is still being listed"
     return columns(
         [
             ("Cluster", f"{found.cluster}, {ready}"),
             ("Nodes", f"{found.nodes:,} (generation {found.generation:,})"),
-            ("Gangs", _counts(found.gangs)),
-            ("Holds", _counts(found.holds)),
-            ("Waiting", f"{found.waiting_for_room} gangs for room"),
+            ("Gangs", counted(found.gangs)),
+            ("Holds", counted(found.holds)),
+            ("Queue", _queue(found.queue, now)),
+            *(("  " + why, _queued(found.queue, why)) for why in found.queue.gangs),
             ("Backlog", f"{found.watch_backlog} events to apply"),
+            *(("Problem", text) for text in found.problems),
         ]
     )
+
+
+def _queue(queue: Queue, now: float) -> str:
+    if queue.oldest_submitted_at is None:
+        return "nothing waits"
+    gangs, pods = sum(queue.gangs.values()), sum(queue.pods.values())
+    since = age(now - queue.oldest_submitted_at)
+    return f"{gangs:,} gangs with {pods:,} pods wait, the oldest for {since}"
+
+
+def _queued(queue: Queue, why: str) -> str:
+    return f"{queue.gangs[why]:,} gangs, {queue.pods.get(why, 0):,} pods"
 
 
 def gangs(raw: bytes, now: float) -> str:
@@ -94,7 +118,7 @@ def explanation(raw: bytes, now: float) -> str:
     found = msgspec.json.decode(raw, type=Explanation)
     facts = [("Pod", found.pod)]
     if found.gang is not None:
-        facts += _gang_facts(found.gang, now)
+        facts += gang_facts(found.gang, now)
     if found.node:
         facts.append(("Node", _node(found)))
     told = [] if found.state else list(found.lines)
@@ -127,7 +151,7 @@ def age(seconds: float) -> str:
 def _gang(row: GangRow, now: float) -> tuple[str, ...]:
     waits = row.waiting + row.blocked
     return (
-        row.gang, row.phase, row.members, str(waits), _since(row, now), str(row.priority),
+        row.gang, row.phase, row.members, str(waits), since(row, now), str(row.priority),
         row.queue, row.reason or _lacking(row),
     )  # fmt: skip
 
@@ -145,7 +169,8 @@ def _urgency(row: GangRow) -> tuple[bool, int, float, str]:
     return (not (row.waiting or row.blocked), -row.priority, row.submitted_at, row.gang)
 
 
-def _gang_facts(row: GangRow, now: float) -> list[tuple[str, str]]:
+def gang_facts(row: GangRow, now: float) -> list[tuple[str, str]]:
+    """Return what a gang is and how it stands, as rows of ``columns``."""
     looks = f", looked at {row.skips} times in vain" if row.skips > 1 else ""
     queue = f", queue {row.queue}" if row.queue else ""
     states = {
@@ -154,8 +179,8 @@ def _gang_facts(row: GangRow, now: float) -> list[tuple[str, str]]:
     }  # fmt: skip
     return [
         ("Gang", f"{row.gang}, {row.phase}, priority {row.priority}{queue}"),
-        ("Members", f"{row.members} placed; {_counts(states)}"),
-        ("Age", _since(row, now) + looks),
+        ("Members", f"{row.members} placed; {counted(states)}"),
+        ("Age", since(row, now) + looks),
     ]
 
 
@@ -165,10 +190,11 @@ def _node(found: Explanation) -> str:
     return f"{found.node} ({found.state.lower() or 'bound'}{rank}{spares})"
 
 
-def _since(row: GangRow, now: float) -> str:
+def since(row: GangRow, now: float) -> str:
+    """Return a gang's age, "-" where nobody knows."""
     return age(now - row.submitted_at) if row.submitted_at else "-"
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    """Return what there is of each; what there is none of is left out."""
+def counted(counts: Mapping[str, int]) -> str:
+    """Return what there is of each in one line; what there is none of is left out."""
     return ", ".join(f"{n} {name.lower()}" for name, n in counts.items() if n) or "none"

@@ -19,6 +19,8 @@ import numpy as np
 
 from cluster import dump as dumping
 from cluster import gangevents, gangview, nodeevents, planevents, podevents, validation
+from cluster import load as loading
+from cluster.blocks import BlockReader
 from cluster.effects import Effect
 from cluster.events import (
     BudgetGone,
@@ -218,13 +220,25 @@ class ClusterState:
 
     def dump(self) -> bytes:
         """Return the whole state as bytes, versioned; ``load`` gives an equal one."""
-        return dumping.dump(self._model, gate=self.gate, generation=self.generation)
+        return dumping.dump(self.frozen())
+
+    def frozen(self) -> dumping.Frozen:
+        """Return the state of now at rest, to be dumped in pieces while events go on."""
+        return dumping.freeze(self._model, self.snapshot(), self.gate)
 
     @classmethod
     def load(cls, data: bytes) -> "ClusterState":
         """Rebuild a state from ``dump``'s bytes. Raises ``ValueError`` for anything else."""
-        model, gate, generation = dumping.load(data)
-        state = cls(model.name, levels=model.levels, gate=gate)
-        state.generation = generation
+        return cls._of(*loading.load(data))
+
+    @classmethod
+    def read(cls, blocks: BlockReader, number: int) -> "ClusterState":
+        """Rebuild a state from the block of its index. Raises ``ValueError`` when it is none."""
+        return cls._of(*loading.read(blocks, number))
+
+    @classmethod
+    def _of(cls, model: Model, index: dumping.StateIndex) -> "ClusterState":
+        state = cls(model.name, levels=model.levels, gate=index.gate)
+        state.generation = index.generation
         state._model = model
         return state

@@ -31,7 +31,13 @@ from cluster.events import GangSkipped, PlanHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.snapshot import Snapshot
-from extender.assign import assignments
+from decisions.assign import assignments
+from decisions.history import Asked, History
+from decisions.question import Deferred, Planned, Question, decide, standing
+from decisions.record import Outcome
+from decisions.recording import Note, Said
+from extender import waiting
+from extender.bindtime import BindTimes
 from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.holding import Holding
@@ -39,16 +45,16 @@ from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
 from extender.report import Reporter
 from extender.worklist import WorkList
-from placement import gang as gang_placement
-from placement.decision import Decision, Plan, Reject, Wait
+from placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
 from placement.feasibility import KEPT, REFUSED
-from queueing.assembly import Idle, Incomplete, NotBefore, Ready, assemble
+from queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from queueing.lack import FreeTotals
 from queueing.order import order
 
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
 STALE_RETRY_S: Final = 0.5
 REFUSED_RETRY_S: Final = 60.0  # a refusal grows old without any event
+FAILED_RETRY_S: Final = 60.0  # the cluster around it may have changed what it stumbles over
 KEPT_RETRY_S: Final = 1.0  # and so does room that is kept
 PLAN_ID_BYTES: Final = 6
 
@@ -95,8 +101,11 @@ class Planner:
         """The nodes that kube-scheduler turned members of a gang away from."""
         self.kept: NodesOf = lambda _key: ()
         """The nodes whose room is kept for lost members of other gangs."""
+        self.bind_times: BindTimes | None = None
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
+        self.history = History(config.dump.keep_decisions)
+        """The last decisions that changed something, with the snapshots they were made on."""
         engine.listen(self.notice)
 
     @property
@@ -123,6 +132,10 @@ class Planner:
             case _ as unreachable:
                 assert_never(unreachable)
         self._wake.set()
+
+    def why(self, gang: GangView) -> str | None:
+        """Return why a gang waits, None when it does not; see ``extender.waiting``."""
+        return waiting.cause(gang, self.decisions.get(gang.key))
 
     def forget_gone(self) -> None:
         """Drop gangs that are gone; a standby looks at none and would keep the names of all."""
@@ -220,12 +233,17 @@ class Planner:
 
     def _is_ready(self, view: GangView) -> bool:
         self._not_before.pop(view.key, None)
-        now = self._engine.clock()
-        if self._deferred.get(view.key, now) > now:
-            self._not_before[view.key] = self._deferred[view.key]
+        found = standing(
+            view,
+            now=self._engine.clock(),
+            window_s=self._config.assembly_window_seconds,
+            deferred_until=self._deferred.get(view.key),
+        )
+        if isinstance(found, Deferred):
+            self._not_before[view.key] = found.until
             return False
         self._deferred.pop(view.key, None)
-        match assemble(view, now=now, window_s=self._config.assembly_window_seconds):
+        match found:
             case Ready():
                 return True
             case NotBefore(at):
@@ -256,40 +274,62 @@ class Planner:
                 self._list.park(key)
                 return
             snapshot = self._engine.state.snapshot()
-            decision = await self._decide(view, snapshot, pace)
+            question = self.question(key)
+            decision = await self._decide(question, snapshot, pace)
             if not isinstance(decision, Plan):
-                self._set_aside(view, decision)
+                self._set_aside(view, Asked(snapshot, question, decision), decision)
                 return
-            if await self._hold(view, decision, snapshot, pace):
+            if await self._hold(view, question, decision, snapshot, pace):
                 self._views.pop(key, None)
                 cycle.totals = FreeTotals(self._engine.state.snapshot())
                 return
             self._metrics.stale_plans.inc()
         self._not_before[key] = self._engine.clock() + STALE_RETRY_S
 
-    async def _decide(self, view: GangView, snapshot: Snapshot, pace: Pace) -> Decision:
-        began = self._monotonic()
-        work = gang_placement.plan(
-            snapshot,
-            view.key,
-            spare_count=self._config.spare_count,
-            refused=self.refused(view.key),
-            kept=self.kept(view.key),
+    def question(self, key: GangKey) -> Question:
+        """Return what is asked about a gang now; with a snapshot it makes the decision."""
+        return Question(
+            gang=key,
             now=self._engine.clock(),
+            window_s=self._config.assembly_window_seconds,
+            spare_count=self._config.spare_count,
+            deferred_until=self._deferred.get(key),
+            refused=tuple(sorted(self.refused(key))),
+            kept=tuple(sorted(self.kept(key))),
+            scoring=self._config.scoring.as_scoring(),
         )
-        decision = await pace.drive(work)
+
+    def note(self, key: GangKey) -> Note:
+        """Return how the planner stands to a gang: where it is listed, and what was said last."""
+        listed = "to do" if key in self._list.todo else ""
+        said, last = None, self.decisions.get(key)
+        if isinstance(last, Wait | Reject):
+            word = Outcome.WAIT if isinstance(last, Wait) else Outcome.REJECT
+            said = Said(word, last.reason, last.generation)
+        return Note(
+            listed or ("parked" if key in self._list.parked else ""),
+            self._not_before.get(key),
+            said,
+        )
+
+    async def _decide(self, question: Question, snapshot: Snapshot, pace: Pace) -> Decision:
+        began = self._monotonic()
+        decision = await pace.drive(decide(snapshot, question))
         outcome = type(decision).__name__.lower()
         self._metrics.decisions.labels(outcome).observe(self._monotonic() - began)
         return decision
 
-    def _set_aside(self, view: GangView, decision: Wait | Reject) -> None:
+    def _set_aside(self, view: GangView, asked: Asked, decision: Wait | Reject) -> None:
         """Park a gang that does not fit; later ones may go, the skip is counted."""
         changed = view.key in self._list.todo  # while it was being planned
         self._engine.apply(GangSkipped(view.key, decision.reason.value))
         if not changed:
             self._list.take(view.key)  # counting the skip is no reason to look again
         self._list.park(view.key)
-        self._reporter.set_aside(view, decision, self.decisions.get(view.key))
+        before = self.decisions.get(view.key)
+        self._reporter.set_aside(view, decision, before)
+        if not repeats(decision, before):
+            self.history.note(asked)
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
@@ -297,7 +337,9 @@ class Planner:
         if again is not None:
             self._not_before[view.key] = again
 
-    async def _hold(self, view: GangView, plan: Plan, snapshot: Snapshot, pace: Pace) -> bool:
+    async def _hold(
+        self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot, pace: Pace
+    ) -> bool:
         """Hold the plan and hand it to the release; False when it no longer fits."""
         chosen = await pace.drive(assignments(snapshot, plan))
         now = self._engine.clock()
@@ -311,9 +353,12 @@ class Planner:
         if not await self._holding.hold(held, pace):
             return False
         self.decisions.pop(view.key, None)
+        self.history.note(Asked(snapshot, question, Planned(plan, chosen)))
         self._reporter.planned(view, plan, held)
         if view.spec is not None and not len(view.bound):
             self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))
+        if self.bind_times is not None:
+            self.bind_times.planned(view, len(chosen))
         self._release([assignment.uid for assignment in chosen])
         return True
 
@@ -322,6 +367,8 @@ def _again_at(decision: Wait | Reject, now: float) -> float | None:
     """Return when time alone may have cured what a gang waits for."""
     if isinstance(decision, Reject):
         return None
+    if decision.reason is WaitReason.PLANNER_FAILED:
+        return now + FAILED_RETRY_S
     removed = {rule.rule for rule in decision.explanation.rules if rule.removed}
     moments = [
         now + seconds

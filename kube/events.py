@@ -97,7 +97,7 @@ class _Series:
     written_note: str = ""
     written_count: int = 0
     earlier: int = 0  # occurrences that belong to Events before the present one
-    written_at: float = 0.0
+    written_at: float = 0.0  # seconds of the steady clock
 
     @property
     def waits(self) -> bool:
@@ -121,11 +121,14 @@ class EventRecorder:
         limit: int = 4096,
         wanted: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Report as ``controller`` (like ``muster.dev/extender``), from the pod ``instance``.
 
         ``wanted``: whether occurrences count; on a standby the leader reports the same ones.
+        ``clock`` (epoch seconds) dates what is written, ``steady`` spaces the writes: a clock set
+        back by hours must not silence a series for as long.
         """
         self._client = client
         self._controller = controller
@@ -133,6 +136,7 @@ class EventRecorder:
         self._limit = limit
         self._wanted = wanted
         self._clock = clock
+        self._steady = steady
         self._sleep = sleep
         self._series: OrderedDict[tuple[str, str, str], _Series] = OrderedDict()
         self._number = itertools.count()
@@ -166,7 +170,7 @@ class EventRecorder:
 
     async def flush(self) -> int:
         """Write what is due, the longest untouched first; return how many writes were tried."""
-        now = self._clock()
+        now = self._steady()
         due = [series for series in self._series.values() if series.due(now)][:ROUND_LIMIT]
         for series in due:
             await self._write(series, now)

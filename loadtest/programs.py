@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import functools
+import itertools
 import os
 import random
 import signal
@@ -19,7 +21,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +30,8 @@ READY_TIMEOUT_S: Final = 60.0  # a cold API server takes 3 s alone and 20 s on a
 _POLL_S: Final = 0.05
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 _LOG_TAIL_LINES: Final = 25
+_RANGE: Final = 16_000  # ports, those just below the ephemeral ones
+_BLOCK: Final = 100  # ports; a test or a bench has a dozen programs at a time
 
 
 class ProgramFailed(Exception):
@@ -35,21 +39,41 @@ class ProgramFailed(Exception):
 
 
 def free_port() -> int:
-    """Pick a free loopback port below the range that the kernel uses for outgoing connections.
+    """Return a free loopback port that no other process running this code is given.
 
-    Port 0 is not good enough for a program that is killed and comes back on its own port: as long
-    as it is away the kernel may lend that port to a client, even to one that is just dialling it.
+    Each process claims a block of ports and walks round in it. The block lies below the range that
+    the kernel uses for outgoing connections: port 0 is not good enough for a program that is killed
+    and comes back on its own port, for as long as it is away the kernel may lend that port to a
+    client, even to one that is just dialling it.
     """
-    low = _first_ephemeral_port()
-    for _ in range(1000):
-        port = random.randrange(max(1024, low - 16_000), low)
+    for port in itertools.islice(_own_ports(), _BLOCK):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise ProgramFailed("no free loopback port found in 1000 tries")
+            if _binds(probe, port):
+                return port
+    raise ProgramFailed(f"no free loopback port among the {_BLOCK} of this process")
+
+
+@functools.cache
+def _own_ports() -> Iterator[int]:
+    """Claim a block by holding its first port until the process ends; yield the rest for ever."""
+    low = _first_ephemeral_port()
+    blocks = list(range(low - _RANGE, low, _BLOCK))
+    random.SystemRandom().shuffle(blocks)  # not `random`: tests seed it alike in every process
+    for first in blocks:
+        claim = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if _binds(claim, first):
+            claim.detach()
+            return itertools.cycle(range(first + 1, first + _BLOCK))
+        claim.close()
+    raise ProgramFailed(f"every block of loopback ports from {low - _RANGE} to {low} is taken")
+
+
+def _binds(server: socket.socket, port: int) -> bool:
+    try:
+        server.bind(("127.0.0.1", port))
+    except OSError:
+        return False
+    return True
 
 
 def _first_ephemeral_port() -> int:
@@ -57,7 +81,7 @@ def _first_ephemeral_port() -> int:
         text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
     except OSError:
         return 32_768  # the Linux default; other kernels start higher still
-    return max(8192, int(text.split()[0]))
+    return max(1024 + _RANGE, int(text.split()[0]))
 
 
 def die_with_parent() -> Callable[[], None] | None:

@@ -8,7 +8,7 @@ The search in full, from the plain to the particular::
     (not with slices: those wait until the spread leaves room)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -107,6 +107,17 @@ def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
     made = Arena(board, world, group, wish, feasibility, limits.clip(leaf), quiet, limits)
     labelled = labelled_only(board.tree, wish)
     return made if labelled is None else made.within(labelled)
+
+
+def arenas_of(
+    world: World, board: Board, groups: Sequence[Group], wish: Wish
+) -> Steps[list[Arena]]:
+    """Evaluate every group of a gang in the same world."""
+    arenas = []
+    for group in groups:
+        made = yield from arena(world, board, group, wish)
+        arenas.append(made)
+    return arenas
 
 
 def _spares_kept(world: World, group: Group) -> bool:

@@ -24,6 +24,7 @@ class WaitReason(StrEnum):
     NOT_ENOUGH_ROOM = "not enough room"
     BUDGET_EXHAUSTED = "budget exhausted"
     SPREAD_UNSATISFIABLE = "pod spread or affinity cannot be satisfied now"
+    PLANNER_FAILED = "the planner fails on it"
 
 
 class RejectReason(StrEnum):
@@ -131,3 +132,8 @@ class Reject:
 
 
 Decision = Plan | Wait | Reject
+
+
+def repeats(decision: Wait | Reject, before: Decision | None) -> bool:
+    """Whether a refusal says what was said before; the numbers may be others."""
+    return isinstance(before, Wait | Reject) and before.reason == decision.reason

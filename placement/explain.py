@@ -1,5 +1,6 @@
 """Decisions as sentences for people and as plain values for the read-only API."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final, TypeAlias, assert_never
 
@@ -28,6 +29,11 @@ def render(decision: Decision) -> list[str]:
             ]
         case _:
             assert_never(decision)
+
+
+def in_one_line(lines: Iterable[str]) -> str:
+    """Return lines for a place that has only one, an Event or a condition."""
+    return "; ".join(line.strip() for line in lines)
 
 
 def _plan_lines(plan: Plan) -> list[str]:

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps, run
-from placement.arena import Arena, Board, arena
+from placement.arena import Arena, Board, arenas_of
 from placement.capacity import capacity
 from placement.decision import Decision, Plan, Reject, RejectReason
 from placement.refused import masks, named
 from placement.request import Group, Request, Rows, read
+from placement.scoring.profiles import DEFAULT, Scoring
 from placement.seats import Seats, seat
 from placement.spares import choose_spares
 from placement.tree import Ints, domains_used, tree_of
@@ -42,6 +43,7 @@ def plan(
     refused: Sequence[str] = (),
     kept: Sequence[str] = (),
     now: float | None = None,
+    scoring: Scoring = DEFAULT,
 ) -> Generator[None, None, Decision]:
     """Decide about one gang, in slices of about a millisecond at 130,000 nodes.
 
@@ -50,7 +52,8 @@ def plan(
     nodes wanted per member. ``refused``: names of nodes that kube-scheduler turned members
     away from, ``kept``: of nodes whose room is kept for others; unknown names are
     ignored. ``now``: seconds since the epoch, for gangs whose wishes relax with time; ``None``:
-    late enough. The generator's return value is the decision.
+    late enough. ``scoring``: how nodes are preferred for a pod that comes alone. The
+    generator's return value is the decision.
     Raises ``KeyError`` when the snapshot has no such gang.
     """
     request = read(snapshot, key, spare_count=spare_count, members=members, now=now)
@@ -69,20 +72,12 @@ def plan(
     yield
     arenas: list[Arena] = []
     for mask in masks(snapshot, refused):
-        world = World(snapshot, refused=mask, kept=named(snapshot, kept))
-        arenas = yield from _arenas(world, board, request)
+        world = World(snapshot, refused=mask, kept=named(snapshot, kept), scoring=scoring)
+        arenas = yield from arenas_of(world, board, request.groups, request.wish)
         seats = yield from seat(snapshot, request, arenas)
         if seats is not None:
             return (yield from _plan(snapshot, request, arenas, seats))
     return (yield from wait(snapshot, request, arenas))
-
-
-def _arenas(world: World, board: Board, request: Request) -> Steps[list[Arena]]:
-    arenas = []
-    for group in request.groups:
-        made = yield from arena(world, board, group, request.wish)
-        arenas.append(made)
-    return arenas
 
 
 def plan_now(
@@ -94,6 +89,7 @@ def plan_now(
     refused: Sequence[str] = (),
     kept: Sequence[str] = (),
     now: float | None = None,
+    scoring: Scoring = DEFAULT,
 ) -> Decision:
     """As ``plan``, run to its end at once."""
     work = plan(
@@ -104,6 +100,7 @@ def plan_now(
         refused=refused,
         kept=kept,
         now=now,
+        scoring=scoring,
     )
     return run(work)
 

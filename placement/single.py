@@ -12,6 +12,7 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.arena import Arena, search, standing
+from placement.lone import place_lone
 from placement.near import near
 from placement.slices import partial_last
 from placement.tree import ROOT, Ints, domains_used
@@ -34,6 +35,10 @@ def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None
 
     Room that other plans keep as spares is used only where that saves domains.
     """
+    if total == 1:
+        lone = yield from place_lone(arena)
+        if lone is not None:
+            return Found(lone, lone)
     found = yield from _place(arena, mandatory, total)
     if arena.quiet is None or found is None:
         return found

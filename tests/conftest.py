@@ -1,4 +1,4 @@
-"""What every test shares: the path of `support`, and how deep hypothesis digs.
+"""What every test shares: the path of `support`, how deep hypothesis digs, and who runs what.
 
 `MUSTER_HYPOTHESIS_PROFILE=deep` digs for hours' worth of bugs; the default is for
 development, `ci` for every push.
@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
@@ -19,3 +20,25 @@ settings.register_profile("ci", max_examples=200, stateful_step_count=50, **_COM
 # 2,000 runs of 60 steps: 120,000 steps of each state machine.
 settings.register_profile("deep", max_examples=2000, stateful_step_count=60, **_COMMON)
 settings.load_profile(os.environ.get("MUSTER_HYPOTHESIS_PROFILE", "fast"))
+
+# Most of a run is waiting for real programs, so there are more workers than cores.
+_WORKERS_PER_CORE = 1.5
+_MOST_WORKERS = 8
+_BYTES_PER_WORKER = 2 * 1024**3  # of memory: three control planes, the largest with 10,000 pods
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many workers `-n auto` starts."""
+    cores = os.cpu_count() or 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    fit = min(int(cores * _WORKERS_PER_CORE), _MOST_WORKERS, memory // _BYTES_PER_WORKER)
+    return max(1, fit)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Give each worker what it needs the fewest control planes for."""
+    from support import workers  # noqa: PLC0415 - needs xdist, which may be switched off
+
+    return workers.make(config, log)

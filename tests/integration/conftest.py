@@ -1,17 +1,40 @@
-"""One control plane of each minor for the tests of the main path; each test empties it again."""
+"""One control plane of each minor for most tests here; each test empties it again.
+
+Both stay up until the end, so that tests may come in any order on any worker.
+"""
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
 
-from loadtest.assets import MINORS
+from loadtest.assets import MINORS, Minor
 from loadtest.controlplane import ControlPlane, Options
 from loadtest.muster import RBAC
 
 
+class Planes:
+    """The control planes of this worker, each started when it is first asked for."""
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self._stack = stack
+        self._running: dict[Minor, ControlPlane] = {}
+
+    async def of(self, minor: Minor) -> ControlPlane:
+        if minor not in self._running:
+            plane = ControlPlane(Options(minor=minor, rbac=RBAC))
+            self._running[minor] = await self._stack.enter_async_context(plane)
+        return self._running[minor]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def planes() -> AsyncIterator[Planes]:
+    async with AsyncExitStack() as stack:
+        yield Planes(stack)
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session", params=MINORS)
-async def real_plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+async def real_plane(planes: Planes, request: pytest.FixtureRequest) -> ControlPlane:
     """etcd and kube-apiserver with Muster's shipped RBAC; kube-scheduler is each test's own."""
-    async with ControlPlane(Options(minor=request.param, rbac=RBAC)) as plane:
-        yield plane
+    return await planes.of(request.param)

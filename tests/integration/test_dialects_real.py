@@ -20,13 +20,14 @@ import orjson
 import pytest
 import pytest_asyncio
 from support.customkinds import JSON, group_of, install
-from support.dialectcases import Case, load_all, made_of
+from support.dialectcases import Case, load_all, made_of, of_minor
 from support.realcluster import PATIENCE_S, Cluster, cluster, is_bound, is_released
 
 from kube import names
 from loadtest import crds
 from loadtest.api import ApiFailed
-from loadtest.controlplane import ControlPlane, Options
+from loadtest.assets import MINORS
+from loadtest.controlplane import ControlPlane, native_gangs
 from loadtest.muster import RBAC
 from workloads.registry import DIALECTS, SINGLE
 
@@ -34,11 +35,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 CASES = load_all()
 KNOWN = {dialect.name for dialect in (*DIALECTS, SINGLE)}
-NATIVE = Options(
-    rbac=RBAC,
-    feature_gates=("GenericWorkload=true",),
-    runtime_config=("scheduling.k8s.io/v1alpha1=true",),
-)
+ON_EACH = [(minor, case) for minor in MINORS for case in of_minor(minor, CASES)]
 
 
 @dataclass(slots=True)
@@ -80,13 +77,14 @@ class Fleet:
         return await self.cluster.muster.get(f"/v1/explain/{namespace}/{pod}")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def fleet() -> AsyncIterator[Fleet]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+async def fleet(request: pytest.FixtureRequest) -> AsyncIterator[Fleet]:
     """One control plane for all dialects, with no CRD but those that the cases need."""
     definitions = await asyncio.to_thread(crds.ensure)
-    async with ControlPlane(NATIVE) as plane:
+    objects = [obj for case in of_minor(request.param, CASES) for obj in case.objects]
+    async with ControlPlane(native_gangs(request.param, rbac=RBAC)) as plane:
         async with plane.api() as api:
-            plurals = await install(api, definitions, [o for case in CASES for o in case.objects])
+            plurals = await install(api, definitions, objects)
         async with cluster(plane, assemblyWindowSeconds=1) as it:
             await it.add_racks(range(2))
             yield Fleet(it, plurals)
@@ -103,7 +101,13 @@ async def begin(fleet: Fleet, case: Case) -> tuple[str, list[JSON]]:
     return namespace, case.members(namespace, made)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize(
+    ("fleet", "case"),
+    ON_EACH,
+    indirect=["fleet"],
+    scope="module",
+    ids=[f"{minor}-{case.name}" for minor, case in ON_EACH],
+)
 async def test_what_a_controller_makes_of_a_manifest_is_placed_whole(
     fleet: Fleet, case: Case
 ) -> None:

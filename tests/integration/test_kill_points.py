@@ -2,13 +2,13 @@
 
 ::
 
-    members come ─► plan ─► held ─► PATCH 1 … PATCH n ─► bound ─► the watch tells it
-         ▲                   ▲         ▲   ▲               ▲        ▲
-     one missing         no PATCH      │ done, the reply   │   nothing came back
-                         sent          half are sent   Binding done, the reply lost
+    members come ─► plan ─► held ─► PATCH 1 … PATCH n ─► filter ─► bound ─► the watch tells it
+         ▲                   ▲         ▲   ▲           ▲         ▲          ▲
+     one missing         no PATCH      │ done, reply   │     Binding kept   nothing came back
+                         sent          │ lost          │     back, or done
+                                  half are sent    nobody asks  and its reply lost
 
 Each test ends with the independent checker: no gang in part, no room given away twice.
-"Between release and binding" is in test_faults.py.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from support.apiproxy import Keeps, Stop, StoppingProxy
-from support.realcluster import PATIENCE_S, PODS, Cluster, cluster, is_released, racks
+from support.realcluster import JSON, PATIENCE_S, PODS, Cluster, cluster, is_released, racks
 
 from kube import names
 from loadtest import pods
@@ -27,6 +27,15 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")
 
 GANG = pods.Gang("train", 16, required=names.RACK)
 RELEASE = ("PATCH", "/pods/train-")
+VARIANTS = ("recommended", "with-bind")
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+URGENT = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "urgent"},
+    "value": 1000,
+    "preemptionPolicy": "Never",
+}
 
 
 @asynccontextmanager
@@ -117,12 +126,75 @@ async def test_killed_after_kube_scheduler_has_bound_before_the_extender_hears_o
         await goes_on(fleet)
 
 
-async def test_killed_when_its_own_binding_is_done_and_not_answered(
-    real_plane: ControlPlane,
+@pytest.mark.parametrize("keeps", ["request", "reply"])
+async def test_killed_after_filter_at_its_own_binding_sent_or_done_and_not_answered(
+    real_plane: ControlPlane, keeps: Keeps
 ) -> None:
     async with stoppable(real_plane, "with-bind") as (fleet, proxy):
-        stop = proxy.stop_at("POST", "/binding", 4, keeps="reply")
+        stop = proxy.stop_at("POST", "/binding", 4, keeps=keeps)
         await fleet.submit(GANG)
         # The first are bound while the last are being released.
         assert 4 <= await killed_at(fleet, proxy, stop) <= GANG.size
         await goes_on(fleet)
+
+
+async def pinned_nodes(fleet: Cluster, gang: pods.Gang) -> dict[str, str]:
+    """Map each released member to the first node that its required affinity names."""
+    return {
+        pod["metadata"]["name"]: _first_node(pod)
+        for pod in await fleet.list_pods(gang)
+        if is_released(pod)
+    }
+
+
+def _first_node(pod: JSON) -> str:
+    affinity = pod["spec"]["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    (field,) = terms[0]["matchFields"]
+    (name,) = field["values"]
+    return str(name)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+async def test_an_extender_killed_between_plan_and_bind_finds_its_plan_again(
+    real_plane: ControlPlane, variant: str
+) -> None:
+    async with cluster(real_plane, variant) as fleet:
+        await fleet.add_racks(range(4))
+        gang = pods.Gang("train", 64, gpus=2, required=names.RACK)
+        fleet.plane.program(SCHEDULER).suspend()
+        await fleet.submit(gang)
+        await fleet.released(gang)
+        planned = await pinned_nodes(fleet, gang)
+        fleet.muster.extender.kill()
+        fleet.plane.program(SCHEDULER).resume()
+        await fleet.stays_unbound(gang)
+        await fleet.muster.start(fleet.muster.extender)
+        await fleet.bound(gang)
+        assert await fleet.placement(gang) == planned
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+async def test_an_extender_killed_in_the_middle_of_releasing_completes_that_gang_first(
+    real_plane: ControlPlane, variant: str
+) -> None:
+    # One rack is free. The gang is half released when the extender dies; a rival for the same rack,
+    # of higher priority, is complete before it comes back.
+    async with cluster(real_plane, variant, releaseConcurrency=1) as fleet:
+        await fleet.add_racks([0])
+        gang = pods.Gang("train", 128, gpus=1, required=names.RACK)
+        await fleet.submit(gang, but_last=True)
+        *_, last = pods.members(gang)
+        await fleet.api.create("/api/v1/namespaces/default/pods", last)
+        await fleet.released(gang, 1)
+        fleet.muster.extender.kill()
+        half = len(await pinned_nodes(fleet, gang))
+        assert 0 < half < gang.size
+        await fleet.api.create(PRIORITY_CLASSES, URGENT)
+        rival = pods.Gang("rival", 16, required=names.RACK, priority_class="urgent")
+        await fleet.submit(rival)
+        await fleet.muster.start(fleet.muster.extender)
+        await fleet.bound(gang)
+        assert racks(await fleet.placement(gang)) == {"r0"}
+        await fleet.stays_unbound(rival)
+        await fleet.api.delete(f"{PRIORITY_CLASSES}/urgent")

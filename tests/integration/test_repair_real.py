@@ -6,17 +6,20 @@
                        └─ r1 ── r1-h00 …
 """
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
-import pytest_asyncio
-from support.provisioning import CRDS, DEFINITION, REQUESTS, TEMPLATES, say
-from support.realcluster import PATIENCE_S, PODS, Cluster, cluster, is_released, racks
+from support.realcluster import (
+    PODS,
+    Cluster,
+    cluster,
+    is_released,
+    racks,
+    told,
+    until,
+)
 
 from kube import names
-from kube.provisioning import CHECK_CAPACITY
 from loadtest import pods
 from loadtest.api import JSON, ApiFailed
 from loadtest.controlplane import CONTROLLERS, SCHEDULER, ControlPlane
@@ -28,24 +31,11 @@ DRIVER = "disks.example.com"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
-EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
 # The Job controller puts new pods off after pods that failed, for 10 s doubled with each
 # (pkg/controller/job/backoff_utils.go): 40 s after three that fail at once.
 PUT_OFF_S = 120.0
-
-
-async def until(condition: Callable[[], Awaitable[bool]], patience_s: float = PATIENCE_S) -> None:
-    deadline = time.monotonic() + patience_s
-    while not await condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.1)
-
-
-async def told(fleet: Cluster, reason: str) -> bool:
-    found = await fleet.api.get(EVENTS)
-    return any(event["reason"] == reason for event in found["items"])
 
 
 async def recreate(fleet: Cluster, gang: pods.Gang, *ranks: int) -> None:
@@ -296,111 +286,3 @@ async def pinned_to(fleet: Cluster, name: str) -> str:
     ((field,),) = (term["matchFields"] for term in required["nodeSelectorTerms"])
     (node,) = field["values"]
     return str(node)
-
-
-# --- without the webhook ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("capable", [True, False])
-async def test_ungated_members_that_wait_are_woken_when_the_last_one_comes_and_when_room_comes(
-    real_plane: ControlPlane, *, capable: bool
-) -> None:
-    """kube-scheduler by itself retries a refused pod after five minutes; a test waits for one."""
-    async with cluster(real_plane, "with-bind", gated=False, node_cache_capable=capable) as fleet:
-        await fleet.add_racks([0], hosts=4)
-        first, second = (pods.Gang(name, 4, required=names.RACK) for name in ("first", "second"))
-        await fleet.submit(first, but_last=True)
-        await fleet.stays_unbound(first)
-        await refused(fleet, first, 3)
-        *_, last = pods.members(first)
-        await fleet.api.create(PODS, last)
-        await fleet.bound(first)
-        await fleet.submit(second)
-        await refused(fleet, second, 4)
-        await fleet.stays_unbound(second)
-        await fleet.add_racks([1], hosts=4)
-        await fleet.bound(second)
-        assert racks(await fleet.placement(second)) == {"r1"}
-
-
-async def refused(fleet: Cluster, gang: pods.Gang, count: int) -> None:
-    """Wait until kube-scheduler has given up on this many members for now."""
-
-    def is_refused(pod: JSON) -> bool:
-        conditions = pod.get("status", {}).get("conditions") or []
-        return any(c.get("reason") == "Unschedulable" for c in conditions)
-
-    await fleet.until(gang, is_refused, count)
-
-
-# --- autoscalers --------------------------------------------------------------------------
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def scaled(real_plane: ControlPlane) -> AsyncIterator[Cluster]:
-    """A cluster that serves ProvisioningRequests; the test speaks for the autoscaler."""
-    async with real_plane.api() as api:
-        await api.create(CRDS, DEFINITION)
-        try:
-            await until(lambda: answers(api.get(REQUESTS)))
-            settings = {"provisioningClass": CHECK_CAPACITY, "afterSeconds": 0}
-            async with cluster(real_plane, autoscaler=settings) as fleet:
-                yield fleet
-        finally:
-            await api.delete(f"{CRDS}/{DEFINITION['metadata']['name']}")
-
-
-async def answers(call: Awaitable[JSON]) -> bool:
-    try:
-        await call
-    except ApiFailed:
-        return False
-    return True
-
-
-async def test_a_provisioning_request_brings_the_nodes_of_a_whole_gang(scaled: Cluster) -> None:
-    await scaled.add_racks([0], hosts=2)
-    gang = pods.Gang("train", 4, required=names.RACK)
-    await scaled.submit(gang)
-
-    async def asked() -> list[JSON]:
-        items: list[JSON] = (await scaled.api.get(REQUESTS))["items"]
-        return items
-
-    async def is_asked() -> bool:
-        return bool(await asked())
-
-    async def is_answered() -> bool:
-        return not await asked()
-
-    await until(is_asked)
-    (request,) = await asked()
-    (pod_set,) = request["spec"]["podSets"]
-    template = await scaled.api.get(f"{TEMPLATES}/{pod_set['podTemplateRef']['name']}")
-    assert pod_set["count"] == gang.size
-    assert template["template"]["spec"]["containers"][0]["resources"]["limits"] == {
-        "nvidia.com/gpu": "8"
-    }
-    assert not any(map(is_released, await scaled.list_pods(gang)))
-    await say(scaled.api, request["metadata"]["name"], "Provisioned", "CapacityIsFound")
-    await until(lambda: told(scaled, "GangProvisioningProvisioned"))
-    await scaled.add_racks([1], hosts=4)
-    await scaled.bound(gang)
-    await until(is_answered)
-    assert (await scaled.api.get(TEMPLATES))["items"] == []
-
-
-async def test_a_gang_released_unpinned_is_called_unschedulable_and_goes_when_nodes_come(
-    real_plane: ControlPlane,
-) -> None:
-    """What Cluster Autoscaler and Karpenter act on is kube-scheduler's condition."""
-    settings = {"releaseUnpinned": True, "afterSeconds": 0}
-    async with cluster(real_plane, autoscaler=settings) as fleet:
-        await fleet.add_racks([0], hosts=2)
-        gang = pods.Gang("train", 4, required=names.RACK)
-        await fleet.submit(gang)
-        await refused(fleet, gang, 4)
-        await fleet.stays_unbound(gang)
-        await fleet.add_racks([1], hosts=4)
-        await fleet.bound(gang)
-        assert racks(await fleet.placement(gang)) == {"r1"}

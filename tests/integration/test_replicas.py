@@ -9,7 +9,9 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -18,10 +20,12 @@ import pytest_asyncio
 from support.proxy import Proxy
 from support.realcluster import is_released
 from support.replicas import LEASE_PATH, NAMESPACE, PATIENCE_S, Audit, Replicated, replicated
+from support.wallclock import WallClock
 
 from kube import names
 from loadtest import pods
 from loadtest.api import ApiFailed
+from loadtest.assets import MINORS
 from loadtest.controlplane import ControlPlane, Options
 from loadtest.muster import RBAC
 
@@ -42,6 +46,7 @@ ENDLESS = {
 }
 GANGS = 20
 SIZE = 8
+HOUR_S = 3600.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -49,9 +54,10 @@ async def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     return Audit(tmp_path_factory.mktemp("audit"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane(audit: Audit) -> AsyncIterator[ControlPlane]:
-    async with ControlPlane(Options(rbac=RBAC, api_server_flags=audit.flags)) as running:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+async def plane(audit: Audit, request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+    options = Options(minor=request.param, rbac=RBAC, api_server_flags=audit.flags)
+    async with ControlPlane(options) as running:
         yield running
 
 
@@ -68,15 +74,14 @@ async def plans(it: Replicated) -> dict[str, str]:
     }
 
 
-async def in_flight(it: Replicated, submitted: list[pods.Gang]) -> dict[str, str]:
+async def in_flight(it: Replicated, submitted: list[pods.Gang]) -> None:
     """Submit gangs and return as soon as some of their pods are released, and most are not."""
+    before = len(await plans(it))
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
-        for gang in submitted:
-            group.create_task(it.submit(gang))
-        while len(found := await plans(it)) < SIZE:  # noqa: ASYNC110  asked for over HTTP
+        group.create_task(it.submit_at_once(submitted))
+        while (new := len(await plans(it)) - before) < SIZE:  # noqa: ASYNC110  asked over HTTP
             await asyncio.sleep(0.01)
-    assert len(found) < GANGS * SIZE
-    return found
+    assert new < GANGS * SIZE
 
 
 async def test_one_leads_and_the_other_is_ready_and_writes_nothing(
@@ -137,9 +142,9 @@ async def test_a_leader_stopped_beyond_its_lease_writes_nothing_when_it_goes_on(
         held_open, closed = await asyncio.open_connection("127.0.0.1", leader.port)
         await in_flight(it, submitted)
         leader.program.suspend()
-        follower = await it.leader(but=leader)
+        await it.leader(but=leader)
         await it.bound(*submitted)
-        taken = it.taken(follower)
+        taken = it.taken(await it.holder())
         for gang in later:  # something to do for whoever believes that it leads
             await it.submit(gang)
         leader.program.resume()
@@ -168,7 +173,7 @@ async def test_a_leader_that_ends_in_order_gives_the_lease_up_and_is_followed_at
         assert (last.resource, last.verb, last.code) == ("leases", "patch", 200)
 
 
-async def test_a_leader_cut_off_from_the_api_server_ends_and_is_followed(
+async def test_replicas_cut_off_from_the_api_server_in_turn_end_and_are_followed(
     plane: ControlPlane, audit: Audit
 ) -> None:
     api_port = urlsplit(plane.url).port or 0
@@ -177,21 +182,47 @@ async def test_a_leader_cut_off_from_the_api_server_ends_and_is_followed(
         Proxy(api_port) as second,
         replicated(plane, audit, SHORT, proxies=(first, second), releaseConcurrency=1) as it,
     ):
-        await it.add_racks(range(8))
+        await it.add_racks(range(16))
         leader = await it.leader()
-        old = await it.holder()
-        proxy = (first, second)[it.replicas.index(leader)]
-        submitted = gangs()
-        await in_flight(it, submitted)
-        proxy.freeze()  # nothing is refused: its requests hang
-        await leader.ended()
-        proxy.thaw()
-        follower = await it.leader(but=leader)
-        await it.bound(*submitted)
-        taken = it.taken(follower)
-        assert [w for w in audit.writes() if w.identity == old and w.at > taken.at] == []
-        await leader.start()  # as the kubelet would
-        assert await it.leader() is follower
+        for word in ("first", "second"):
+            old = await it.holder()
+            proxy = (first, second)[it.replicas.index(leader)]
+            submitted = gangs(word)
+            await in_flight(it, submitted)
+            proxy.freeze()  # nothing is refused: its requests hang
+            await leader.ended()
+            proxy.thaw()
+            follower = await it.leader(but=leader)
+            await it.bound(*submitted)
+            taken = it.taken(await it.holder())
+            assert [w for w in audit.writes() if w.identity == old and w.at > taken.at] == []
+            await leader.start()  # as the kubelet would
+            assert await it.leader() is follower
+            leader = follower
+
+
+async def test_clocks_that_are_set_apart_take_the_lease_from_nobody(
+    plane: ControlPlane, audit: Audit, tmp_path: Path
+) -> None:
+    """The leader's is an hour fast, its rival's an hour slow; later it is the other way round."""
+    clocks = WallClock(tmp_path / "first"), WallClock(tmp_path / "second")
+    async with replicated(plane, audit, SHORT, clocks=clocks, releaseConcurrency=1) as it:
+        await it.add_racks(range(16))
+        leader = await it.leader()
+        holder = await it.holder()
+        mine = it.replicas.index(leader)
+        for word, hours in (("fast", 1), ("slow", -1)):
+            submitted = gangs(word)
+            await in_flight(it, submitted)
+            clocks[mine].set(hours * HOUR_S)
+            clocks[1 - mine].set(-hours * HOUR_S)
+            await it.bound(*submitted)
+            await asyncio.sleep(SHORT["leaseDurationSeconds"] + 2)
+            assert await it.holder() == holder
+            ahead_s = await it.renewed_at() - time.time()
+            assert ahead_s == pytest.approx(hours * HOUR_S, abs=600)
+        leader.program.kill()
+        await it.leader(but=leader)
 
 
 async def test_a_deleted_lease_is_written_again_by_its_holder(

@@ -17,11 +17,12 @@ from support.kinds import serve
 from support.realcluster import PATIENCE_S, PODS, Cluster, cluster, is_bound
 
 from loadtest.api import ApiFailed
-from loadtest.assets import ensure_volcano
-from loadtest.controlplane import ControlPlane
+from loadtest.assets import MINORS, ensure_volcano
+from loadtest.controlplane import ControlPlane, Options
+from loadtest.muster import RBAC
 from loadtest.programs import Program
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 JSON = dict[str, Any]
 BATCH, SCHEDULING = "batch.volcano.sh/v1alpha1", "scheduling.volcano.sh/v1beta1"
@@ -38,10 +39,11 @@ KINDS = (
 )
 
 
-@pytest_asyncio.fixture(loop_scope="session", scope="module")
-async def kinds(real_plane: ControlPlane) -> None:
-    """Volcano's kinds and its queue, served from here on."""
-    async with real_plane.api() as api:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+    """A control plane that serves Volcano's kinds, with its queue."""
+    options = Options(minor=request.param, rbac=RBAC)
+    async with ControlPlane(options) as running, running.api() as api:
         for api_version, kind in KINDS:
             # As in Volcano's own manifests, the PodGroup has no status subresource.
             await serve(api, api_version, kind, status=kind != "PodGroup")
@@ -52,17 +54,17 @@ async def kinds(real_plane: ControlPlane) -> None:
             "spec": {"weight": 1},
         }
         await retried(api.create, f"/apis/{SCHEDULING}/queues", queue)
+        yield running
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def volcano(real_plane: ControlPlane, kinds: None) -> AsyncIterator[Cluster]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def volcano(plane: ControlPlane) -> AsyncIterator[Cluster]:
     """Muster beside Volcano's controller; one rack of four hosts with 8 GPUs."""
-    del kinds
     program = await asyncio.to_thread(ensure_volcano)
     flags = ["--leader-elect=false", "--controllers=+job-controller"]
-    command = [program, f"--kubeconfig={real_plane.kubeconfig()}", *flags]
-    controller = Program("volcano", command, directory=real_plane.directory, ready=always)
-    async with cluster(real_plane, "recommended") as it:
+    command = [program, f"--kubeconfig={plane.kubeconfig()}", *flags]
+    controller = Program("volcano", command, directory=plane.directory, ready=always)
+    async with cluster(plane, "recommended") as it:
         await it.add_racks([0], hosts=4)
         controller.start()
         try:

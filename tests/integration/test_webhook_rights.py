@@ -20,6 +20,7 @@ from support.eventually import eventually
 from support.webhookprocess import WEBHOOK_USER, running
 
 from loadtest.api import JSON, Api
+from loadtest.assets import MINORS
 from loadtest.controlplane import ControlPlane, Options
 from loadtest.muster import RBAC
 
@@ -73,13 +74,16 @@ class Audited:
                 yield call, event["responseStatus"]["code"]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def audited(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Audited]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+async def audited(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Audited]:
     directory = tmp_path_factory.mktemp("audit")
     policy, log = directory / "policy.yaml", directory / "audit.log"
     policy.write_text(yaml.safe_dump(AUDIT_POLICY))
     flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}")
-    async with ControlPlane(Options(rbac=RBAC, api_server_flags=flags)) as plane:
+    options = Options(minor=request.param, rbac=RBAC, api_server_flags=flags)
+    async with ControlPlane(options) as plane:
         yield Audited(plane, log)
 
 

@@ -1,6 +1,7 @@
 """The manifests under tests/data/dialects: objects, what controllers make of them, the gangs.
 
-The last document of each is ``kind: Made``; all others are what users (or a controller that
+The last document of each is ``kind: Made``, with the only ``minor`` that knows the objects if
+there is but one; all others are what users (or a controller that
 stands in between) write. In a group of pods ``{}`` is the pod's number:
 
     name, count (1), first (0)     names and numbers
@@ -9,7 +10,7 @@ stands in between) write. In a group of pods ``{}`` is the pod's number:
     gpus (1), scheduler, spec      what the pods ask for; spec is merged into theirs
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ class Case:
     """One manifest; ``dialect`` must be registered for it to mean anything.
 
     ``ranks``: the names of the pods of its only gang in rank order, where there is one.
+    ``minor``: the only Kubernetes minor that knows the objects, or nothing.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Case:
     groups: tuple[JSON, ...]
     gangs: dict[str, Gang]
     ranks: tuple[str, ...] = ()
+    minor: str = ""
 
     def keys(self, namespace: str) -> dict[str, Gang]:
         """Return the gangs by their keys in this namespace."""
@@ -61,6 +64,11 @@ def load_all() -> list[Case]:
     return [_load(file) for file in sorted(MANIFESTS.glob("*.yaml"))]
 
 
+def of_minor(minor: str, cases: Iterable[Case]) -> list[Case]:
+    """Return the cases whose objects that minor knows."""
+    return [case for case in cases if case.minor in ("", minor)]
+
+
 def _load(file: Path) -> Case:
     *objects, made = yaml.safe_load_all(file.read_text(encoding="utf-8"))
     assert made["kind"] == "Made", f"{file.name}: the last document says what is made of it"
@@ -72,6 +80,7 @@ def _load(file: Path) -> Case:
         groups=tuple(made["pods"]),
         gangs=gangs,
         ranks=tuple(made.get("ranks", ())),
+        minor=made.get("minor", ""),
     )
 
 

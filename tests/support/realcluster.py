@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from loadtest.nodes import create_all, create_nodes, node
 
 JSON = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 PATIENCE_S = 60.0  # for what takes a second on a machine that is not crowded
 _SETTLED_S = 1.0  # several planning cycles and scheduling attempts
 
@@ -99,6 +100,30 @@ class Cluster:
             await self.api.delete(path)
 
 
+async def until(condition: Callable[[], Awaitable[bool]], patience_s: float = PATIENCE_S) -> None:
+    """Poll until the condition holds."""
+    deadline = time.monotonic() + patience_s
+    while not await condition():
+        assert time.monotonic() < deadline, condition
+        await asyncio.sleep(0.1)
+
+
+async def told(fleet: Cluster, reason: str) -> bool:
+    """Whether there is an Event of that reason."""
+    found = await fleet.api.get(EVENTS)
+    return any(event["reason"] == reason for event in found["items"])
+
+
+async def refused(fleet: Cluster, gang: pods.Gang, count: int) -> None:
+    """Wait until kube-scheduler has given up on this many members for now."""
+
+    def is_refused(pod: JSON) -> bool:
+        conditions = pod.get("status", {}).get("conditions") or []
+        return any(c.get("reason") == "Unschedulable" for c in conditions)
+
+    await fleet.until(gang, is_refused, count)
+
+
 def is_bound(pod: JSON) -> bool:
     """Whether the pod has its node."""
     return bool(pod["spec"].get("nodeName"))
@@ -107,6 +132,12 @@ def is_bound(pod: JSON) -> bool:
 def is_released(pod: JSON) -> bool:
     """Whether Muster's gate is off."""
     return all(gate["name"] != names.PLAN_GATE for gate in pod["spec"].get("schedulingGates", ()))
+
+
+def gated(members: Iterable[JSON]) -> Iterator[JSON]:
+    """Yield the pods as the webhook would let them in."""
+    for pod in members:
+        yield {**pod, "spec": {**pod["spec"], "schedulingGates": [{"name": names.PLAN_GATE}]}}
 
 
 def racks(placement: Mapping[str, str]) -> set[str]:

@@ -11,9 +11,10 @@ What the replicas wrote is read from the API server's own audit log, never from 
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,8 +22,9 @@ from typing import Any, Self
 import aiohttp
 import yaml
 from support.proxy import Proxy
-from support.realcluster import PODS, Cluster
+from support.realcluster import PODS, Cluster, gated
 from support.verdict import judged
+from support.wallclock import WallClock
 
 from kube import names
 from loadtest import pods, schedulerconfig
@@ -108,7 +110,14 @@ def _write(entry: JSON) -> Write:
 class Replica:
     """One extender process and the pod it believes to run in."""
 
-    def __init__(self, plane: ControlPlane, name: str, settings: JSON, server: str | None) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        name: str,
+        settings: JSON,
+        server: str | None,
+        clock: WallClock | None,
+    ) -> None:
         self.name, self.port = name, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         config = plane.directory / f"{name}.yaml"
@@ -125,6 +134,8 @@ class Replica:
             ready=self._ready,
             env={"POD_NAME": name, "POD_NAMESPACE": NAMESPACE},
         )
+        if clock is not None:
+            self.program.command = clock.command(self.program.command)
 
     async def start(self) -> None:
         self.program.start()
@@ -209,8 +220,15 @@ class Replicated(Cluster):
     async def submit(self, gang: pods.Gang, *, owned: bool = True, but_last: bool = False) -> None:
         """As without a webhook: the pods come gated."""
         owner = await pods.create_owner(self.api, gang) if owned else None
-        members = list(_gated(gang, owner))
+        members = list(gated(pods.members(gang, owner)))
         await create_all(self.api, PODS, members[:-1] if but_last else members)
+
+    async def submit_at_once(self, gangs: list[pods.Gang]) -> None:
+        """Have all gangs become complete within moments, however slow the machine is."""
+        owned = [(gang, await pods.create_owner(self.api, gang)) for gang in gangs]
+        members = [list(gated(pods.members(gang, owner))) for gang, owner in owned]
+        await create_all(self.api, PODS, [pod for gang in members for pod in gang[:-1]])
+        await create_all(self.api, PODS, [gang[-1] for gang in members])
 
     async def leader(self, *, but: Replica | None = None) -> Replica:
         """Wait for a labelled leader (other than ``but``) and return it."""
@@ -230,19 +248,19 @@ class Replicated(Cluster):
         (other,) = (replica for replica in self.replicas if replica is not leader)
         return other
 
-    def taken(self, by: Replica) -> Write:
-        """Return the write by which a replica took the Lease."""
-        return next(w for w in self.audit.of(by) if w.name == LEASE and w.code == 200)
+    def taken(self, by: str) -> Write:
+        """Return the write by which this holder took the Lease."""
+        mine = (write for write in self.audit.writes() if write.identity == by)
+        return next(w for w in mine if w.name == LEASE and w.code == 200)
 
     async def holder(self) -> str:
         """Return whom the Lease names."""
         return str((await self.api.get(LEASE_PATH))["spec"].get("holderIdentity", ""))
 
-
-def _gated(gang: pods.Gang, owner: JSON | None) -> Iterator[JSON]:
-    for pod in pods.members(gang, owner):
-        pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
-        yield pod
+    async def renewed_at(self) -> float:
+        """Return when the holder renewed the Lease, by its own wall clock (epoch seconds)."""
+        spec = (await self.api.get(LEASE_PATH))["spec"]
+        return datetime.fromisoformat(spec["renewTime"]).timestamp()
 
 
 def _own_pod(name: str) -> JSON:
@@ -267,20 +285,26 @@ async def replicated(
     election: JSON,
     *,
     proxies: tuple[Proxy, ...] = (),
+    clocks: tuple[WallClock, ...] = (),
     lease: bool = True,
     **settings: object,
 ) -> AsyncIterator[Replicated]:
     """Start two replicas, the Service and kube-scheduler; judge the block, then clear away.
 
     ``lease``: whether there is a released Lease from the start; an absent one is waited for.
-    ``proxies``: what stands between the first replicas, in order, and the API server.
+    ``proxies``: what stands between the first replicas, in order, and the API server. ``clocks``:
+    their wall clocks.
     """
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(plane.api())
         audit.begin()
         servers = [f"https://127.0.0.1:{proxy.port}" for proxy in proxies] + [None, None]
         shared = {"drainSeconds": 2, "leaderElection": election} | settings
-        replicas = [Replica(plane, f"muster-{index}", shared, servers[index]) for index in range(2)]
+        their = [*clocks, None, None]
+        replicas = [
+            Replica(plane, f"muster-{index}", shared, servers[index], their[index])
+            for index in range(2)
+        ]
         for replica in replicas:
             await api.create(f"/api/v1/namespaces/{NAMESPACE}/pods", _own_pod(replica.name))
         if lease:

@@ -13,9 +13,11 @@ from typing import Self
 
 import aiohttp
 from aiohttp import web
+from support.muddle import Muddle
 
 from loadtest.controlplane import ControlPlane
 
+_WINDOW_S = 0.1  # in which a gang's pods change several times
 _HOP_BY_HOP = {"transfer-encoding", "content-length", "connection", "content-encoding", "host"}
 
 
@@ -39,7 +41,8 @@ class StormProxy:
     """Listens with the API server's own certificate; an async context manager.
 
     ``storm`` decides about each request; ``delay_s`` comes before every answer but that of
-    a watch, whose events are not delayed. ``refused`` counts.
+    a watch, whose events are not delayed. ``refused`` counts. ``muddle``: what happens to the
+    events of watches.
     """
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -47,6 +50,7 @@ class StormProxy:
         self._watches: list[web.BaseRequest] = []
         self.storm: Storm = calm
         self.delay_s = 0.0
+        self.muddle: Muddle | None = None
         self.refused = 0
 
     async def __aenter__(self) -> Self:
@@ -115,10 +119,25 @@ class StormProxy:
             kept = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP_BY_HOP}
             response = web.StreamResponse(status=answer.status, headers=kept)
             await response.prepare(request)
+            if self.muddle is not None and is_a_watch(request) and answer.ok:
+                await _muddled(self.muddle, answer.content, response)
             async for chunk in answer.content.iter_any():
                 await response.write(chunk)
             await response.write_eof()
             return response
+
+
+async def _muddled(
+    muddle: Muddle, stream: aiohttp.StreamReader, response: web.StreamResponse
+) -> None:
+    """Hand a watch on, window by window, until it ends."""
+    rest = b""
+    while chunk := await stream.readany():
+        await asyncio.sleep(_WINDOW_S)
+        *lines, rest = (rest + chunk + stream.read_nowait()).splitlines(keepends=True) or [b""]
+        if rest.endswith(b"\n"):
+            lines, rest = [*lines, rest], b""
+        await response.write(b"".join(muddle.window(lines)))
 
 
 def is_a_watch(request: web.BaseRequest) -> bool:

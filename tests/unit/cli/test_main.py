@@ -15,7 +15,18 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert ended.value.code == 0
     said = capsys.readouterr().out
-    for command in ("demo", "bench", "extender", "webhook", "assets", "gangs", "status", "explain"):
+    told = (
+        "demo",
+        "bench",
+        "extender",
+        "webhook",
+        "assets",
+        "gangs",
+        "status",
+        "explain",
+        "replay",
+    )
+    for command in told:
         assert f"    {command} " in said
 
 

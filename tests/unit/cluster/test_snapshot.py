@@ -178,9 +178,11 @@ def test_a_loaded_state_goes_on_as_the_original_would() -> None:
     [
         (lambda data: data[:0], "does not begin"),
         (lambda data: b"x" + data, "does not begin"),
-        (lambda data: data[:-9], "checksum"),
-        (lambda data: data[:100] + b"?" + data[101:], "checksum"),
-        (lambda data: data[:16] + b"\x07" + data[17:], "has version 7"),
+        (lambda data: data[:10], "cut off: it ends after 10 bytes"),
+        (lambda data: data[:-9], "cut off: .* in the middle of its data"),
+        (lambda data: data[:100] + b"?" + data[101:], "damaged: .* checksum"),
+        (lambda data: data + b"x", "damaged: 1 bytes follow its end"),
+        (lambda data: data[:16] + b"\x07" + data[17:], "written in format 7"),
     ],
 )
 def test_a_damaged_dump_is_refused(damage: object, words: str) -> None:

@@ -1,33 +1,27 @@
 """Gangs that cannot be completed: reported, completed when room appears, or rolled back whole.
 
-::
-
-    rack r1 ── r1-0 r1-1 r1-2        rack r2 ── r2-0 r2-1 r2-2      (8 GPUs each)
+The two racks are drawn in support/clocked.py.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
 
 import pytest
-from support.extenders import PODS, World, eventually, rack_nodes, until, world
+from support.clocked import Clocked, two_racks
+from support.extenders import PODS, eventually, rack_nodes, until
 
 from cluster.ids import PodUid
 from extender.partial import PartialGangs
 from kube import names
 from kube.translate import pod_uid
-from loadtest.api import JSON, ApiFailed
+from loadtest.api import JSON
 from loadtest.pods import Gang, members
 
 REPORT_S, ROLL_BACK_S = 60.0, 600.0
 NODES = "/api/v1/nodes"
 
 
-@dataclass
-class Clocked:
-    """A cluster whose extender is told the time by the test."""
-
-    cluster: World = field(init=False)
-    now: float = 1_000_000.0
+class Torn(Clocked):
+    """What makes a gang that lacks a member."""
 
     @property
     def partial(self) -> PartialGangs:
@@ -70,16 +64,6 @@ class Clocked:
         state = self.cluster.extender.engine.state
         await until(lambda: state.pod_row(uid) is not None)
 
-    async def gone(self, *pods: str) -> bool:
-        for name in pods:
-            try:
-                await self.cluster.pod(name)
-            except ApiFailed as error:
-                if error.code == 404:
-                    continue
-            return False
-        return True
-
     async def row(self, gang: Gang) -> JSON:
         async with self.cluster.http.get("/v1/gangs") as response:
             rows: list[JSON] = await response.json()
@@ -94,12 +78,9 @@ class Clocked:
 
 
 @pytest.fixture
-async def clocked() -> AsyncIterator[Clocked]:
-    made = Clocked()
+async def torn() -> AsyncIterator[Torn]:
     settings = {"partial_after_seconds": REPORT_S, "roll_back_after_seconds": ROLL_BACK_S}
-    async with world(clock=lambda: made.now, spare_count=0, **settings) as cluster:
-        await cluster.nodes({"r1": 3, "r2": 3})
-        made.cluster = cluster
+    async with two_racks(Torn(), **settings) as made:
         yield made
 
 
@@ -107,89 +88,108 @@ GANG = Gang("g", 3, required=names.RACK)
 
 
 async def test_a_gang_that_cannot_be_completed_is_reported_and_then_rolled_back_whole(
-    clocked: Clocked,
+    torn: Torn,
 ) -> None:
     """Its rack has lost a node; the other rack could hold all of it."""
-    placed = await clocked.half(GANG)
-    await clocked.look()
-    assert await clocked.gone("g-2"), "a pod pinned to a node that is gone is evicted at once"
-    await clocked.recreate(GANG, [2])
-    await clocked.look()
-    assert (await clocked.row(GANG))["partial_since"] is None
-    await clocked.look(after=REPORT_S)
-    assert (await clocked.row(GANG))["partial_since"] is not None
-    event = await clocked.event("GangPartial")
+    placed = await torn.half(GANG)
+    await torn.look()
+    assert not await torn.exists("g-2"), "a pod pinned to a node that is gone is evicted at once"
+    await torn.recreate(GANG, [2])
+    await torn.look()
+    assert (await torn.row(GANG))["partial_since"] is None
+    await torn.look(after=REPORT_S)
+    assert (await torn.row(GANG))["partial_since"] is not None
+    event = await torn.event("GangPartial")
     assert "2 members are bound, 3 are needed" in event["note"]
-    await clocked.look(after=ROLL_BACK_S - REPORT_S - 1)
-    assert not await clocked.gone("g-0")
-    await clocked.look(after=2)
-    assert await clocked.gone("g-0", "g-1")
-    await clocked.recreate(GANG, [0, 1])
-    clocked.now += 60
-    await clocked.cluster.extender.planner.settle()
-    again = await clocked.cluster.released(["g-0", "g-1", "g-2"])
+    await torn.look(after=ROLL_BACK_S - REPORT_S - 1)
+    assert await torn.exists("g-0")
+    await torn.look(after=2)
+    assert not await torn.exists("g-0", "g-1")
+    await torn.recreate(GANG, [0, 1])
+    torn.now += 60
+    await torn.cluster.extender.planner.settle()
+    again = await torn.cluster.released(["g-0", "g-1", "g-2"])
     (rack,) = {node.partition("-")[0] for node in again.values()}
     assert rack != placed["g-0"].partition("-")[0]
-    await clocked.look()
-    assert clocked.partial.reported == 0
+    await torn.look()
+    assert torn.partial.reported == 0
 
 
 async def test_a_gang_is_completed_when_room_appears_before_it_is_rolled_back(
-    clocked: Clocked,
+    torn: Torn,
 ) -> None:
-    placed = await clocked.half(GANG)
-    await clocked.look()
-    await clocked.recreate(GANG, [2])
-    await clocked.look()
-    await clocked.look(after=REPORT_S)
-    assert clocked.partial.reported == 1
-    await clocked.cluster.api.create(NODES, _node_like(placed["g-2"]))
-    again = await clocked.cluster.released(["g-2"])
-    await clocked.cluster.bind("g-2", again["g-2"])
-    await clocked.look(after=ROLL_BACK_S)
-    assert clocked.partial.reported == 0
-    assert not await clocked.gone("g-0")
+    placed = await torn.half(GANG)
+    await torn.look()
+    await torn.recreate(GANG, [2])
+    await torn.look()
+    await torn.look(after=REPORT_S)
+    assert torn.partial.reported == 1
+    await torn.cluster.api.create(NODES, _node_like(placed["g-2"]))
+    again = await torn.cluster.released(["g-2"])
+    await torn.cluster.bind("g-2", again["g-2"])
+    await torn.look(after=ROLL_BACK_S)
+    assert torn.partial.reported == 0
+    assert await torn.exists("g-0")
 
 
-async def test_a_gang_without_a_controller_is_kept_and_reported(clocked: Clocked) -> None:
-    await clocked.half(GANG, owned=False)
-    await clocked.look()
-    await clocked.look(after=10 * ROLL_BACK_S)
-    assert not await clocked.gone("g-0")
-    assert (await clocked.row(GANG))["partial_since"] is not None
+async def test_a_gang_without_a_controller_is_kept_and_reported(torn: Torn) -> None:
+    await torn.half(GANG, owned=False)
+    await torn.look()
+    await torn.look(after=10 * ROLL_BACK_S)
+    assert await torn.exists("g-0")
+    assert (await torn.row(GANG))["partial_since"] is not None
 
 
 async def test_a_gang_that_ran_whole_and_lost_a_member_is_kept_and_reported(
-    clocked: Clocked,
+    torn: Torn,
 ) -> None:
     """Its processes may hold work: nobody but its owner may throw that away."""
-    await clocked.cluster.gang(GANG)
-    placed = await clocked.cluster.released(["g-0", "g-1", "g-2"])
+    await torn.cluster.gang(GANG)
+    placed = await torn.cluster.released(["g-0", "g-1", "g-2"])
     for name, node in placed.items():
-        await clocked.cluster.bind(name, node)
-    await clocked.look()
-    await clocked.cluster.api.delete(f"{PODS}/g-2")
-    await clocked.cluster.api.delete(f"{NODES}/{placed['g-2']}")
-    await clocked.recreate(GANG, [2])
-    await clocked.look()
-    await clocked.look(after=10 * ROLL_BACK_S)
-    assert not await clocked.gone("g-0")
-    assert clocked.partial.reported == 1
+        await torn.cluster.bind(name, node)
+    await torn.look()
+    await torn.cluster.api.delete(f"{PODS}/g-2")
+    await torn.cluster.api.delete(f"{NODES}/{placed['g-2']}")
+    await torn.recreate(GANG, [2])
+    await torn.look()
+    await torn.look(after=10 * ROLL_BACK_S)
+    assert await torn.exists("g-0")
+    assert torn.partial.reported == 1
 
 
 async def test_a_gang_that_waits_for_kube_scheduler_alone_is_never_rolled_back(
-    clocked: Clocked,
+    torn: Torn,
 ) -> None:
-    await clocked.cluster.gang(GANG)
-    placed = await clocked.cluster.released(["g-0", "g-1", "g-2"])
-    await clocked.cluster.bind("g-0", placed["g-0"])
-    await clocked.look()
-    await clocked.look(after=10 * ROLL_BACK_S)
-    assert not await clocked.gone("g-0")
+    await torn.cluster.gang(GANG)
+    placed = await torn.cluster.released(["g-0", "g-1", "g-2"])
+    await torn.cluster.bind("g-0", placed["g-0"])
+    await torn.look()
+    await torn.look(after=10 * ROLL_BACK_S)
+    assert await torn.exists("g-0")
 
 
-async def test_evictions_that_a_budget_refuses_are_tried_again(clocked: Clocked) -> None:
-    await clocked.half(GANG)
+async def test_a_gang_that_is_whole_by_now_is_kept_although_the_watch_has_not_told(
+    torn: Torn,
+) -> None:
+    """Found by the simulation: a watch of pods may hang for minutes before it is given up."""
+    placed = await torn.half(GANG)
+    await torn.look()
+    await torn.recreate(GANG, [2])
+    await torn.look()
+    await torn.cluster.api.create(NODES, _node_like(placed["g-2"]))
+    again = await torn.cluster.released(["g-2"])
+    await torn.cluster.settled()
+    (key, torso), *_ = torn.partial._torsos.items()
+    known = torn.cluster.extender.engine.state.gang(key)
+    assert known is not None
+    await torn.cluster.bind("g-2", again["g-2"])
+    await torn.partial._roll_back(known, torso)
+    assert await torn.exists("g-0")
+
+
+async def test_evictions_that_a_budget_refuses_are_tried_again(torn: Torn) -> None:
+    await torn.half(GANG)
     budget = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -197,17 +197,17 @@ async def test_evictions_that_a_budget_refuses_are_tried_again(clocked: Clocked)
         "spec": {"minAvailable": 2, "selector": {"matchLabels": {names.GANG: "g"}}},
     }
     path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-    await clocked.cluster.api.create(path, budget)
+    await torn.cluster.api.create(path, budget)
     for name in ("g-0", "g-1"):
-        await clocked.cluster.api.patch(f"{PODS}/{name}/status", {"status": {"phase": "Running"}})
-    await clocked.look()
-    await clocked.recreate(GANG, [2])
-    await clocked.look()
-    await clocked.look(after=ROLL_BACK_S)
-    assert not await clocked.gone("g-0")
-    await clocked.cluster.api.delete(f"{path}/keep")
-    await clocked.look(after=5)
-    assert await clocked.gone("g-0", "g-1")
+        await torn.cluster.api.patch(f"{PODS}/{name}/status", {"status": {"phase": "Running"}})
+    await torn.look()
+    await torn.recreate(GANG, [2])
+    await torn.look()
+    await torn.look(after=ROLL_BACK_S)
+    assert await torn.exists("g-0")
+    await torn.cluster.api.delete(f"{path}/keep")
+    await torn.look(after=5)
+    assert not await torn.exists("g-0", "g-1")
 
 
 def _node_like(name: str) -> JSON:

@@ -1,32 +1,25 @@
 """Pods that kube-scheduler turns away by a filter of its own (volume zone, device claims).
 
-::
-
-    rack r1 ── r1-0 r1-1 r1-2        rack r2 ── r2-0 r2-1 r2-2      (8 GPUs each)
+The two racks are drawn in support/clocked.py.
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 
 import pytest
-from support.extenders import PODS, World, eventually, plan_of, until, world
+from support.clocked import Clocked, two_racks
+from support.extenders import PODS, eventually, plan_of, until
 
 from extender.refusals import KEEP_S
 from kube import names
 from kube.translate import pod_uid
-from loadtest.api import ApiFailed
 from loadtest.pods import Gang
 
 PATIENCE_S = 30.0
 EVICT_S = 100.0
 
 
-@dataclass
-class Clocked:
-    """A cluster whose extender is told the time by the test."""
-
-    cluster: World = field(init=False)
-    now: float = 1_000_000.0
+class Refusing(Clocked):
+    """What kube-scheduler does, and what the extender does about it."""
 
     async def refuse(self, name: str) -> None:
         """Say what kube-scheduler says when no node that the pod may go to passes."""
@@ -41,83 +34,91 @@ class Clocked:
         await self.cluster.extender.repairer.look()
         await self.cluster.settled()
 
-    async def exists(self, name: str) -> bool:
-        try:
-            await self.cluster.pod(name)
-        except ApiFailed as error:
-            return error.code != 404
-        return True
-
 
 @pytest.fixture
-async def clocked() -> AsyncIterator[Clocked]:
-    made = Clocked()
+async def refusing() -> AsyncIterator[Refusing]:
     settings = {"refused_after_seconds": PATIENCE_S, "evict_after_seconds": EVICT_S}
-    async with world(clock=lambda: made.now, spare_count=0, **settings) as cluster:
-        await cluster.nodes({"r1": 3, "r2": 3})
-        made.cluster = cluster
+    async with two_racks(Refusing(), **settings) as made:
         yield made
 
 
 async def test_a_refused_pod_is_given_time_for_kube_scheduler_retries_by_itself(
-    clocked: Clocked,
+    refusing: Refusing,
 ) -> None:
-    await clocked.cluster.gang(Gang("free", 1), owned=False)
-    before = await clocked.cluster.released(["free-0"])
-    await clocked.refuse("free-0")
-    await clocked.look()
-    await clocked.look(after=PATIENCE_S - 1)
-    assert await clocked.cluster.released(["free-0"]) == before
+    await refusing.cluster.gang(Gang("free", 1), owned=False)
+    before = await refusing.cluster.released(["free-0"])
+    await refusing.refuse("free-0")
+    await refusing.look()
+    await refusing.look(after=PATIENCE_S - 1)
+    assert await refusing.cluster.released(["free-0"]) == before
 
 
 async def test_a_refused_pod_is_planned_again_beside_its_siblings_on_another_node(
-    clocked: Clocked,
+    refusing: Refusing,
 ) -> None:
     gang = Gang("free", 2, required=names.RACK)
-    await clocked.cluster.gang(gang, owned=False)
-    before = await clocked.cluster.released(["free-0", "free-1"])
-    await clocked.cluster.bind("free-1", before["free-1"])
-    await clocked.refuse("free-0")
-    await clocked.look()
-    await clocked.look(after=PATIENCE_S)
-    after = await clocked.cluster.released(["free-0"])
+    await refusing.cluster.gang(gang, owned=False)
+    before = await refusing.cluster.released(["free-0", "free-1"])
+    await refusing.cluster.bind("free-1", before["free-1"])
+    await refusing.refuse("free-0")
+    await refusing.look()
+    await refusing.look(after=PATIENCE_S)
+    after = await refusing.cluster.released(["free-0"])
     assert after["free-0"] not in before.values()
     assert after["free-0"].partition("-")[0] == before["free-0"].partition("-")[0]
 
 
 async def test_a_pod_refused_time_and_again_never_returns_to_a_node_that_refused_it(
-    clocked: Clocked,
+    refusing: Refusing,
 ) -> None:
-    await clocked.cluster.gang(Gang("free", 1, required=names.RACK), owned=False)
+    await refusing.cluster.gang(Gang("free", 1, required=names.RACK), owned=False)
     seen = []
     for _ in range(6):
-        seen.append((await clocked.cluster.released(["free-0"]))["free-0"])
-        await clocked.refuse("free-0")
-        await clocked.look()
-        await clocked.look(after=PATIENCE_S)
+        seen.append((await refusing.cluster.released(["free-0"]))["free-0"])
+        await refusing.refuse("free-0")
+        await refusing.look()
+        await refusing.look(after=PATIENCE_S)
     assert len(set(seen)) == 6
-    assert plan_of(await clocked.cluster.pod("free-0")) is None
-    async with clocked.cluster.http.get("/v1/explain/default/free-0") as response:
+    assert plan_of(await refusing.cluster.pod("free-0")) is None
+    async with refusing.cluster.http.get("/v1/explain/default/free-0") as response:
         lines = (await response.json())["lines"]
     assert any("6 removed by refused by kube-scheduler" in line for line in lines), lines
-    clocked.now += KEEP_S
-    await clocked.cluster.extender.planner.settle()
-    await clocked.cluster.released(["free-0"])
+    refusing.now += KEEP_S
+    await refusing.cluster.extender.planner.settle()
+    await refusing.cluster.released(["free-0"])
+
+
+async def test_a_node_that_changes_after_it_refused_is_worth_another_try(
+    refusing: Refusing,
+) -> None:
+    """Found by the simulation: kube-scheduler saw it go before our watch of nodes did."""
+    await refusing.cluster.gang(Gang("free", 1, required=names.RACK), owned=False)
+    for _ in range(6):
+        last = (await refusing.cluster.released(["free-0"]))["free-0"]
+        await refusing.refuse("free-0")
+        await refusing.look()
+        await refusing.look(after=PATIENCE_S)
+    assert plan_of(await refusing.cluster.pod("free-0")) is None
+    found = await refusing.cluster.api.get(f"/api/v1/nodes/{last}")
+    await refusing.cluster.api.delete(f"/api/v1/nodes/{last}")
+    meta = {key: found["metadata"][key] for key in ("name", "labels")}
+    await refusing.cluster.api.create("/api/v1/nodes", found | {"metadata": meta})
+    assert await refusing.cluster.released(["free-0"]) == {"free-0": last}
 
 
 async def test_a_refused_pinned_pod_is_evicted_late_and_its_successor_goes_elsewhere(
-    clocked: Clocked,
+    refusing: Refusing,
 ) -> None:
-    cluster = clocked.cluster
+    cluster = refusing.cluster
     members = await cluster.gang(Gang("g", 2, required=names.RACK))
     placed = await cluster.released(["g-0", "g-1"])
     await cluster.bind("g-1", placed["g-1"])
-    await clocked.refuse("g-0")
-    await clocked.look()
-    await clocked.look(after=EVICT_S - 1)
-    assert await clocked.exists("g-0")
-    await clocked.look(after=2)
-    assert not await clocked.exists("g-0")
+    await refusing.refuse("g-0")
+    await refusing.look()
+    await refusing.look(after=EVICT_S - 1)
+    assert await refusing.exists("g-0")
+    await refusing.look(after=2)
+    assert not await refusing.exists("g-0")
     again = {key: members[0][key] for key in ("apiVersion", "kind", "spec")}
     meta = {key: members[0]["metadata"][key] for key in ("name", "labels", "annotations")}
     owners = members[0]["metadata"]["ownerReferences"]
@@ -127,12 +128,12 @@ async def test_a_refused_pinned_pod_is_evicted_late_and_its_successor_goes_elsew
     assert after["g-0"].partition("-")[0] == placed["g-0"].partition("-")[0]
 
 
-async def test_a_pod_that_is_bound_while_it_is_looked_at_keeps_its_plan(clocked: Clocked) -> None:
-    cluster = clocked.cluster
+async def test_a_pod_that_is_bound_while_it_is_looked_at_keeps_its_plan(refusing: Refusing) -> None:
+    cluster = refusing.cluster
     await cluster.gang(Gang("free", 1), owned=False)
     placed = await cluster.released(["free-0"])
-    await clocked.refuse("free-0")
-    await clocked.look()
+    await refusing.refuse("free-0")
+    await refusing.look()
     repairer = cluster.extender.repairer
     uid = next(iter(repairer._pods.refused))
     hold, pod = cluster.extender.engine.state.hold(uid), repairer._pods.get(uid)
@@ -143,28 +144,28 @@ async def test_a_pod_that_is_bound_while_it_is_looked_at_keeps_its_plan(clocked:
     assert plan_of(await cluster.pod("free-0")) is not None
 
 
-async def test_explain_says_that_kube_scheduler_refuses_the_pod(clocked: Clocked) -> None:
-    await clocked.cluster.gang(Gang("g", 1))
-    node = (await clocked.cluster.released(["g-0"]))["g-0"]
-    await clocked.refuse("g-0")
-    async with clocked.cluster.http.get("/v1/explain/default/g-0") as response:
+async def test_explain_says_that_kube_scheduler_refuses_the_pod(refusing: Refusing) -> None:
+    await refusing.cluster.gang(Gang("g", 1))
+    node = (await refusing.cluster.released(["g-0"]))["g-0"]
+    await refusing.refuse("g-0")
+    async with refusing.cluster.http.get("/v1/explain/default/g-0") as response:
         (line,) = (await response.json())["lines"]
     assert line == f"released to node {node} and cannot bind: refused by kube-scheduler"
 
 
 async def test_members_that_only_wait_for_their_gang_are_not_taken_for_refused(
-    clocked: Clocked,
+    refusing: Refusing,
 ) -> None:
     """Ungated, ``filter`` turns them away: the same condition, and nothing is wrong."""
-    await clocked.cluster.gang(Gang("half", 2), gated=False, owned=False, ranks=range(1))
-    await clocked.refuse("half-0")
-    await clocked.look()
-    await clocked.look(after=PATIENCE_S + EVICT_S)
-    assert await clocked.exists("half-0")
+    await refusing.cluster.gang(Gang("half", 2), gated=False, owned=False, ranks=range(1))
+    await refusing.refuse("half-0")
+    await refusing.look()
+    await refusing.look(after=PATIENCE_S + EVICT_S)
+    assert await refusing.exists("half-0")
 
     async def told() -> bool:
-        return bool(await clocked.cluster.events("PlanBroken"))
+        return bool(await refusing.cluster.events("PlanBroken"))
 
     assert not await told()
-    await clocked.cluster.gang(Gang("other", 1), owned=False)
-    await eventually(lambda: clocked.cluster.released(["other-0"]))
+    await refusing.cluster.gang(Gang("other", 1), owned=False)
+    await eventually(lambda: refusing.cluster.released(["other-0"]))

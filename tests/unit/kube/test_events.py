@@ -1,6 +1,7 @@
 # ruff: noqa: ARG002  the client in memory has the real one's signatures
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -52,13 +53,15 @@ class Client:
 class Bench:
     def __init__(self, limit: int = 100) -> None:
         self.now = 1000.0
+        self.set_by = 0.0  # of the wall clock
         self.client = Client()
         self.recorder = EventRecorder(
             self.client,
             controller="muster.dev/extender",
             instance="i" * 300,
             limit=limit,
-            clock=lambda: self.now,
+            clock=lambda: self.now + self.set_by,
+            steady=lambda: self.now,
         )
 
     def say(self, note: str = "n", *, about: Regarding = POD, reason: str = "GangWaiting") -> None:
@@ -99,6 +102,24 @@ async def test_repetitions_raise_the_count_at_their_pace(bench: Bench) -> None:
         bench.now += 10
     assert len(bench.client.created) == 1
     assert bench.counts() == [4, 7, 10]
+
+
+@pytest.mark.parametrize("set_by", [7200.0, -7200.0])
+async def test_a_clock_that_is_set_changes_the_dates_and_not_the_pace(
+    bench: Bench, set_by: float
+) -> None:
+    bench.say()
+    await bench.recorder.flush()
+    bench.set_by = set_by
+    bench.say()
+    bench.now += 29
+    assert await bench.recorder.flush() == 0
+    bench.now += 1
+    bench.say()
+    assert await bench.recorder.flush() == 1
+    ((_, body),) = bench.client.patched
+    then = datetime.fromtimestamp(1030.0 + set_by, UTC)
+    assert datetime.fromisoformat(body["series"]["lastObservedTime"]) == then
 
 
 async def test_occurrences_before_the_first_write_are_counted_in_it(bench: Bench) -> None:

@@ -94,3 +94,23 @@ def test_free_ports_lie_outside_the_range_lent_to_clients() -> None:
         server.bind(("127.0.0.1", port))
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert port < lowest
+
+
+def test_processes_side_by_side_are_given_different_ports_though_their_randomness_is_the_same() -> (
+    None
+):
+    ask = "import random; random.seed(1)\nfrom loadtest.programs import free_port\n"
+    ask += "print(*(free_port() for _ in range(50)), flush=True); input()"
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    given: list[str] = []
+    for child in children:
+        assert child.stdout is not None
+        given += child.stdout.readline().split()
+    for child in children:
+        child.communicate("\n")
+    assert len(set(given)) == 150

@@ -14,7 +14,7 @@ from cluster.events import GangUpserted, PodUpserted
 from cluster.gangs import PODS_PER_JOB, GangSpec
 from cluster.state import ClusterState
 from cluster.steps import run
-from extender.assign import assignments
+from decisions.assign import assignments
 from placement.decision import Plan
 from placement.gang import plan_now
 

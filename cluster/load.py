@@ -1,0 +1,209 @@
+"""A cluster from the blocks of a dump: facts are filled in, sums made by those who keep them.
+
+::
+
+    columns ──► names, with their users counted ──► nodes, gangs, devices ──► pods put on
+                                                                              their nodes
+"""
+
+import json
+from collections.abc import Hashable, Sequence
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.blocks import Array, BlockReader
+from cluster.codec import decode
+from cluster.constraints import LabelSet, PodClass, Taint
+from cluster.container import unpack
+from cluster.devices import COLUMNS as DEVICE_COLUMNS
+from cluster.deviceview import DeviceShape
+from cluster.dump import FLAGS, Column, StateIndex
+from cluster.events import BudgetUpserted
+from cluster.gangs import GangSpec
+from cluster.gangtable import COLUMNS as GANG_COLUMNS
+from cluster.holds import Hold, HoldState
+from cluster.ids import NO_ROW, GangKey, PodUid
+from cluster.model import Model
+from cluster.names import NameTable
+from cluster.pods import COLUMNS as POD_COLUMNS
+
+T = TypeVar("T")
+N = TypeVar("N", bound=Hashable)
+
+
+def load(data: bytes) -> tuple[Model, StateIndex]:
+    """Return the first state of a file. Raises ``ValueError`` for what ``dump`` did not write."""
+    *blocks, index = unpack(data)
+    try:
+        number = cast("dict[str, list[int]]", json.loads(bytes(index)))["states"][0]
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"damaged: its index is incomplete: {error!r}") from error
+    return read(BlockReader(blocks), number)
+
+
+def read(blocks: BlockReader, number: int) -> tuple[Model, StateIndex]:
+    """Return the state whose index is block ``number``. Raises ``ValueError`` when it is none."""
+    try:
+        index = decode(StateIndex, json.loads(bytes(blocks.raw(number))))
+        return _Loading(blocks, index).model(), index
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"damaged: a state is incomplete: {error!r}") from error
+
+
+class _Loading:
+    """One state on its way in."""
+
+    def __init__(self, blocks: BlockReader, index: StateIndex) -> None:
+        self._blocks = blocks
+        self._index = index
+        self._model = Model(index.name, index.levels)
+
+    def model(self) -> Model:
+        """Return the cluster."""
+        model = self._model
+        model.namespaces = dict(self._present(tuple[str, dict[str, str]], "namespaces"))
+        model.budgets = {each.name: each for each in self._present(BudgetUpserted, "budgets")}
+        model.unsettled = set(self._index.unsettled)
+        self._nodes()
+        self._gangs()
+        self._devices()
+        self._pods()
+        return model
+
+    # --- what is written --------------------------------------------------------------
+
+    def _column(self, name: str) -> Column:
+        return decode(Column, json.loads(bytes(self._blocks.raw(self._index.columns[name]))))
+
+    def _numbers(self, name: str) -> Array:
+        told = self._column(name)
+        return self._blocks.numbers(told.dtype, told.blocks, told.rows)
+
+    def _values(self, kind: type[T], name: str) -> list[T | None]:
+        told = self._column(name)
+        return self._blocks.values(kind, told.blocks, told.rows)
+
+    def _present(self, kind: type[T], name: str) -> list[T]:
+        return [value for value in self._values(kind, name) if value is not None]
+
+    def _strings(self, name: str) -> list[bytes]:
+        told = self._column(name)
+        return self._blocks.strings(told.blocks, told.rows)
+
+    def _rows_free(self, name: str, unused: Sequence[int]) -> list[int]:
+        """Return what waits for reuse: as it was written, else the lowest first."""
+        return list(self._index.free.get(name, sorted(unused, reverse=True)))
+
+    def _fill(
+        self, table: NameTable[N], kind: type[N], name: str, users: Array | None = None
+    ) -> None:
+        """Fill a table of names; ``users``: the column that refers to it, if they are counted."""
+        values = self._values(kind, name)
+        refs = [0] * len(values)
+        if users is not None:
+            ids = users[users != NO_ROW].astype(np.int64)
+            refs = np.bincount(ids, minlength=len(values)).tolist()
+        unused = [number for number, value in enumerate(values) if value is None]
+        table.restore(values, self._rows_free(name, unused), refs)
+
+    # --- nodes ------------------------------------------------------------------------
+
+    def _nodes(self) -> None:
+        nodes = self._model.nodes
+        self._fill(nodes.names, str, "nodes")
+        nodes.grow(len(nodes.names))
+        self._model.devices.grow_nodes(nodes.alive.capacity)
+        taints = self._numbers("node.taint_set")
+        self._fill(nodes.taint_sets, tuple[Taint, ...], "taint_sets", taints)
+        for name in FLAGS:
+            getattr(nodes, name).fill(self._numbers(f"node.{name}"))
+        for number, name in enumerate(self._present(str, "resources")):
+            nodes.resource(name)
+            amounts = cast("NDArray[np.int64]", self._numbers(f"node.allocatable.{number}"))
+            nodes.allocatable[number].fill(amounts)
+            nodes.free[number].fill(amounts)  # pods take their part when they are loaded
+        for key in self._index.labels:
+            values: NameTable[str] = NameTable()
+            codes = cast("NDArray[np.signedinteger]", self._numbers(f"node.label.{key}"))
+            self._fill(values, str, f"label.{key}", codes)
+            nodes.labels.restore(key, codes, values)
+
+    # --- gangs ------------------------------------------------------------------------
+
+    def _gangs(self) -> None:
+        gangs = self._model.gangs
+        self._fill(gangs.keys, GangKey, "gangs")
+        self._fill(gangs.shapes, GangSpec, "shapes", self._numbers("gang.shape"))
+        self._fill(gangs.reasons, str, "reasons", self._numbers("gang.reason"))
+        gangs.grow(len(gangs.keys))
+        for name in GANG_COLUMNS:
+            getattr(gangs, name).fill(self._numbers(f"gang.{name}"))
+        for row, members in enumerate(self._strings("gang.members")):
+            gangs.members[row] = members
+
+    # --- devices ----------------------------------------------------------------------
+
+    def _devices(self) -> None:
+        devices = self._model.devices
+        columns = {name: self._numbers(f"device.{name}") for name in DEVICE_COLUMNS}
+        self._fill(devices.shapes, DeviceShape, "device_shapes", columns["shape"])
+        names = [name or "" for name in self._values(str, "device.names")]
+        unused = np.flatnonzero(columns["node"] == NO_ROW).tolist()
+        devices.restore(
+            names=names,
+            columns=columns,
+            by_node=[
+                (node, np.frombuffer(packed, dtype=np.int32).tolist())
+                for node, packed in enumerate(self._strings("device.by_node"))
+                if packed
+            ],
+            resources=self._present(str, "device_resources"),
+            free_rows=self._rows_free("devices", unused),
+        )
+        for pod, node, claimed in self._present(tuple[int, int, tuple[str, ...]], "device.open"):
+            devices.open[pod, node] = claimed
+
+    # --- pods and holds ---------------------------------------------------------------
+
+    def _pods(self) -> None:
+        model, pods = self._model, self._model.pods
+        columns = {name: self._numbers(f"pod.{name}") for name in POD_COLUMNS}
+        uids = self._strings("pod.uids")
+        unused = np.flatnonzero(columns["state"] == 0).tolist()
+        pods.restore(len(uids), self._rows_free("pods", unused))
+        model.holds.grow(len(uids))
+        self._fill(model.classes, PodClass, "classes", columns["pod_class"])
+        self._fill(model.label_sets, LabelSet, "label_sets", columns["labels"])
+        self._fill(pods.roles, str, "roles")
+        self._fill(pods.queues, str, "queues")
+        for name, column in columns.items():
+            getattr(pods, name).fill(column)
+        for row in pods.live():
+            pods.uids[row] = PodUid(uids[row])
+            model.directory.add(pods.uids[row], row)
+        for row, called in enumerate(self._values(str, "pod.names")):
+            if called:
+                model.name_pod(row, called)
+        self._put_on_nodes()
+        for row, hold in enumerate(self._values(Hold, "holds")):
+            if hold is not None:
+                _put_hold(model, row, hold)
+
+    def _put_on_nodes(self) -> None:
+        model = self._model
+        for row in model.pods.live():
+            node, nominated = model.pods.node[row], model.pods.nominated[row]
+            if node != NO_ROW:
+                model.occupy(row, node)
+            if nominated != NO_ROW:
+                model.nodes.refer(nominated, 1)
+
+
+def _put_hold(model: Model, row: int, hold: Hold) -> None:
+    model.holds[row] = hold
+    for spare in hold.spares:
+        model.reserve(row, spare, 1)
+    if hold.state is HoldState.ASSUMED:
+        model.add_deadline(hold.deadline, row)

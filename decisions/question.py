@@ -1,0 +1,117 @@
+"""What the planner asks about a gang, and what the answer is made of.
+
+::
+
+    left alone? ─► Deferred
+    members     ─► Idle, Incomplete, NotBefore         (queueing.assembly)
+    room        ─► Wait, Reject                        (placement.gang)
+    whole       ─► Planned: the plan, and the devices and ranks of its pods
+
+The same snapshot and the same question give the same answer, wherever they are put.
+"""
+
+from dataclasses import dataclass
+
+from cluster.events import Assignment
+from cluster.gangview import GangView
+from cluster.ids import GangKey
+from cluster.snapshot import Snapshot
+from cluster.steps import Steps
+from decisions.assign import assignments
+from decisions.failure import failed
+from placement import gang as gang_placement
+from placement.decision import Decision, Plan, Reject, Wait
+from placement.scoring.profiles import DEFAULT, Scoring
+from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Everything beside the snapshot that a decision about one gang depends on.
+
+    ``now``, ``deferred_until``: seconds since the epoch. ``window_s``: how long a gang of
+    unknown size is given for more members. ``spare_count``: spare nodes wanted per member.
+    ``refused``: names of nodes that kube-scheduler turned members away from, ``kept``: of
+    nodes whose room is kept for lost members of other gangs. ``scoring``: how nodes are
+    preferred for a pod that comes alone.
+    """
+
+    gang: GangKey
+    now: float
+    window_s: float
+    spare_count: int
+    deferred_until: float | None = None
+    refused: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    scoring: Scoring = DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The gang is left alone until ``until`` (epoch seconds): its releases are refused."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan and what is held of it, one assignment per pod in the plan's order."""
+
+    plan: Plan
+    assignments: tuple[Assignment, ...]
+
+
+Standing = Assembly | Deferred
+Answer = Planned | Wait | Reject | Deferred | NotBefore | Incomplete | Idle
+
+
+def standing(
+    view: GangView, *, now: float, window_s: float, deferred_until: float | None
+) -> Standing:
+    """Say whether a gang may be planned at ``now``; the other times are a question's."""
+    if deferred_until is not None and deferred_until > now:
+        return Deferred(deferred_until)
+    return assemble(view, now=now, window_s=window_s)
+
+
+def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
+    """Return where the gang goes, in slices. Raises ``KeyError`` for an unknown gang.
+
+    An error while planning is an answer too (``decisions.failure``).
+    """
+    if snapshot.gang(question.gang) is None:
+        raise KeyError(question.gang)
+    try:
+        return (
+            yield from gang_placement.plan(
+                snapshot,
+                question.gang,
+                spare_count=question.spare_count,
+                refused=question.refused,
+                kept=question.kept,
+                now=question.now,
+                scoring=question.scoring,
+            )
+        )
+    except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned
+        return failed(question.gang, snapshot.generation, snapshot.nodes.count, error)
+
+
+def answer(snapshot: Snapshot, question: Question) -> Steps[Answer]:
+    """Return all of it, as the planner finds it step by step. Raises ``KeyError`` likewise."""
+    view = snapshot.gang(question.gang)
+    if view is None:
+        raise KeyError(question.gang)
+    found = standing(
+        view,
+        now=question.now,
+        window_s=question.window_s,
+        deferred_until=question.deferred_until,
+    )
+    if not isinstance(found, Ready):
+        return found
+    decision = yield from decide(snapshot, question)
+    if not isinstance(decision, Plan):
+        return decision
+    chosen = yield from assignments(snapshot, decision)
+    return Planned(decision, chosen)

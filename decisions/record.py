@@ -1,0 +1,86 @@
+"""An answer written down: JSON lines that are equal, byte for byte, when the answers are.
+
+The first line says what was decided, with the numbers that explain it; a plan is followed
+by a line per pod in the order of the plan: pod, uid, node, spares, devices, rank.
+"""
+
+from enum import StrEnum
+from typing import Final, assert_never
+
+from cluster.blocks import Pieces, line
+from cluster.codec import encode
+from cluster.snapshot import Snapshot
+from decisions.question import Answer, Deferred, Planned
+from placement.decision import Reject, Wait
+from queueing.assembly import Idle, Incomplete, NotBefore
+
+PODS_PER_PIECE: Final = 64  # about half a millisecond
+
+
+class Outcome(StrEnum):
+    """What an answer is, in a word."""
+
+    PLAN = "plan"
+    WAIT = "wait"
+    REJECT = "reject"
+    DEFERRED = "deferred"
+    NOT_YET = "not yet"
+    INCOMPLETE = "incomplete"
+    IDLE = "idle"
+
+
+def outcome(answer: Answer) -> Outcome:
+    """Return the word for an answer."""
+    match answer:
+        case Planned():
+            return Outcome.PLAN
+        case Wait():
+            return Outcome.WAIT
+        case Reject():
+            return Outcome.REJECT
+        case Deferred():
+            return Outcome.DEFERRED
+        case NotBefore():
+            return Outcome.NOT_YET
+        case Incomplete():
+            return Outcome.INCOMPLETE
+        case Idle():
+            return Outcome.IDLE
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def written(snapshot: Snapshot, answer: Answer) -> Pieces[bytes]:
+    """Return the lines of ``answer``, made on ``snapshot``; yields b"" between slices."""
+    said = {"outcome": outcome(answer)}
+    if not isinstance(answer, Planned):
+        return line(said | _facts(answer))
+    plan = answer.plan
+    left_over = [snapshot.pods.names[row] for row in plan.left_over.tolist()]
+    head = {"gang": plan.gang, "generation": plan.generation, "domains": plan.domains}
+    lines = [line(said | head | {"left_over": left_over})]
+    names = snapshot.pods.names
+    for index, (row, seat) in enumerate(zip(plan.pods.tolist(), answer.assignments, strict=True)):
+        if index % PODS_PER_PIECE == 0:
+            yield b""
+        devices = {node: list(held) for node, held in seat.devices.items()}
+        lines.append(
+            line([names[row], seat.uid.hex(), seat.node, list(seat.spares), devices, seat.rank])
+        )
+    return b"\n".join(lines)
+
+
+def text(snapshot: Snapshot, answer: Answer) -> bytes:
+    """Return what ``written`` does, at once."""
+    pieces = written(snapshot, answer)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            lines: bytes = end.value
+            return lines
+
+
+def _facts(answer: object) -> dict[str, object]:
+    told = encode(answer)
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,32 @@
+"""What `kube` believes about the API server, asked of a real one.
+
+::
+
+    test ──► KubeClient, ListWatch, EventRecorder ──► kube-apiserver ──► etcd
+             (users: observer, user)                  (started for each module)
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from kube import auth
+from kube.client import KubeClient
+from loadtest.assets import MINORS
+from loadtest.controlplane import ControlPlane, Options
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+    # Compacting every second makes "too old" happen; the default is five minutes.
+    flags = ("--etcd-compaction-interval=1s",)
+    options = Options(minor=request.param, api_server_flags=flags)
+    async with ControlPlane(options) as plane:
+        yield plane
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(plane: ControlPlane) -> AsyncIterator[KubeClient]:
+    async with KubeClient(auth.load(plane.kubeconfig("observer"))) as client:
+        yield client
