@@ -49,7 +49,8 @@ def plan(
     late members) goes near the members that are already placed. ``spare_count``: spare
     nodes wanted per member. ``refused``: names of nodes that kube-scheduler turned members
     away from, ``kept``: of nodes whose room is kept for others; unknown names are
-    ignored. ``scoring``: how nodes are preferred for a pod that comes alone. The generator's return value is the decision.
+    ignored. ``scoring``: how nodes are preferred for a pod that comes alone. The generator's
+    return value is the decision.
     Raises ``KeyError`` when the snapshot has no such gang.
     """
     request = read(snapshot, key, spare_count=spare_count, members=members)
