@@ -190,7 +190,7 @@ class Chooser:
                     found = scores.gain.of_node(self.stock, self._worths, node)
                     scores.change[node], scores.device[node] = found
             return
-        touched = np.array(rows)
+        touched = np.fromiter(rows, dtype=np.int64, count=len(rows))
         if scores.allowed is not None:
             touched = touched[scores.allowed[touched]]
         change, device = scores.gain.of_rows(self.stock, self._worths, touched)
