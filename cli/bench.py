@@ -25,6 +25,7 @@ def register(commands: Subparsers) -> None:
     _register_filter(kinds)
     _register_model(kinds)
     _register_openb(kinds)
+    _register_topology(kinds)
     _register_chaos(kinds)
 
 
@@ -68,6 +69,10 @@ def _register_plan(kinds: Subparsers) -> None:
     command.add_argument("--nodes", type=int, default=8192)
     command.add_argument("--gang", type=int, default=512)
     command.add_argument("--rounds", type=int, default=50)
+    command.add_argument(
+        "--mixed", action="store_true", help="a launcher and servers among the members"
+    )
+    command.add_argument("--slice", type=int, default=0, help="members that share a rack")
     add_json_flag(command)
     command.set_defaults(run=_plan)
 
@@ -75,7 +80,8 @@ def _register_plan(kinds: Subparsers) -> None:
 def _plan(arguments: argparse.Namespace) -> int:
     from loadtest import bench_plan  # noqa: PLC0415
 
-    result = bench_plan.run(arguments.nodes, arguments.gang, arguments.rounds)
+    shape = bench_plan.Shape(arguments.gang, mixed=arguments.mixed, slice_size=arguments.slice)
+    result = bench_plan.run(arguments.nodes, shape, arguments.rounds)
     show("plan", result, as_json=arguments.json)
     return 0
 
@@ -135,6 +141,30 @@ def _openb(arguments: argparse.Namespace) -> int:
     except (bench_openb.OpenbError, ValueError) as error:
         raise Failure(str(error)) from error
     show("openb", result, as_json=arguments.json)
+    return 0
+
+
+def _register_topology(kinds: Subparsers) -> None:
+    command = kinds.add_parser(
+        "topology", help="plans on random topologies beside the optimum and other rules"
+    )
+    command.add_argument("--cases", type=int, default=400, help="half of equal pods, half mixed")
+    command.add_argument("--misses", action="store_true", help="tell what was not optimal")
+    add_json_flag(command)
+    command.set_defaults(run=_topology)
+
+
+def _topology(arguments: argparse.Namespace) -> int:
+    from loadtest import bench_topology  # noqa: PLC0415
+    from loadtest.topology.oracle import OracleMissingError  # noqa: PLC0415
+
+    try:
+        figures, misses = bench_topology.run(arguments.cases)
+    except OracleMissingError as error:
+        raise Failure(str(error)) from error
+    if arguments.misses:
+        sys.stderr.writelines(f"{miss}\n" for miss in misses)
+    show("topology", figures, as_json=arguments.json)
     return 0
 
 

@@ -89,6 +89,7 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
                 spare_count=question.spare_count,
                 refused=question.refused,
                 kept=question.kept,
+                now=question.now,
                 scoring=question.scoring,
             )
         )

@@ -333,9 +333,9 @@ class Planner:
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
-        again_s = _retry_s(decision)
-        if again_s is not None:
-            self._not_before[view.key] = self._engine.clock() + again_s
+        again = _again_at(decision, self._engine.clock())
+        if again is not None:
+            self._not_before[view.key] = again
 
     async def _hold(
         self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot, pace: Pace
@@ -363,13 +363,18 @@ class Planner:
         return True
 
 
-def _retry_s(decision: Wait | Reject) -> float | None:
-    """Return after how many seconds time alone may have cured what a gang waits for."""
+def _again_at(decision: Wait | Reject, now: float) -> float | None:
+    """Return when time alone may have cured what a gang waits for."""
     if isinstance(decision, Reject):
         return None
     if decision.reason is WaitReason.PLANNER_FAILED:
-        return FAILED_RETRY_S
+        return now + FAILED_RETRY_S
     removed = {rule.rule for rule in decision.explanation.rules if rule.removed}
-    if KEPT in removed:
-        return KEPT_RETRY_S
-    return REFUSED_RETRY_S if REFUSED in removed else None
+    moments = [
+        now + seconds
+        for rule, seconds in ((KEPT, KEPT_RETRY_S), (REFUSED, REFUSED_RETRY_S))
+        if rule in removed
+    ]
+    if decision.explanation.relaxes_at is not None:
+        moments.append(decision.explanation.relaxes_at)
+    return min(moments, default=None)

@@ -55,6 +55,7 @@ class Reporter:
                 "nodes": nodes,
                 "left_over": len(plan.left_over),
                 "domains": dict(plan.domains),
+                "proven": plan.proven,
             },
         )
         where, *more = explain.render(plan)

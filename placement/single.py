@@ -20,10 +20,14 @@ from placement.tree import ROOT, Ints, domains_used
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """``amounts``: int64[positions], all members; ``core``: those that were placed first."""
+    """``amounts``: int64[positions], all members; ``core``: those that were placed first.
+
+    ``proven``: all members are placed and no placement of them uses fewer domains.
+    """
 
     amounts: Ints
     core: Ints
+    proven: bool = False
 
 
 def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
@@ -41,7 +45,7 @@ def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None
     quiet = yield from _place(replace(arena, leaf=arena.quiet, quiet=None), mandatory, total)
     if quiet is None or _worth(arena, quiet.amounts) > _worth(arena, found.amounts):
         return found
-    return quiet
+    return replace(quiet, proven=found.proven)  # it uses no more domains than the best can
 
 
 def _worth(arena: Arena, amounts: Ints) -> tuple[int, tuple[int, ...]]:
@@ -49,18 +53,19 @@ def _worth(arena: Arena, amounts: Ints) -> tuple[int, tuple[int, ...]]:
 
 
 def _place(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
-    found = yield from search(arena, mandatory)
-    if found is None:
+    least = yield from search(arena, mandatory)
+    if least is None:
         return None
+    found = least.amounts
     if mandatory == total:
-        return Found(found, found)
+        return Found(found, found, proven=least.proven)
     bar = standing(arena, found)
     for larger in _larger(arena, found, mandatory, total):
         more = yield from search(arena, larger)
         if more is None:
             continue
-        if not mandatory or standing(arena, _first(arena, more, mandatory)) <= bar:
-            found = more
+        if not mandatory or standing(arena, _first(arena, more.amounts, mandatory)) <= bar:
+            found = more.amounts
             break
     missing = total - int(found.sum())
     if not missing or not found.any() or arena.wish.slice_size:

@@ -60,6 +60,8 @@ def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
         nearest=nearest,
         remedy=remedy(reason, worst.feasibility.rules, nearest, len(request.groups)),
         unmodelled=worst.feasibility.unmodelled,
+        relaxes_at=request.relaxes_at,
+        relaxes="" if request.relaxes_at is None else request.spec.preferred_level or "",
     )
     return Wait(request.key, request.generation, reason, explanation)
 
@@ -85,7 +87,8 @@ def _need(request: Request, group: Group) -> int:
 def _unlabelled(arena: Arena) -> RuleCount:
     """Return the one rule of the gang and not of its pods: nodes outside what it requires."""
     board, wish = arena.board, arena.wish
-    keys = [board.topology.levels[i] for i in sorted({wish.required, wish.slice_level} - {ROOT})]
+    asked = ({wish.required} | wish.slice_levels) - {ROOT}
+    keys = [board.topology.levels[i] for i in sorted(asked)]
     inside = labelled_only(board.tree, wish)
     feasible = arena.feasibility.mask[board.topology.order]
     removed = 0 if inside is None else int(np.count_nonzero(feasible & ~inside))
@@ -202,7 +205,9 @@ def domain_name(board: Board, level: int, domain: int) -> str:
     """Return a domain's path, widest level first, as "zone/block/rack"."""
     if level == ROOT:
         return CLUSTER
-    return "/".join(name for name in board.topology.path(level, domain) if name)
+    row = board.topology.order[board.tree.starts[level][domain]]
+    named = int(board.topology.domain(level)[row])
+    return "/".join(name for name in board.topology.path(level, named) if name)
 
 
 def holders(

@@ -14,6 +14,7 @@ from cluster.steps import Steps
 from extender import waiting
 from extender.config import ExtenderConfig
 from extender.planner import FAILED_RETRY_S
+from kube.names import RACK
 from placement import gang as gang_placement
 from placement.decision import Decision
 
@@ -248,3 +249,18 @@ def test_gangs_are_placed_whole_or_not_at_all_and_none_that_fits_is_left(
                 assert size > nodes - used, "it fits and was left waiting"
 
     asyncio.run(run())
+
+
+async def test_a_preference_that_is_required_for_a_while_relaxes_by_itself() -> None:
+    bench = Bench()
+    bench.node("n1", rack="r1")
+    bench.node("n2", rack="r2")
+    gang = bench.gang("g", 2, at=bench.now, preferred_level=RACK, relax_after=60.0)
+    await settle(bench)
+    assert not bench.is_released(gang)
+    bench.now += 59.0
+    await settle(bench)
+    assert not bench.is_released(gang)
+    bench.now += 1.0
+    await settle(bench)
+    assert bench.is_released(gang)
