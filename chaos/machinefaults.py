@@ -177,13 +177,8 @@ class MachineFaults:
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
         grace_s = 15.0  # by then it is killed
-
-        def back() -> None:
-            if replica.extender is not None and replica.extender.draining:
-                replica.kill()
-            self._muster.restart(replica)
-
-        return f"{replica.name}, back in {self._for_a_while(1.0, grace_s, back):.1f} s"
+        seconds = self._for_a_while(1.0, grace_s, lambda: self._muster.restart(replica))
+        return f"{replica.name}, back in {seconds:.1f} s"
 
     def _lease_deleted(self) -> str:
         """Somebody deletes the Lease under its holder."""

@@ -69,11 +69,10 @@ class Muster:
             self._server.request("POST", OWN_PODS, _own_pod(replica.name))
 
     def start(self) -> None:
-        """Start every replica that is not alive, and continue those that are stopped."""
+        """Start every replica that is not alive or is ending, and continue stopped ones."""
         for replica in self.replicas:
             replica.resume()
-            if not replica.alive:
-                replica.start()
+            self.restart(replica)
 
     def _deposed(self, replica: Replica) -> None:
         life = replica.life
@@ -94,7 +93,9 @@ class Muster:
         return self.lease_name
 
     def restart(self, replica: Replica) -> None:
-        """Start a replica again, unless somebody has."""
+        """Start a replica again, unless somebody has; one that is ending is killed first."""
+        if replica.extender is not None and replica.extender.draining:
+            replica.kill()
         if not replica.alive:
             replica.start()
 
