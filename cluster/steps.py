@@ -21,8 +21,8 @@ ITEMS_PER_STEP: Final = 2048
 """Items that Python touches one by one in a slice: about half a millisecond."""
 
 
-def run(steps: Steps[T]) -> T:
-    """Run a sliced computation to its end."""
+def run(steps: Generator[object, None, T]) -> T:
+    """Run a sliced computation to its end, whatever it yields."""
     while True:
         try:
             next(steps)

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 from cluster.blocks import Pieces, line
 from cluster.codec import encode
 from cluster.snapshot import Snapshot
+from cluster.steps import run
 from decisions.question import Answer, Deferred, Planned
 from placement.decision import Reject, Wait
 from queueing.assembly import Idle, Incomplete, NotBefore
@@ -72,13 +73,7 @@ def written(snapshot: Snapshot, answer: Answer) -> Pieces[bytes]:
 
 def text(snapshot: Snapshot, answer: Answer) -> bytes:
     """Return what ``written`` does, at once."""
-    pieces = written(snapshot, answer)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            lines: bytes = end.value
-            return lines
+    return run(written(snapshot, answer))
 
 
 def _facts(answer: object) -> dict[str, object]:

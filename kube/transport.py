@@ -28,8 +28,8 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
@@ -212,19 +212,8 @@ class Transport:
             within = request.within(fence.server_s)
             return await self._attempt(within, credentials, fence.write_timeout_s)
 
-    @contextmanager
-    def _observed(self, request: Request, *, watches: bool = False) -> Iterator[None]:
-        """Tell the observer of one attempt, however it ends."""
-        began, code = time.perf_counter(), NO_ANSWER
-        try:
-            yield
-            code = OK
-        except APIError as error:
-            code = error.code
-            raise
-        finally:
-            verb, resource = verb_and_resource(request.method, request.path, watches=watches)
-            self.observer(verb, resource, code, time.perf_counter() - began)
+    def _observed(self, request: Request, *, watches: bool = False) -> "_Attempt":
+        return _Attempt(self.observer, request, watches)
 
     async def _attempt(self, request: Request, credentials: Credentials, within_s: float) -> bytes:
         if request.body is not None and credentials.proxy is None:
@@ -306,6 +295,30 @@ class Transport:
             timeout=limits,
             allow_redirects=False,
         )
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """Tells the observer of one attempt, however it ends; every release is one."""
+
+    observer: Observer
+    request: Request
+    watches: bool
+    began: float = 0.0
+
+    def __enter__(self) -> None:
+        self.began = time.perf_counter()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        code = OK if error is None else error.code if isinstance(error, APIError) else NO_ANSWER
+        request = self.request
+        verb, resource = verb_and_resource(request.method, request.path, watches=self.watches)
+        self.observer(verb, resource, code, time.perf_counter() - self.began)
 
 
 class Stream:

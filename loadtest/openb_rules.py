@@ -4,6 +4,7 @@ All act on a ``Stock`` whose row order breaks ties. BestFit and FGD score in who
 0..100, as kube-scheduler's plugins do; with exact scores FGD is another, worse rule.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -43,7 +44,7 @@ class Muster:
         return self.chooser.place(shape) is not None
 
 
-class _Whole:
+class _Whole(ABC):
     """Rules that look at nodes only; the tightest device that fits is taken."""
 
     def __init__(self, stock: Stock) -> None:
@@ -60,9 +61,9 @@ class _Whole:
         self.stock.take(shape, node, self.stock.devices_for(shape, node, device))
         return True
 
+    @abstractmethod
     def best(self, shape: Shape, fits: Mask) -> int:
         """Return the row to take among those that fit."""
-        raise NotImplementedError
 
 
 class FirstFit(_Whole):

@@ -126,8 +126,7 @@ def test_extended_resources_of_both_kinds_count() -> None:
     assert len(plan.pods) == 3
 
 
-def test_only_the_workers_are_in_slices_where_only_they_ask_for_it() -> None:
-    #  the driver is rank 0: counted with it, slices of two would straddle the racks
+def driver_and_slices_of_workers() -> tuple[Scene, GangKey]:
     scene = Scene("""
         a/r1  n1 n2
         a/r2  n3 n4
@@ -136,6 +135,12 @@ def test_only_the_workers_are_in_slices_where_only_they_ask_for_it() -> None:
     key = scene.gang("g", 5, members=0, slice_size=2, slice_level=RACK, slice_roles=("worker",))
     scene.members(key, [0], WORKER, role="driver")
     scene.members(key, range(1, 5), WORKER, role="worker")
+    return scene, key
+
+
+def test_only_the_workers_are_in_slices_where_only_they_ask_for_it() -> None:
+    #  the driver is rank 0: counted with it, slices of two would straddle the racks
+    scene, key = driver_and_slices_of_workers()
     plan = scene.place(key)
     racks = scene.racks_of(plan)
     assert racks[0] == "b/r3"
@@ -143,14 +148,7 @@ def test_only_the_workers_are_in_slices_where_only_they_ask_for_it() -> None:
 
 
 def test_a_lost_worker_goes_back_to_its_slice_beside_a_driver_that_is_in_none() -> None:
-    scene = Scene("""
-        a/r1  n1 n2
-        a/r2  n3 n4
-        b/r3  n5
-    """)
-    key = scene.gang("g", 5, members=0, slice_size=2, slice_level=RACK, slice_roles=("worker",))
-    scene.members(key, [0], WORKER, role="driver")
-    scene.members(key, range(1, 5), WORKER, role="worker")
+    scene, key = driver_and_slices_of_workers()
     plan = scene.place(key)
     uids, homes = scene.bind(plan), scene.racks_of(plan)
     scene.end(uids[3])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.trees import tree
 
 from cluster.steps import run
 from placement.dealing import deal
@@ -19,21 +20,6 @@ from placement.sweep import NEVER, Budget, Field, Item, Option, prices, sweep
 from placement.tree import Tree, domains_used
 
 PLENTY = 1 << 40
-
-
-def tree(*racks_per_block: Sequence[int]) -> Tree:
-    """Blocks of racks of hosts: ``tree([2, 1], [3])`` has two blocks, three racks, six hosts."""
-    blocks, racks, position = [], [], 0
-    for block in racks_per_block:
-        blocks.append(position)
-        for hosts in block:
-            racks.append(position)
-            position += hosts
-    starts = tuple(np.array(s, dtype=np.int64) for s in (blocks, racks, range(position)))
-    along = tuple(
-        np.searchsorted(s, np.arange(position), side="right").astype(np.int32) - 1 for s in starts
-    )
-    return Tree(starts, tuple(np.ones(len(s), dtype=np.bool_) for s in starts), along, position)
 
 
 shapes = st.lists(st.lists(st.integers(1, 2), min_size=1, max_size=2), min_size=1, max_size=3).map(

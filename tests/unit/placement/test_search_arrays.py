@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.scene import Scene
+from support.trees import tree
 
 from cluster.steps import Steps, run
 from placement.choose import choose, fewest, sizes_of
@@ -15,21 +16,6 @@ from placement.families import Family, count_up, trim
 from placement.select import Placing, Wish, labelled_only, place
 from placement.slices import partial_last, place_slices
 from placement.tree import ROOT, Tree, domains_used, tree_of
-
-
-def tree(*racks_per_zone: list[int]) -> Tree:
-    """Zones of racks of hosts: ``tree([2, 1], [3])`` has two zones, three racks, six hosts."""
-    zones, racks, position = [], [], 0
-    for zone in racks_per_zone:
-        zones.append(position)
-        for hosts in zone:
-            racks.append(position)
-            position += hosts
-    starts = tuple(np.array(s, dtype=np.int64) for s in (zones, racks, range(position)))
-    along = tuple(
-        np.searchsorted(s, np.arange(position), side="right").astype(np.int32) - 1 for s in starts
-    )
-    return Tree(starts, tuple(np.ones(len(s), dtype=np.bool_) for s in starts), along, position)
 
 
 def leaf(*amounts: int) -> np.ndarray:

@@ -3,17 +3,14 @@
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from support.webhookpods import CONFIG, HOOKS, PLAN, dry_run, gates, pod, until_gated, write
-from support.webhookprocess import grant, running
+from support.webhookprocess import running
 
 from loadtest.api import Api
-from loadtest.assets import MINORS
-from loadtest.controlplane import ControlPlane, Options
+from loadtest.controlplane import ControlPlane
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -25,31 +22,6 @@ IMPATIENT = {
     "settleSeconds": 2,
     "checkSeconds": 0.2,
 }
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
-    async with ControlPlane(Options(minor=request.param)) as plane:
-        await grant(plane)
-        yield plane
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def webhook(
-    plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[str]:
-    config = write(tmp_path_factory.mktemp("webhook"), CONFIG)
-    async with running(config, "--kubeconfig", str(plane.kubeconfig("muster-webhook"))) as url:
-        async with plane.api() as api:
-            await until_gated(api)
-        yield url
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def api(plane: ControlPlane, webhook: str) -> AsyncIterator[Api]:
-    assert webhook.startswith("https://")
-    async with plane.api() as api:
-        yield api
 
 
 async def test_two_replicas_share_one_authority(

@@ -13,13 +13,11 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 import pytest_asyncio
-from support.webhookpods import CONFIG, HOOKS, PLAN, PODS, dry_run, gates, pod, until_gated, write
-from support.webhookprocess import grant, running
+from support.webhookpods import HOOKS, PLAN, PODS, dry_run, gates, pod
 
 from kube import wire
 from loadtest.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
-from loadtest.assets import MINORS
-from loadtest.controlplane import ControlPlane, Options
+from loadtest.controlplane import ControlPlane
 from webhook.manifests import Target, configurations
 from webhook.mutate import NOTHING, mutate
 from workloads.accelerators import Accelerators
@@ -28,31 +26,6 @@ from workloads.managed import ManagedConfig, Policy
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 MANAGED = ManagedConfig(profile="default-scheduler", profiles=("muster",))
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
-    async with ControlPlane(Options(minor=request.param)) as plane:
-        await grant(plane)
-        yield plane
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def webhook(
-    plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[str]:
-    config = write(tmp_path_factory.mktemp("webhook"), CONFIG)
-    async with running(config, "--kubeconfig", str(plane.kubeconfig("muster-webhook"))) as url:
-        async with plane.api() as api:
-            await until_gated(api)
-        yield url
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def api(plane: ControlPlane, webhook: str) -> AsyncIterator[Api]:
-    assert webhook.startswith("https://")
-    async with plane.api() as api:
-        yield api
 
 
 @pytest_asyncio.fixture(loop_scope="module")
