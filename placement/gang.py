@@ -23,6 +23,7 @@ from cluster.snapshot import Snapshot
 from cluster.steps import Steps, run
 from placement.arena import Arena, Board, arenas_of
 from placement.decision import Decision, Plan, Reject, RejectReason
+from placement.devices import beyond_devices
 from placement.refused import masks, named
 from placement.request import Group, Request, Rows, read
 from placement.seats import Seats, seat
@@ -89,7 +90,9 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
     if not snapshot.nodes.alive.any():
         return None
     for group in request.groups:
-        message = _larger_than_nodes(snapshot, group)
+        message = _larger_than_nodes(snapshot, group) or beyond_devices(
+            snapshot, group.pod_class
+        )
         if message:
             return Reject(
                 request.key,

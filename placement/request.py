@@ -77,7 +77,17 @@ def read(
     message = unknown_level(view.spec, snapshot.levels)
     if message:
         return Reject(key, snapshot.generation, RejectReason.UNKNOWN_LEVEL, message)
+    message = _device_problems(snapshot, view)
+    if message:
+        return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
     return _members(snapshot, view, view.spec, spare_count, members)
+
+
+def _device_problems(snapshot: Snapshot, view: GangView) -> str:
+    """Return what in the waiting members' device asks contradicts itself, "" for nothing."""
+    classes = np.unique(snapshot.pods.pod_class[view.waiting]).tolist()
+    found = [p for number in classes for p in snapshot.classes[number].devices.problems]
+    return f"gang {view.key}: " + "; ".join(dict.fromkeys(found)) if found else ""
 
 
 def contradiction(spec: GangSpec) -> str:
