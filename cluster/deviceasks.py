@@ -68,6 +68,7 @@ class DeviceAsks:
     resources of the requests that the asks speak for; every other extended resource means
     whole devices. ``models``, ``avoided``: beginnings of product names, ``tiers``: names of
     tiers; empty for any. ``problems``: contradictions, for which the pod can never be placed.
+    ``uncounted``: resource names that kube-scheduler is told to ignore; not in the requests.
     """
 
     asks: tuple[DeviceAsk, ...] = ()
@@ -76,6 +77,7 @@ class DeviceAsks:
     avoided: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
 
 
 NO_ASKS = DeviceAsks()
