@@ -1,7 +1,8 @@
 """Plain values ↔ JSON, guided by the types that the dataclasses declare.
 
 Knows what the model's values are made of: scalars, enums, tuples, frozensets, mappings,
-optionals, dataclasses of those and unions of dataclasses that differ in their fields. No pickle: a dump may come from somebody else.
+optionals, dataclasses of those and unions of dataclasses that differ in their fields. No
+pickle: a dump may come from somebody else.
 """
 
 from collections.abc import Mapping

@@ -14,6 +14,7 @@ device. Choices are made so that what stays free is worth most:
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from cluster.asks import Share, asks_of, fits_model, share, wanted
@@ -54,7 +55,7 @@ class Need(NamedTuple):
     """One ask against one layout: ``shares[d]`` is what it takes of device d, or ``None``."""
 
     ask: DeviceAsk
-    count: int
+    pieces: int
     distinct: bool
     shares: tuple[Share | None, ...]
 
@@ -69,8 +70,7 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[Need, ...] | None:
     for ask in asks_of(pod_class):
         how = wanted(ask)
         shares = tuple(
-            share(ask, slot.shape) if fits_model(slot.shape, pod_class) else None
-            for slot in layout
+            share(ask, slot.shape) if fits_model(slot.shape, pod_class) else None for slot in layout
         )
         if any(each is not None for each in shares):
             found.append(Need(ask, how.count, how.distinct, shares))
@@ -138,9 +138,7 @@ def fits(layout: Layout, uses: Sequence[int], seats: Iterable[Seat]) -> bool:
 
 
 def _within(shape: DeviceShape, uses: Sequence[int], base: int) -> bool:
-    return (
-        uses[base] <= _MILLI and uses[base + 1] <= shape.memory and uses[base + 2] <= shape.units
-    )
+    return uses[base] <= _MILLI and uses[base + 1] <= shape.memory and uses[base + 2] <= shape.units
 
 
 def put(uses: list[int], seat: Seat) -> None:
@@ -204,7 +202,7 @@ def _choose_one(layout: Layout, left: list[int], need: Need) -> list[Seat] | Non
     """Seat one need and count it in ``left``."""
     seats: list[Seat] = []
     taken: set[int] = set()
-    for _ in range(need.count):
+    for _ in range(need.pieces):
         seat = _best(layout, left, need, taken)
         if seat is None:
             return None
@@ -243,7 +241,7 @@ def _preference(
     if seat.mask:
         return (spoilt, -left[base + 3].bit_count())
     if need.distinct:
-        if need.count > 1:
+        if need.pieces > 1:
             return (-often,)
         return (_MILLI - left[base] - seat.milli, shape.memory - left[base + 1] - seat.memory)
     return (int(seat.device in taken), left[base + 2], shape.numa)
@@ -279,7 +277,8 @@ def seat_name(layout: Layout, names: Sequence[str], seat: Seat) -> str:
     """Return what a seat is called in a plan: the device, and the place of a MIG instance."""
     if seat.profile < 0:
         return names[seat.device]
-    return f"{names[seat.device]}/{layout[seat.device].shape.placements[seat.profile].name}@{seat.start}"
+    profile = layout[seat.device].shape.placements[seat.profile]
+    return f"{names[seat.device]}/{profile.name}@{seat.start}"
 
 
 def named_seats(
@@ -290,13 +289,13 @@ def named_seats(
     ``None`` when that cannot be what Muster wrote for such a pod: the number is another, a
     device is none of the node's or does not suit, or one is named twice where it must not.
     """
-    if len(told) != sum(need.count for need in needs):
+    if len(told) != sum(need.pieces for need in needs):
         return None
     index = {name: number for number, name in enumerate(names)}
     seats: list[Seat] = []
     left = iter(told)
     for need in needs:
-        mine = [_named(layout, index, need, name) for _, name in zip(range(need.count), left, strict=False)]
+        mine = [_named(layout, index, need, name) for name in islice(left, need.pieces)]
         if need.distinct and len({seat.device for seat in mine if seat}) < len(mine):
             return None
         for seat in mine:

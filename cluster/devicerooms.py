@@ -64,9 +64,7 @@ def _by_layout(states: NameView[bytes]) -> list[tuple[int, list[int], NDArray[np
             layout = int.from_bytes(value[:4], "little")
             numbers.setdefault(layout, []).append(number)
             packed.setdefault(layout, []).append(value)
-    return [
-        (layout, mine, _matrix(packed[layout])) for layout, mine in numbers.items()
-    ]
+    return [(layout, mine, _matrix(packed[layout])) for layout, mine in numbers.items()]
 
 
 def _matrix(packed: list[bytes]) -> NDArray[np.int32]:
@@ -90,13 +88,13 @@ def by_state(layout: Layout, uses: NDArray[np.int32], pod_class: PodClass) -> In
 
 def _one_need(layout: Layout, uses: NDArray[np.int32], need: Need) -> Ints:
     shares = np.stack([_shares(layout, uses, need, d) for d in range(len(layout))], axis=1)
-    if not need.distinct or need.count == 1:
-        pods: Ints = shares.sum(axis=1) // need.count
+    if not need.distinct or need.pieces == 1:
+        pods: Ints = shares.sum(axis=1) // need.pieces
         return np.minimum(pods, UNLIMITED)
     pods = np.zeros(len(uses), dtype=np.int64)
-    limit = min(int((shares.sum(axis=1) // need.count).max(initial=0)), _MILLI)
+    limit = min(int((shares.sum(axis=1) // need.pieces).max(initial=0)), _MILLI)
     for number in range(1, limit + 1):
-        enough = np.minimum(shares, number).sum(axis=1) >= need.count * number
+        enough = np.minimum(shares, number).sum(axis=1) >= need.pieces * number
         if not enough.any():
             break
         pods[enough] = number

@@ -21,21 +21,29 @@ spare node are firm or not at all. Everything follows from the set of claims, no
 order in which they came.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from struct import Struct
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster.columns import Column, PagedList
 from cluster.constraints import PodClass
+from cluster.deviceclaims import (
+    CLAIM,
+    PRESUMED,
+    SPARE,
+    Canonical,
+    Claim,
+    Told,
+    all_healthy,
+    pack_claim,
+    unpack,
+)
 from cluster.devicenode import (
     WIDTH,
     Layout,
     Need,
     Seat,
-    Slot,
     choose,
     fits,
     named_seats,
@@ -43,42 +51,10 @@ from cluster.devicenode import (
     put,
     seat_name,
 )
-from cluster.deviceview import DeviceView, pack_state, shape_of, spec_of
+from cluster.deviceview import DeviceView, pack_state, spec_of
 from cluster.events import DeviceSpec
 from cluster.ids import NO_ROW
 from cluster.names import NameTable
-
-SPARE: Final = 1
-PRESUMED: Final = 2
-CLAIM: Final = Struct("<ihhhhiiii")  # 28 bytes a device and pod
-
-
-class Claim(NamedTuple):
-    """One seat of one pod, as it is packed."""
-
-    pod: int
-    device: int
-    flags: int
-    profile: int
-    start: int
-    milli: int
-    memory: int
-    units: int
-    mask: int
-
-    @property
-    def seat(self) -> Seat:
-        """The seat."""
-        return Seat(
-            self.device, self.profile, self.start, self.milli, self.memory, self.units, self.mask
-        )
-
-
-class Told(NamedTuple):
-    """A claim that is not met as it was told: device ``names``, "" for a spare node."""
-
-    names: tuple[str, ...]
-    spare: bool = False
 
 
 class DeviceTable:
@@ -87,8 +63,20 @@ class DeviceTable:
     ``kind``: pod row → (class id, class), ``uid``: pod row → uid; both of pods in use.
     """
 
-    __slots__ = ("_frozen", "_kind", "_needs", "_uid", "claims", "layout", "layouts", "names",
-                 "open", "state", "states")  # fmt: skip
+    __slots__ = (
+        "_canonical",
+        "_frozen",
+        "_kind",
+        "_needs",
+        "_uid",
+        "claims",
+        "layout",
+        "layouts",
+        "names",
+        "open",
+        "state",
+        "states",
+    )
 
     def __init__(
         self,
@@ -99,6 +87,7 @@ class DeviceTable:
         self._kind = kind
         self._uid = uid
         self._frozen: DeviceView | None = None
+        self._canonical = Canonical()
         self._needs: dict[tuple[int, int], tuple[Layout, PodClass, tuple[Need, ...] | None]] = {}
         self.layouts: NameTable[Layout] = NameTable(like=None if like is None else like.layouts)
         self.states: NameTable[bytes] = NameTable(like=None if like is None else like.states)
@@ -136,29 +125,25 @@ class DeviceTable:
         if self.layout[node] == NO_ROW:
             return ()
         slots = self.layouts[self.layout[node]]
-        return tuple(spec_of(slot, name) for slot, name in zip(slots, self.names[node], strict=True))
+        return tuple(
+            spec_of(slot, name) for slot, name in zip(slots, self.names[node], strict=True)
+        )
 
     def differs(self, node: int, specs: tuple[DeviceSpec, ...]) -> bool:
         """Tell whether a node's devices are other than ``specs``."""
         if self.layout[node] == NO_ROW or not specs:
             return bool(specs) or self.layout[node] != NO_ROW
-        return self.specs(node) != tuple(sorted(specs, key=_place))
+        slots, names = self._canonical(specs)
+        return names != self.names[node] or slots != self.layouts[self.layout[node]]
 
-    def publish(
-        self, node: int, specs: tuple[DeviceSpec, ...], occupants: Iterable[int]
-    ) -> None:
+    def publish(self, node: int, specs: tuple[DeviceSpec, ...], occupants: Iterable[int]) -> None:
         """Replace a node's devices; ``occupants``, the pods on it, claim theirs again."""
         wants = self._wants(node)
         for pod in occupants:
             wants.setdefault(pod, Told(()))
         old = self.layout[node]
-        ordered = sorted(specs, key=_place)
-        if ordered:
-            slots = tuple(Slot(shape_of(spec), spec.healthy) for spec in ordered)
-            self.layout[node] = self.layouts.acquire(slots)
-        else:
-            self.layout[node] = NO_ROW
-        self.names[node] = tuple(spec.name for spec in ordered)
+        slots, self.names[node] = self._canonical(specs)
+        self.layout[node] = self.layouts.acquire(slots) if slots else NO_ROW
         self._settle(node, wants)
         if old != NO_ROW:
             self.layouts.release(old)
@@ -204,7 +189,7 @@ class DeviceTable:
             return
         seats = self.seats(pod, node, told) if told else None
         if seats is not None and fits(self.layouts[self.layout[node]], self.uses(node), seats):
-            self._append(node, [_pack(pod, seat, SPARE * spare) for seat in seats])
+            self._append(node, [pack_claim(pod, seat, SPARE * spare) for seat in seats])
         elif not spare:
             self._settle(node, self._wants(node) | {pod: Told(tuple(told))})
 
@@ -223,7 +208,7 @@ class DeviceTable:
         packed = self.claims[node]
         if not packed and node not in self.open:
             return
-        kept = [claim for claim in _unpack(packed) if claim.pod != pod]
+        kept = [claim for claim in unpack(packed) if claim.pod != pod]
         if node in self.open or any(claim.flags & PRESUMED for claim in kept):
             wants = self._wants(node)
             wants.pop(pod, None)
@@ -238,13 +223,13 @@ class DeviceTable:
             return told.names
         return tuple(
             self.name(node, claim)
-            for claim in _unpack(self.claims[node])
+            for claim in unpack(self.claims[node])
             if claim.pod == pod and not claim.flags
         )
 
     def claims_on(self, node: int) -> list[Claim]:
         """Return all claims on a node that are met, firm and presumed."""
-        return _unpack(self.claims[node])
+        return unpack(self.claims[node])
 
     def uses(self, node: int) -> list[int]:
         """Return what is used of each device of a node, ``WIDTH`` integers a device."""
@@ -296,7 +281,7 @@ class DeviceTable:
     def _wants(self, node: int) -> dict[int, Told]:
         """Return what every pod claims on a node: met claims by their names, and open ones."""
         wants: dict[int, Told] = {}
-        for claim in _unpack(self.claims[node]):
+        for claim in unpack(self.claims[node]):
             known = wants.get(claim.pod, Told((), bool(claim.flags & SPARE)))
             names = () if claim.flags & PRESUMED else (*known.names, self.name(node, claim))
             wants[claim.pod] = Told(names, known.spare)
@@ -317,9 +302,7 @@ class DeviceTable:
             self.open.pop(node, None)
         self._write(node, b"".join(packed))
 
-    def _meet(
-        self, node: int, wants: Mapping[int, Told]
-    ) -> tuple[list[bytes], dict[int, Told]]:
+    def _meet(self, node: int, wants: Mapping[int, Told]) -> tuple[list[bytes], dict[int, Told]]:
         layout = self.layouts[self.layout[node]]
         uses = [0] * (len(layout) * WIDTH)
         packed: list[bytes] = []
@@ -329,13 +312,13 @@ class DeviceTable:
             if not needs:
                 continue
             seats = named_seats(layout, self.names[node], needs, told.names)
-            if seats is not None and fits(_all_healthy(layout), uses, seats):
+            if seats is not None and fits(all_healthy(layout), uses, seats):
                 self._take(pod, seats, SPARE * told.spare, uses, packed)
             elif not told.spare:
                 unmet[pod] = told
         for pod, told in sorted(unmet.items(), key=lambda item: self._uid(item[0])):
             needs = self.needs(pod, node) or ()
-            seats = choose(_all_healthy(layout), uses, needs)
+            seats = choose(all_healthy(layout), uses, needs)
             if seats is not None:
                 self._take(pod, seats, PRESUMED, uses, packed)
                 if not told.names:
@@ -355,7 +338,7 @@ class DeviceTable:
     ) -> None:
         for seat in seats:
             put(uses, seat)
-            packed.append(_pack(pod, seat, flags))
+            packed.append(pack_claim(pod, seat, flags))
 
     # --- writing ----------------------------------------------------------------------
 
@@ -369,7 +352,7 @@ class DeviceTable:
         old, number, new = self.state[node], self.layout[node], NO_ROW
         if number != NO_ROW:
             uses = [0] * (len(self.layouts[number]) * WIDTH)
-            for claim in _unpack(packed):
+            for claim in unpack(packed):
                 put(uses, claim.seat)
             new = self.states.acquire(pack_state(number, uses))
         if new != old:
@@ -381,27 +364,3 @@ class DeviceTable:
     def _keep_open(self, pod: int, node: int, told: Told) -> None:
         self.open.setdefault(node, {})[pod] = told
         self._frozen = None
-
-
-def _all_healthy(layout: Layout) -> Layout:
-    """A pod that is bound has its device, healthy or not."""
-    if all(slot.healthy for slot in layout):
-        return layout
-    return tuple(Slot(slot.shape, healthy=True) for slot in layout)
-
-
-def _place(spec: DeviceSpec) -> tuple[int, str, str]:
-    return (spec.numa, spec.parent, spec.name)
-
-
-def _pack(pod: int, seat: Seat, flags: int) -> bytes:
-    return CLAIM.pack(pod, seat.device, flags, *seat[1:])
-
-
-def _unpack(packed: bytes) -> list[Claim]:
-    return [Claim(*fields) for fields in CLAIM.iter_unpack(packed)]
-
-
-def unpack(packed: bytes) -> Iterator[Claim]:
-    """Yield the claims that a view shows packed."""
-    return iter(_unpack(packed))

@@ -17,7 +17,7 @@ from cluster.ids import NO_ROW
 from cluster.names import NameView
 
 if TYPE_CHECKING:
-    from cluster.devices import Told
+    from cluster.deviceclaims import Told
 
 _NO_USE: Final = (0,) * WIDTH
 
@@ -27,7 +27,7 @@ class DeviceView:
     """Per node row: ``layout``, ``state``: int32 ids, -1 where no device is known.
 
     ``names``: device names in the order of the layout. ``claims``: packed
-    ``cluster.devices.Claim``. ``open``: claims by node and pod row that are not met as told.
+    ``cluster.deviceclaims.Claim``. ``open``: claims by node and pod row that are not met as told.
     ``states``: layout id and ``WIDTH`` integers a device, packed int32.
     """
 

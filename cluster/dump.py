@@ -38,7 +38,8 @@ class Column:
 class StateIndex:
     """What a file says of one state beside its blocks.
 
-    ``free``: per table of names, and for rows of pods, what waits for reuse, the next one last. ``labels``: node label keys in the order of their columns.
+    ``free``: per table of names, and for rows of pods, what waits for reuse, the next one
+    last. ``labels``: node label keys in the order of their columns.
     """
 
     name: str

@@ -17,8 +17,8 @@ from cluster.blocks import Array, BlockReader
 from cluster.codec import decode
 from cluster.constraints import LabelSet, PodClass, Taint
 from cluster.container import unpack
+from cluster.deviceclaims import Told
 from cluster.devicenode import Slot
-from cluster.devices import Told
 from cluster.dump import FLAGS, StateIndex
 from cluster.events import BudgetUpserted
 from cluster.gangs import GangSpec

@@ -165,8 +165,10 @@ def _check_devices(
             raise PlanStale(f"{plan}: devices {told} of {where} are not free for such a pod")
         return
     uses = claims.devices.setdefault(node, devices.uses(node))
-    seats = named_seats(layout, devices.names[node], needs, told) if told else choose(
-        layout, uses, needs
+    seats = (
+        named_seats(layout, devices.names[node], needs, told)
+        if told
+        else choose(layout, uses, needs)
     )
     if seats is None and told:
         raise PlanStale(f"{plan}: devices {told} of {where} are not what its pod asks for")

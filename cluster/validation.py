@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from cluster.counters import CountView, count_pods
-from cluster.devices import SPARE, Claim
+from cluster.deviceclaims import SPARE, Claim
 from cluster.errors import InvariantViolation
 from cluster.holds import Hold, HoldState
 from cluster.ids import NO_ROW

@@ -48,9 +48,7 @@ def device_rooms(world: World, pod_class: PodClass) -> Ints | None:
     return _beside(snapshot, pod_class, others, rooms)
 
 
-def _beside(
-    snapshot: Snapshot, pod_class: PodClass, others: Sequence[Placed], rooms: Ints
-) -> Ints:
+def _beside(snapshot: Snapshot, pod_class: PodClass, others: Sequence[Placed], rooms: Ints) -> Ints:
     rooms = rooms.copy()
     known: dict[tuple[int, Load], int] = {}
     touched = np.flatnonzero(np.sum([placed.amounts for placed in others], axis=0))

@@ -90,9 +90,7 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
     if not snapshot.nodes.alive.any():
         return None
     for group in request.groups:
-        message = _larger_than_nodes(snapshot, group) or beyond_devices(
-            snapshot, group.pod_class
-        )
+        message = _larger_than_nodes(snapshot, group) or beyond_devices(snapshot, group.pod_class)
         if message:
             return Reject(
                 request.key,

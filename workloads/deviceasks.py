@@ -113,7 +113,7 @@ class DeviceReader:
         return list({way.vendor: way for way in found}.values())
 
     def _one_vendor(self, container: str, amounts: Amounts) -> None:
-        """A container is served by one device plugin."""
+        """Raise for a container that no single device plugin could serve."""
         ways = self._ways(amounts)
         counted = {way.count for way in ways}
         vendors = {way.vendor: way.own[0] for way in ways}
@@ -124,8 +124,8 @@ class DeviceReader:
         if len(vendors) > 1:
             pairs = " and ".join(f"{name} ({vendor})" for vendor, name in sorted(vendors.items()))
             raise ContradictionError(
-                f"container {container}: asks for devices by the names of several vendors, {pairs}; "
-                "one container gets its devices from one of them: keep one"
+                f"container {container}: asks for devices by the names of several vendors, "
+                f"{pairs}; one container gets its devices from one of them: keep one"
             )
 
     # --- annotations ------------------------------------------------------------------
@@ -167,8 +167,8 @@ def _by_annotation(meta: Mapping[str, str], way: Annotated) -> DeviceAsk:
         milli = parse("0")
     if not 0 < milli <= 1000 or milli.denominator != 1:  # noqa: PLR2004  # one device
         raise ContradictionError(
-            f"annotation {way.fraction}: {meta[way.fraction]!r} is no share of one device; allowed: "
-            f'0.001 to 1 in steps of 0.001; for more devices use {way.count}'
+            f"annotation {way.fraction}: {meta[way.fraction]!r} is no share of one device; "
+            f"allowed: 0.001 to 1 in steps of 0.001; for more devices use {way.count}"
         )
     return Milli(way.family, count, int(milli))
 
@@ -187,7 +187,9 @@ def _shared_out(container: str, amounts: Amounts, way: Sharing) -> DeviceAsk:
     if way.count_is_whole:
         return Milli(way.family, count, 1000)
     if memory and percent:
-        raise ContradictionError(f"{where}: {way.memory} and {way.percent} both say how much; keep one")
+        raise ContradictionError(
+            f"{where}: {way.memory} and {way.percent} both say how much; keep one"
+        )
     if percent > _WHOLE_PERCENT:
         raise ContradictionError(f"{where}: {way.percent}: {percent}; allowed: 1 to 100 per cent")
     devices = _whole_devices(where, way, cores, count)
@@ -239,7 +241,9 @@ def profile_of(resource: str) -> str:
 
 
 def _replica_of(resource: str) -> bool:
-    return resource == NVIDIA_SHARED or resource.startswith(MIG_PREFIX)
+    """Tell whether a resource means something else than devices of its own."""
+    cut = resource.startswith(MIG_PREFIX) and not resource.endswith(_SHARED_SUFFIX)
+    return cut or resource == NVIDIA_SHARED
 
 
 def _amounts(container: wire.Container) -> dict[str, int]:
@@ -267,7 +271,9 @@ def _covers(one: DeviceAsk, other: DeviceAsk) -> bool:
     """Tell whether the devices of one ask would do for the other as well."""
     match one, other:
         case Milli(), Milli():
-            return one.family == other.family and one.count >= other.count and one.milli >= other.milli
+            return (
+                one.family == other.family and one.count >= other.count and one.milli >= other.milli
+            )
         case Memory(), Memory():
             return (
                 one.family == other.family

@@ -36,9 +36,7 @@ class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     @property
     def names(self) -> tuple[str, ...]:
         """All resource names it uses, ``count`` first."""
-        return tuple(
-            name for name in (self.count, self.memory, self.percent, self.cores) if name
-        )
+        return tuple(name for name in (self.count, self.memory, self.percent, self.cores) if name)
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -94,9 +92,7 @@ class DeviceNames:
     @property
     def annotations(self) -> frozenset[str]:
         """Annotations that ask for a device by themselves."""
-        return frozenset(
-            key for way in self.file.annotations for key in (way.fraction, way.memory)
-        )
+        return frozenset(key for way in self.file.annotations for key in (way.fraction, way.memory))
 
 
 def load() -> DeviceNames:
