@@ -181,11 +181,9 @@ class DeviceTable:
 
     def claim(self, pod: int, node: int, told: Sequence[str], *, spare: bool) -> None:
         """Give a pod its devices on a node: those ``told``, else any that suit."""
-        if self.layout[node] == NO_ROW:
+        if not self.needs(pod, node):  # none asked for, or none known that would do
             if told:
                 self._keep_open(pod, node, Told(tuple(told), spare))
-            return
-        if not self.needs(pod, node):
             return
         seats = self.seats(pod, node, told) if told else None
         if seats is not None and fits(self.layouts[self.layout[node]], self.uses(node), seats):
@@ -310,6 +308,7 @@ class DeviceTable:
         for pod, told in self._named_first(wants):
             needs = self.needs(pod, node)
             if not needs:
+                unmet |= {pod: told} if told.names else {}
                 continue
             seats = named_seats(layout, self.names[node], needs, told.names)
             if seats is not None and fits(all_healthy(layout), uses, seats):
