@@ -186,10 +186,11 @@ class DeviceTable:
                 self._keep_open(pod, node, Told(tuple(told), spare))
             return
         seats = self.seats(pod, node, told) if told else None
-        if seats is not None and fits(self.layouts[self.layout[node]], self.uses(node), seats):
+        free = seats is not None and fits(self.slots(node), self.uses(node), seats)
+        if seats is not None and free and not self._is_unsettled(node):
             self._append(node, [pack_claim(pod, seat, SPARE * spare) for seat in seats])
-        elif not spare:
-            self._settle(node, self._wants(node) | {pod: Told(tuple(told))})
+        elif free or not spare:
+            self._settle(node, self._wants(node) | {pod: Told(tuple(told), spare)})
 
     def tell(self, pod: int, node: int, told: Sequence[str]) -> None:
         """Take over the names of a pod that is on its node already."""
@@ -207,7 +208,7 @@ class DeviceTable:
         if not packed and node not in self.open:
             return
         kept = [claim for claim in unpack(packed) if claim.pod != pod]
-        if node in self.open or any(claim.flags & PRESUMED for claim in kept):
+        if self._is_unsettled(node):
             wants = self._wants(node)
             wants.pop(pod, None)
             self._settle(node, wants)
@@ -273,6 +274,12 @@ class DeviceTable:
             if self.layout[node] != NO_ROW or packed:
                 self._write(node, packed)
         self.open.update(opened)
+
+    def _is_unsettled(self, node: int) -> bool:
+        """Tell whether claims on a node may have to move when another one comes or goes."""
+        if node in self.open:
+            return True
+        return any(claim.flags & PRESUMED for claim in unpack(self.claims[node]))
 
     # --- settling ---------------------------------------------------------------------
 
