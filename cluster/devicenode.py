@@ -74,11 +74,18 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[Need, ...] | None:
         )
         if any(each is not None for each in shares):
             found.append(Need(ask, how.count, how.distinct, shares))
-        elif how.hard or any(share(ask, slot.shape) is not None for slot in layout):
+        elif how.hard or any(_speaks_of(ask, slot.shape) for slot in layout):
             return None
     if not found and _picky(pod_class):
         return None
     return tuple(found)
+
+
+def _speaks_of(ask: DeviceAsk, shape: DeviceShape) -> bool:
+    """Tell whether such a device is what the ask is about, though it may not do."""
+    if isinstance(ask, Mig) and shape.placements:
+        return True
+    return share(ask, shape) is not None
 
 
 def _picky(pod_class: PodClass) -> bool:

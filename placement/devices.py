@@ -102,10 +102,13 @@ def beyond_devices(snapshot: Snapshot, pod_class: PodClass) -> str:
 
     A node whose devices are not known counts as able, unless the pod needs to know.
     """
+    picky = needs_known_devices(pod_class)
+    if not picky and not (snapshot.devices.known and asks_of(pod_class)):
+        return ""
     layouts = _layouts(snapshot)
     if any(_empty_room(layout, pod_class) for layout in layouts):
         return ""
-    if not needs_known_devices(pod_class) and (() in layouts or not layouts):
+    if not picky and (() in layouts or not layouts):
         return ""
     shapes = [slot.shape for layout in layouts for slot in layout]
     if not shapes:
@@ -122,8 +125,8 @@ def _layouts(snapshot: Snapshot) -> list[Layout]:
     nodes, view = snapshot.nodes, snapshot.devices
     layout = np.full(nodes.count, NO_ROW, dtype=np.int32)
     layout[: len(view.layout)] = view.layout[: nodes.count]
-    numbers = np.unique(layout[nodes.alive]).tolist()
-    return [() if number == NO_ROW else view.layouts[number] for number in numbers]
+    counts = np.bincount(layout[nodes.alive] - NO_ROW)  # entry 0: nodes without known devices
+    return [view.layouts[n - 1] if n else () for n in np.flatnonzero(counts).tolist()]
 
 
 def _empty_room(layout: Layout, pod_class: PodClass) -> int:

@@ -142,8 +142,7 @@ def _speaks_of(ask: DeviceAsk, shape: DeviceShape) -> bool:
         case Whole() | Shared():
             return shape.resource == ask.resource
         case Mig():
-            named = any(profile.name == ask.profile for profile in shape.placements)
-            return named or shape.resource == ask.resource
+            return bool(shape.placements) or shape.resource == ask.resource
         case Memory():
             return shape.family == ask.family and not shape.placements and shape.memory > 0
         case Milli():
