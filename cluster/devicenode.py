@@ -52,12 +52,16 @@ Layout = tuple[Slot, ...]
 
 
 class Need(NamedTuple):
-    """One ask against one layout: ``shares[d]`` is what it takes of device d, or ``None``."""
+    """One ask against one layout: ``shares[d]`` is what it takes of device d, or ``None``.
+
+    ``alone``: each share takes a whole device, so any free one is as good as the next.
+    """
 
     ask: DeviceAsk
     pieces: int
     distinct: bool
     shares: tuple[Share | None, ...]
+    alone: bool
 
 
 def needs_of(layout: Layout, pod_class: PodClass) -> tuple[Need, ...] | None:
@@ -73,7 +77,8 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[Need, ...] | None:
             share(ask, slot.shape) if fits_model(slot.shape, pod_class) else None for slot in layout
         )
         if any(each is not None for each in shares):
-            found.append(Need(ask, how.count, how.distinct, shares))
+            alone = all(one is None or (one.milli == _MILLI and one.units == 1) for one in shares)
+            found.append(Need(ask, how.count, how.distinct, shares, alone))
         elif how.hard or any(_speaks_of(ask, slot.shape) for slot in layout):
             return None
     if not found and _picky(pod_class):
@@ -207,6 +212,8 @@ def class_weight(pod_class: PodClass) -> tuple[tuple[int, int, int], ...]:
 
 def _choose_one(layout: Layout, left: list[int], need: Need) -> list[Seat] | None:
     """Seat one need and count it in ``left``."""
+    if need.alone:
+        return _choose_alone(layout, left, need)
     seats: list[Seat] = []
     taken: set[int] = set()
     for _ in range(need.pieces):
@@ -217,6 +224,21 @@ def _choose_one(layout: Layout, left: list[int], need: Need) -> list[Seat] | Non
         taken.add(seat.device)
         put(left, seat)
     return sorted(seats, key=lambda seat: seat.device)
+
+
+def _choose_alone(layout: Layout, left: list[int], need: Need) -> list[Seat] | None:
+    """Seat a need for whole devices: the first free ones, which are neighbours."""
+    seats: list[Seat] = []
+    for device, one in enumerate(need.shares):
+        if one is None or any(left[device * WIDTH : (device + 1) * WIDTH]):
+            continue
+        if layout[device].healthy:
+            seats.append(Seat(device, -1, -1, one.milli, one.memory, one.units, 0))
+            if len(seats) == need.pieces:
+                for seat in seats:
+                    put(left, seat)
+                return seats
+    return None
 
 
 def _best(layout: Layout, left: Sequence[int], need: Need, taken: set[int]) -> Seat | None:

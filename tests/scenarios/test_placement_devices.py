@@ -10,7 +10,7 @@ from support.builders import GPU, apply, gang_key, gang_spec, node, note, pod, s
 from support.devicekinds import GIB, PODS, asking, gpu_node, mig_ask
 
 from cluster.constraints import PodClass
-from cluster.deviceasks import DeviceAsks, Memory, Milli
+from cluster.deviceasks import DeviceAsks, Memory, Mig, Milli
 from cluster.events import Assignment, Event, GangUpserted, PlanHeld, PodGone
 from cluster.state import ClusterState
 from cluster.steps import run
@@ -114,11 +114,7 @@ def test_memory_is_asked_of_one_gpu_and_not_of_the_node() -> None:
 
 
 def test_a_mig_profile_that_no_device_has_is_refused_by_name() -> None:
-    nine = mig_ask("3g.20gb")
-    odd = PodClass(nine.requests, devices=DeviceAsks(
-        tuple(type(ask)("9g.90gb", 1, ask.resource) for ask in nine.devices.asks),  # type: ignore[union-attr,call-arg,arg-type]
-        nine.devices.covers,
-    ))  # fmt: skip
+    odd = asking(Mig("9g.90gb", 1, "nvidia.com/mig-3g.20gb"), mig_3g=1)
     decision = decided(state(gpu_node("n1", "mig")), "g", odd)
     assert isinstance(decision, Reject)
     assert "9g.90gb" in decision.message
