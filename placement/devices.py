@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 import numpy as np
 
-from cluster.asks import asks_of, fits_model
+from cluster.asks import MILLI, asks_of, fits_model
 from cluster.constraints import PodClass
 from cluster.deviceasks import DeviceAsk, Memory, Mig, Milli, Shared, Whole
 from cluster.devicenode import (
@@ -94,6 +94,22 @@ def _heaviest_first(layout: Layout, load: Load) -> Iterator[tuple[tuple[Need, ..
         yield needs_of(layout, pod_class) or (), amount
 
 
+def empty_rooms(snapshot: Snapshot, pod_class: PodClass) -> Ints | None:
+    """Return int64[n], pods the devices of each node could take if nobody used any."""
+    view, count = snapshot.devices, snapshot.nodes.count
+    if not view.known and not needs_known_devices(pod_class):
+        return None
+    table = np.full(len(view.layouts) + 1, UNLIMITED, dtype=np.int64)
+    table[-1] = 0 if needs_known_devices(pod_class) else UNLIMITED
+    for number, layout in enumerate(view.layouts):
+        if layout is not None:
+            table[number] = _empty_room(layout, pod_class)
+    layout_of = np.full(count, NO_ROW, dtype=np.int32)
+    layout_of[: len(view.layout)] = view.layout[:count]
+    rooms: Ints = table[layout_of]
+    return rooms
+
+
 # --- never ------------------------------------------------------------------------------
 
 
@@ -164,11 +180,16 @@ def _text(ask: DeviceAsk) -> str:
         case Whole() | Shared():
             return f"{ask.count} {ask.resource}"
         case Milli():
-            return f"{ask.milli} milli-GPU of each of {ask.count} {ask.family} device(s)"
+            return f"{ask.milli / MILLI:g} of {_devices(ask)}"
         case Memory():
             amount = f"{ask.mib} MiB" if ask.mib else f"{ask.percent} % of the memory"
-            return f"{amount} of each of {ask.count} {ask.family} device(s)"
+            return f"{amount} of {_devices(ask)}"
         case Mig():
             return f"{ask.count} MIG {ask.profile}"
         case _:
             assert_never(ask)
+
+
+def _devices(ask: Milli | Memory) -> str:
+    vendor = ask.family.upper() if ask.family == "amd" else ask.family
+    return f"one {vendor} GPU" if ask.count == 1 else f"each of {ask.count} {vendor} GPUs"

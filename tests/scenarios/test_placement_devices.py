@@ -176,3 +176,18 @@ def test_a_node_that_falls_ill_in_one_gpu_takes_no_more_than_the_others_hold() -
 def test_nodes_without_known_devices_are_counted_as_kube_scheduler_counts_them() -> None:
     cluster = state(node("n1", gpus=8))
     assert placed(cluster, "g", asking(gpu=8)) == {"g-0 on n1": ()}
+
+
+def test_who_waits_for_a_device_is_told_what_it_lacks_and_who_has_it() -> None:
+    # n1  [.....|.....] [.....|.....]     full; n2 has no GPU that is known
+    cluster = state(gpu_node("n1", "plain"), node("n2", gpus=0))
+    placed(cluster, "holds", *[HALF] * 4)
+    decision = decided(cluster, "waits", HALF, HALF)
+    assert isinstance(decision, Wait)
+    nearest = decision.explanation.nearest
+    assert nearest is not None
+    assert (nearest.fits, nearest.needed, nearest.largest) == (0, 2, 4)
+    assert nearest.held_by == ((gang_key("holds"), 4),)
+    assert decision.explanation.remedy == (
+        "goes when devices in the cluster have room for 0.5 of one nvidia GPU, 2 times more"
+    )
