@@ -42,9 +42,9 @@ assets: $(STAMP)
 test: $(STAMP) assets
 	$(BIN)/pytest --hypothesis-profile=ci $(WORKERS) $(PYTEST_FLAGS)
 
-# Each state machine takes more than 100,000 steps: tens of minutes.
+# Each state machine takes more than 100,000 steps: tens of minutes, so no two minutes' limit.
 deep: $(STAMP)
-	$(BIN)/pytest --hypothesis-profile=deep $(WORKERS) tests/property $(PYTEST_FLAGS)
+	$(BIN)/pytest --hypothesis-profile=deep --timeout=14400 $(WORKERS) tests/property $(PYTEST_FLAGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -10,9 +10,10 @@ from loadtest import pods
 from loadtest.wirejson import JsonObject
 
 _SIZES: Final = (1, 1, 2, 2, 3, 4, 4, 6, 8, 12, 16)
+_LARGE: Final = (32, 64)
 _GPUS: Final = (1, 1, 2, 4, 4, 8)
 _BLOCK: Final = "muster.dev/block"
-_GATE: Final = {"name": "muster.dev/plan"}
+_SCHEDULERS: Final = ("", "", "", "volcano", "kai-scheduler")
 _OTHER_GATE: Final = {"name": "example.com/quota"}
 _GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 
@@ -22,7 +23,8 @@ class Job:
     """One gang. ``absent``: ranks that have not been created yet. ``over``: being deleted.
 
     ``grouped``: described by a PodGroup. ``lone``: one pod that names no gang. ``held``: its
-    pods carry another controller's gate for a while, as Kueue's do.
+    pods carry another controller's gate for a while, as Kueue's do. ``seen``: the webhook
+    sees its pods, where it is up. ``scheduler``: the name that they ask for.
     """
 
     name: str
@@ -30,7 +32,8 @@ class Job:
     minimum: int
     gpus: int
     required: str
-    gated: bool
+    seen: bool
+    scheduler: str
     owned: bool
     grouped: bool
     urgent: bool
@@ -64,8 +67,10 @@ class Job:
             owner=owner,
             priority_class=gang.priority_class,
         )
-        if self.gated:
-            made["spec"]["schedulingGates"] = [_GATE, *[_OTHER_GATE] * self.held]
+        if self.scheduler:
+            made["spec"]["schedulerName"] = self.scheduler
+        if self.held:
+            made["spec"]["schedulingGates"] = [_OTHER_GATE]
         return made
 
     def group(self) -> JsonObject:
@@ -78,12 +83,13 @@ class Job:
 _OWNER: Final = {"apiVersion": "example.com/v1", "kind": "Training", "controller": True}
 
 
-def draw(dice: random.Random) -> Iterator[Job]:
-    """Yield jobs for ever."""
+def draw(dice: random.Random, *, large: bool) -> Iterator[Job]:
+    """Yield jobs for ever; ``large``: some of a size for hundreds of hosts."""
+    sizes = _SIZES + _LARGE * large
     number = 0
     while True:
         number += 1
-        size = dice.choice(_SIZES)
+        size = dice.choice(sizes)
         whole = size == 1 or dice.random() < 0.7
         job = Job(
             name=f"g{number}",
@@ -91,7 +97,8 @@ def draw(dice: random.Random) -> Iterator[Job]:
             minimum=size if whole else dice.randint(1, size),
             gpus=dice.choice(_GPUS),
             required=dice.choice(("", "", RACK, _BLOCK)),
-            gated=dice.random() < 0.85,
+            seen=dice.random() < 0.85,
+            scheduler=dice.choice(_SCHEDULERS),
             owned=dice.random() < 0.7,
             grouped=dice.random() < 0.25,
             urgent=dice.random() < 0.15,
@@ -100,5 +107,7 @@ def draw(dice: random.Random) -> Iterator[Job]:
             life_s=dice.expovariate(1 / 40.0),
         )
         job.grouped &= not job.lone
+        if not job.seen:
+            job.scheduler = ""
         job.absent = set(range(size))
         yield job

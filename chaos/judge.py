@@ -12,13 +12,15 @@ The fit is exact for what runs here: all members of a gang are alike, so a domai
 the sum over its nodes of how many fit into each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from chaos.jobs import Job
 from chaos.records import ALL_PODS, NODES, RACK, PodRecord, Records, waiting
 from chaos.server import Server
+from chaos.torsos import Torsos
+from chaos.volumes import Volumes
 from loadtest.apiserver.store import Change as Written
 from loadtest.checker import Checker
 from loadtest.reflector import Change
@@ -41,15 +43,26 @@ class Findings:
     partial: list[str] = field(default_factory=list)
     crashes: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
     longest_wait_s: float = 0.0
     placed: int = 0
+    terms: int = 0  # how often a replica took the Lease
+    longest_take_over_s: float = 0.0
 
 
 class Judge:
     """Watches a server. ``now``: virtual seconds."""
 
-    def __init__(self, server: Server, records: Records, jobs: dict[str, Job]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        records: Records,
+        jobs: dict[str, Job],
+        volumes: Volumes,
+        torsos: Torsos,
+    ) -> None:
         self._records, self._jobs = records, jobs
+        self._volumes, self._torsos = volumes, torsos
         self._checker = Checker()
         self._now = 0.0
         self._fits_since: dict[str, float] = {}
@@ -80,6 +93,7 @@ class Judge:
         free = Free(self._records)
         for name, job in self._jobs.items():
             pods = self._records.gang(name)
+            self._torsos.look(job, pods, now)
             if name not in self._placed and _counted(pods) >= job.minimum:
                 self._placed.add(name)
                 self.findings.placed += 1
@@ -104,16 +118,34 @@ class Judge:
         needed = max(1, job.minimum - placed)
         if len(wait) < needed:
             return False
-        return free.takes(wait[0].requests, needed, job.required, [p.holds for p in pods])
+        siblings, out = [p.holds for p in pods], self._volumes.out(job.name)
+        return free.takes(wait[0].requests, needed, job.required, siblings, out)
+
+    def evicted(self, name: str, process_since: float) -> Callable[[], None]:
+        """Judge an eviction that Muster attempts; to be called if it is carried out."""
+        pod = self._records.named(name)
+        job = None if pod is None else self._jobs.get(pod.gang)
+        found: list[str] = []
+        if pod is not None and job is not None and not job.over:
+            pods = self._records.gang(job.name)
+            if self._torsos.wrongly_evicted(job, pod, pods, process_since):
+                found.append(f"pod {name} of a gang that runs was evicted")
+        return lambda: self.findings.wrong.extend(found)
 
     # ── at rest ─────────────────────────────────────────────────────────────────────────
 
-    def rest(self, *, drained: bool) -> None:
-        """Judge a cluster in which nothing happens any more."""
+    def rest(self, *, calm_since: float, process_since: float, drained: bool) -> None:
+        """Judge a cluster in which nothing happens any more; see ``Torsos.overdue``."""
         free = Free(self._records)
         for job in list(self._jobs.values()):
             pods = self._records.gang(job.name)
             self._judge_gang(job, pods, free, drained=drained)
+            stands_s = self._torsos.overdue(
+                job, self._now, calm_since=calm_since, process_since=process_since
+            )
+            if stands_s:
+                text = f"gang {job.name}: a torso for {stands_s:.0f} s, and not rolled back"
+                self.findings.partial.append(text)
         for pod in self._records.pods.values():
             if pod.gang and pod.target and not pod.node and not pod.ended:
                 self.findings.lost.append(f"pod {pod.name}: released to {pod.target}, not bound")
@@ -148,11 +180,23 @@ class Free:
     def __init__(self, records: Records) -> None:
         self._records, self._left = records, records.free()
 
-    def takes(self, asked: Resources, count: int, level: str, siblings: list[str]) -> bool:
-        """Whether ``count`` members fit into the siblings' domain, or any if there is none."""
+    def takes(
+        self,
+        asked: Resources,
+        count: int,
+        level: str,
+        siblings: list[str],
+        out: frozenset[str],
+    ) -> bool:
+        """Whether ``count`` members fit into the siblings' domain, or any if there is none.
+
+        ``out``: nodes that do not count.
+        """
         held = {_domain(self._records, node, level) for node in siblings if node}
         room: dict[str, int] = {}
         for name, fits in self._rooms(asked):
+            if name in out:
+                continue
             domain = _domain(self._records, name, level) if level else "all"
             room[domain] = room.get(domain, 0) + fits
         if level and held:

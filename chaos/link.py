@@ -14,6 +14,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -45,12 +46,26 @@ class Weather:
     late: float = 0.02  # longest delay of a watch event
     twice: float = 0.0  # share of watch lines that come twice
     down: bool = False
+    cut_off: bool = False  # nothing of this client arrives
+
+    @property
+    def fine(self) -> bool:
+        """Whether nothing is wrong."""
+        bad = self.refused or self.lost or self.lost_but_done or self.slow
+        return not (bad or self.down or self.cut_off or self.late > 0.02)
 
     def clear(self) -> None:
         """Make everything fine again."""
         self.refused.clear()
         self.lost = self.lost_but_done = self.slow = self.twice = 0.0
-        self.late, self.down = 0.02, False
+        self.late, self.down, self.cut_off = 0.02, False, False
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A leader's write: ``server_s`` is how long the API server may work on it."""
+
+    server_s: float
 
 
 class Stream:
@@ -140,6 +155,14 @@ class Stream:
             return
 
 
+Writes = Callable[["Link", str, str, Limit | None], Callable[[], None]]
+_Request = tuple[str, str, Mapping[str, str], bytes, str, str]
+
+
+def _nothing() -> None:
+    return
+
+
 class Link:
     """One client's calls and watches. ``counted`` is told how many steps were taken."""
 
@@ -147,10 +170,14 @@ class Link:
         self, server: Server, dice: random.Random, counted: Callable[[int], None], name: str
     ) -> None:
         self.server, self.dice, self.counted, self.name = server, dice, counted, name
+        self._loop = asyncio.get_running_loop()
+        self._under_way: set[asyncio.Task[None]] = set()
         self.weather = Weather()
         self.streams: list[Stream] = []
         self.closed = False
         self.told: Callable[[str], None] = lambda _text: None
+        self.writes: Writes = lambda _link, _method, _path, _limit: _nothing
+        """Told of every write before it is carried out; what it returns is called afterwards."""
 
     async def call(
         self,
@@ -160,14 +187,59 @@ class Link:
         body: bytes,
         content_type: str,
         accept: str,
+        *,
+        limit: Limit | None = None,
     ) -> bytes:
-        """Make one request. Raises ``StatusError``, ``Lost`` or ``NotReached``."""
+        """Make one request. Raises ``StatusError``, ``Lost`` or ``NotReached``.
+
+        Once it is sent it goes its way, whatever becomes of the process that sent it.
+        """
+        if self.closed:
+            raise asyncio.CancelledError
+        answer: asyncio.Future[bytes] = self._loop.create_future()
+        request = (method, path, query, body, content_type, accept)
+        way = self._loop.create_task(self._carry(answer, request, limit), context=Context())
+        self._under_way.add(way)
+        way.add_done_callback(self._under_way.discard)
+        found = await answer
+        if self.closed:
+            raise asyncio.CancelledError  # the process is dead: it hears nothing any more
+        return found
+
+    async def _carry(
+        self, answer: "asyncio.Future[bytes]", request: _Request, limit: Limit | None
+    ) -> None:
+        try:
+            found = await self._served(*request, limit)
+        except (StatusError, Lost, NotReached) as error:
+            if not answer.done():
+                answer.set_exception(error)
+        else:
+            if not answer.done():
+                answer.set_result(found)
+
+    async def _served(  # the parts of a request
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: bytes,
+        content_type: str,
+        accept: str,
+        limit: Limit | None,
+    ) -> bytes:
         await self._travel()
         self.counted(1)
+        if self.closed and limit is None and self.weather.slow:
+            raise Lost("the API server gives up what a closed connection asked for")
+        if limit is not None and self.weather.slow / 2 > limit.server_s:
+            raise StatusError(504, "Timeout", "the request's own deadline is over", {})
         if self.weather.down:
             raise NotReached(f"{method} {path}: connection refused")
         await self._refuse(method, path)
+        then = _nothing if method == "GET" else self.writes(self, method, path, limit)
         answer = self.server.answer(method, path, query, body, content_type, accept)
+        then()
         self.told(f"{self.name} {method} {path}")
         if self.dice.random() < self.weather.lost_but_done:
             self.told(f"{self.name}   … done, but the answer is lost")
@@ -178,7 +250,7 @@ class Link:
 
     async def _refuse(self, method: str, path: str) -> None:
         """Fail before anything is done."""
-        if self.dice.random() < self.weather.lost:
+        if self.weather.cut_off or self.dice.random() < self.weather.lost:
             await asyncio.sleep(_NO_ANSWER_S)
             raise Lost(f"{method} {path}: no answer")
         for code, rate in self.weather.refused.items():
@@ -188,14 +260,17 @@ class Link:
 
     async def _travel(self) -> None:
         await asyncio.sleep(self.dice.uniform(0.0005, 0.01) + self.weather.slow / 2)
-        if self.closed:
-            raise asyncio.CancelledError  # the process is dead: it hears nothing any more
 
     async def open(self, path: str, revision: str, *, ends_s: float, idle_s: float) -> Stream:
         """Open a watch; raises what ``call`` raises."""
         await self._travel()
+        if self.closed:
+            raise asyncio.CancelledError
         if self.weather.down:
             raise NotReached(f"watch {path}: connection refused")
+        if self.weather.cut_off:
+            await asyncio.sleep(_NO_ANSWER_S)
+            raise Lost(f"watch {path}: no answer")
         self.server.resource(path)
         stream = Stream(self, path, int(revision), ends_s=ends_s, idle_s=idle_s)
         self.streams.append(stream)

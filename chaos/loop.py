@@ -7,17 +7,98 @@
 
 It has no selector, no sockets and no threads, so the order in which callbacks run depends
 on nothing but the program: the same seed gives the same run, hours of it in seconds.
+
+A *process* can be stopped as by SIGSTOP. What it does runs in its context; while it is
+stopped, whatever becomes due there is set aside, and runs when it is continued::
+
+    callback is due ──► its process is stopped? ── no ──► run
+                                │ yes                      ▲
+                                └──► set aside ──continue──┘   (the clock went on meanwhile)
 """
 
 import asyncio
+import heapq
+from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Stalled(RuntimeError):
     """Nothing will ever happen again: no callback is ready and no timer is set."""
+
+
+class Process:
+    """What can be stopped and continued: everything that runs in its ``context``."""
+
+    def __init__(self) -> None:
+        """Begin a process, running."""
+        self.stopped = False
+        self._aside: list[asyncio.Handle] = []
+        self.context: Context = Context()
+        self.context.run(_PROCESS.set, self)
+
+    def set_aside(self, handle: asyncio.Handle) -> None:
+        """Keep a callback that became due while stopped."""
+        self._aside.append(handle)
+
+    def resume(self) -> list[asyncio.Handle]:
+        """Let it run again; returns what was set aside, for ``VirtualLoop.resume``."""
+        self.stopped = False
+        aside, self._aside = self._aside, []
+        return aside
+
+
+_PROCESS: ContextVar[Process | None] = ContextVar("_PROCESS", default=None)
+
+
+def _is_set_aside(context: Context, handle: asyncio.Handle) -> bool:
+    process = context.get(_PROCESS)
+    if process is None or not process.stopped:
+        return False
+    process.set_aside(handle)
+    return True
+
+
+class _Handle(asyncio.Handle):
+    """A callback that waits while its process is stopped."""
+
+    __slots__ = ("_place",)
+
+    def __init__(
+        self, callback: Callable[..., Any], args: Any, loop: Any, context: Context | None
+    ) -> None:
+        self._place = copy_context() if context is None else context
+        super().__init__(callback, args, loop, self._place)
+
+    def _run(self) -> None:
+        if not _is_set_aside(self._place, self):
+            super()._run()
+
+
+class _Timer(asyncio.TimerHandle):
+    """The same, at a time."""
+
+    __slots__ = ("_place",)
+    _scheduled: bool
+
+    def __init__(  # as asyncio.TimerHandle
+        self,
+        when: float,
+        callback: Callable[..., Any],
+        args: Any,
+        loop: Any,
+        context: Context | None,
+    ) -> None:
+        self._place = copy_context() if context is None else context
+        super().__init__(when, callback, args, loop, self._place)
+
+    def _run(self) -> None:
+        if not _is_set_aside(self._place, self):
+            super()._run()
 
 
 class _Jump:
@@ -38,6 +119,9 @@ class _Jump:
 class VirtualLoop(asyncio.BaseEventLoop):
     """One run's loop. ``time`` starts at 0 and counts seconds that nobody waited for."""
 
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+
     def __init__(self, wrong: Callable[[str], None]) -> None:
         """``wrong`` is told of every exception that no task or callback caught."""
         super().__init__()
@@ -53,6 +137,32 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         self._virtual += seconds
+
+    def resume(self, process: Process) -> None:
+        """Continue a stopped process: what was set aside runs next, in its order."""
+        self._ready.extend(process.resume())
+
+    # What asyncio.BaseEventLoop does, with handles that know how to wait.
+
+    def _call_soon(
+        self, callback: Callable[..., Any], args: Any, context: Context | None
+    ) -> asyncio.Handle:
+        handle = _Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Run a callback at a virtual time."""
+        timer = _Timer(when, callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True  # noqa: SLF001  as the base class does
+        return timer
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are no file descriptors."""

@@ -1,205 +1,152 @@
-"""Muster's extender in a run: the real parts over a simulated connection, killed at will.
+"""Muster in a run: one replica, or two behind a Service, each killed and stopped at will.
 
 ::
 
-    start ──► jobs run ──► kill: its connections are dead, its tasks are gone, nothing of it
-      ▲                            │    is kept but the API objects
-      └──────── a while ───────────┘
-
-A job that ends by itself is a crash: the process would have ended. It counts as a finding.
+    kube-scheduler ──► the connection that is open, or a new one to whom the Service names
+                            │                       (label muster.dev/leader on its own pod)
+                            └─ gone when its process is, when it does not lead, in a time-out
 """
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from typing import Any, Final, Self
+from collections.abc import Callable
+from contextvars import Context
+from typing import Final
 
-from chaos.link import Link, Lost, NotReached, Stream
+from chaos.link import Link, NotReached
+from chaos.replica import NAMESPACE, Replica
 from chaos.server import Server
-from extender import wire
 from extender.config import ExtenderConfig
-from extender.engine import SteadyClock
-from extender.errors import BadRequest, NotReady
 from extender.shell import Extender
-from kube import auth
-from kube.client import KubeClient
-from kube.errors import NotSent, TransportError, from_response
-from kube.transport import Request, Transport
-from loadtest.apiserver.status import StatusError
+from kube.names import LEADER
+from loadtest.wirejson import JsonObject, labels_of, name_of
 
-_UNUSED_JOBS: Final = frozenset({"planner", "census", "loop-lag", "events"})
-"""``planner``: run without its tuning of the garbage collector. ``events`` are courtesy and
-half of all calls. The others measure real time."""
-_LOOK_S: Final = 0.0002  # what a look at the monotonic clock seems to take: pauses are taken
-_RESET: Final = (Lost, NotReached)
-
-
-class Connection(Transport):
-    """The real transport with its retries; only what is below HTTP is simulated."""
-
-    def __init__(self, link: Link, jitter: Callable[[], float]) -> None:
-        super().__init__(auth.fixed("http://simulated"), jitter=jitter)
-        self._link = link
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def _authorised(self, request: Request) -> bytes:
-        try:
-            return await self._link.call(
-                request.method,
-                request.path,
-                request.query or {},
-                request.body or b"",
-                request.content_type,
-                request.accept,
-            )
-        except StatusError as error:
-            raise from_response(error.code, error.body()) from error
-        except NotReached as error:
-            raise NotSent(str(error)) from error
-        except Lost as error:
-            raise TransportError(str(error)) from error
-
-    @asynccontextmanager
-    async def stream(self, request: Request, *, idle_s: float) -> AsyncIterator[Any]:
-        """Open a watch; see ``Transport.stream``."""
-        query = dict(request.query or {})
-        try:
-            opened = await self._link.open(
-                request.path,
-                query["resourceVersion"],
-                ends_s=float(query["timeoutSeconds"]),
-                idle_s=idle_s,
-            )
-        except StatusError as error:
-            raise from_response(error.code, error.body()) from error
-        except _RESET as error:
-            raise NotSent(str(error)) from error
-        try:
-            yield _Body(opened)
-        finally:
-            self._link.hang_up(opened)
-
-
-class _Body:
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    async def read(self) -> bytes:
-        try:
-            return await self._stream.read()
-        except _RESET as error:
-            raise TransportError(str(error)) from error
+OWN_PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 
 
 class Muster:
-    """At most one running extender. ``crashed`` is told how a job ended that should not."""
+    """The replicas and the way to the one that leads. Restarts those that were deposed."""
 
     def __init__(
         self,
         server: Server,
         config: ExtenderConfig,
         dice: random.Random,
-        clock: Callable[[], float],
         counted: Callable[[int], None],
         crashed: Callable[[str], None],
+        *,
+        count: int,
     ) -> None:
-        self._server, self._config, self._dice = server, config, dice
-        self._clock, self._counted, self._crashed = clock, counted, crashed
+        """``count``: of replicas; more than one hold an election."""
+        self._server, self._dice = server, dice
         self._loop = asyncio.get_running_loop()
-        self._looks = 0.0
-        self._tasks: list[asyncio.Task[Any]] = []
-        self.link = Link(server, dice, counted, "muster")
-        self.extender: Extender | None = None
+        self._connection: tuple[Replica, int] | None = None
+        self.elects = config.leader_election.leader_elect
+        self.lease_name = config.leader_election.resource_name
+        self.replicas = [
+            Replica(
+                f"muster-{number}",
+                server,
+                config,
+                random.Random(dice.getrandbits(63)),
+                counted,
+                crashed,
+            )
+            for number in range(count)
+        ]
+        for replica in self.replicas:
+            replica.deposed = self._deposed
+        self._install()
 
-    def _monotonic(self) -> float:
-        self._looks += _LOOK_S
-        return self._loop.time() + self._looks
+    def _install(self) -> None:
+        self._server.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        if not self.elects:
+            return
+        if self._dice.random() < 0.8:  # as manifests have it; else somebody has to create it
+            self._server.request("POST", LEASES, {"metadata": {"name": self.lease_name}})
+        for replica in self.replicas:
+            self._server.request("POST", OWN_PODS, _own_pod(replica.name))
 
     def start(self) -> None:
-        """Begin a new process; the old one must be dead."""
-        old, self.link = self.link, Link(self._server, self._dice, self._counted, "muster")
-        self.link.weather, self.link.told = old.weather, old.told
-        client = KubeClient(
-            auth.fixed("http://simulated"),
-            transport=Connection(self.link, self._dice.random),
+        """Start every replica that is not alive, and continue those that are stopped."""
+        for replica in self.replicas:
+            replica.resume()
+            if not replica.alive:
+                replica.start()
+
+    def _deposed(self, replica: Replica) -> None:
+        life = replica.life
+        self._loop.call_later(
+            self._dice.uniform(0.0, 0.5), self._end, replica, life, context=Context()
         )
-        extender = self.extender = Extender(
-            self._config,
-            client,
-            clock=SteadyClock(self._clock, self._loop.time),
-            monotonic=self._monotonic,
-            jitter=self._dice.random,
-        )
-        jobs = extender.parts.jobs
-        self._run("planner", self._plan(extender))
-        for name in jobs:
-            if name not in _UNUSED_JOBS:
-                self._run(name, jobs[name]())
 
-    async def _plan(self, extender: Extender) -> None:
-        await extender.sync.synced.wait()
-        await extender.planner.run()
+    def _end(self, replica: Replica, life: int) -> None:
+        if replica.alive and replica.life == life:
+            replica.kill()
+            self._loop.call_later(self._dice.uniform(0.2, 3.0), self.restart, replica)
 
-    def _run(self, name: str, job: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(job, name=name)
-        task.add_done_callback(self._ended)
-        self._tasks.append(task)
+    def name_of_deleted_lease(self) -> str:
+        """Delete the Lease; returns its name, "" where there is none."""
+        if not self.elects or not self._server.objects(LEASES):
+            return ""
+        self._server.request("DELETE", f"{LEASES}/{self.lease_name}")
+        return self.lease_name
 
-    def _ended(self, task: "asyncio.Task[Any]") -> None:
-        if task.cancelled() or task not in self._tasks:
-            return
-        error = task.exception()
-        self._crashed(f"job {task.get_name()} ended: {error!r}")
+    def restart(self, replica: Replica) -> None:
+        """Start a replica again, unless somebody has."""
+        if not replica.alive:
+            replica.start()
 
     @property
-    def alive(self) -> bool:
-        """Whether a process runs."""
-        return self.extender is not None
+    def links(self) -> list[Link]:
+        """Return the networks of all replicas."""
+        return [replica.link for replica in self.replicas]
 
     @property
-    def ready(self) -> bool:
-        """Whether it runs and has listed everything."""
-        return self.extender is not None and self.extender.sync.synced.is_set()
+    def leader(self) -> Replica | None:
+        """Return the replica that may write now."""
+        return next((replica for replica in self.replicas if replica.leads), None)
 
-    def kill(self) -> None:
-        """SIGKILL: what was on its way may arrive, nothing else does."""
-        tasks, self._tasks = self._tasks, []
-        self.link.closed = True
-        for stream in tuple(self.link.streams):
-            self.link.hang_up(stream)
-        for task in tasks:
-            task.cancel()
-        self.extender = None
+    @property
+    def extender(self) -> Extender | None:
+        """Return the extender of the leader, if there is one."""
+        leader = self.leader
+        return None if leader is None else leader.extender
+
+    # ── the Service ─────────────────────────────────────────────────────────────────────
 
     async def verb(self, verb: str, body: bytes) -> bytes:
-        """Answer kube-scheduler; raises ``NotReached`` without a process."""
-        extender = self.extender
-        if extender is None:
-            raise NotReached("connection refused")
-        handlers = extender.parts.handlers
+        """Answer kube-scheduler; raises ``NotReached``, also where a connection is broken."""
+        replica = self._connected()
         try:
-            if verb == "bind":
-                error = await self._or_dead(handlers.binder.bind(wire.read_binding(body)))
-                return wire.binding_result(error)
-            if verb == "filter":
-                return handlers.verbs.filter(body).body
-            answer = handlers.verbs.prioritize if verb == "prioritize" else handlers.verbs.preempt
-            return answer(body)
-        except (BadRequest, NotReady) as error:
-            raise NotReached(f"HTTP status of an error: {error}") from error
+            answer = await replica.verb(verb, body)
+        except BaseException:
+            self._connection = None
+            raise
+        return answer
 
-    async def _or_dead(self, work: Coroutine[Any, Any, str]) -> str:
-        """Wait for a verb that calls the API server; the process may be killed meanwhile."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.append(task)
-        try:
-            await asyncio.wait([task])
-        finally:
-            if task in self._tasks:
-                self._tasks.remove(task)
-        if task.cancelled():
-            raise NotReached("connection reset")
-        return task.result()
+    def _connected(self) -> Replica:
+        if self._connection is not None:
+            replica, life = self._connection
+            if replica.alive and replica.life == life:
+                return replica
+        replica = self._routed()
+        self._connection = replica, replica.life
+        return replica
+
+    def _routed(self) -> Replica:
+        if not self.elects:
+            return self.replicas[0]
+        for pod in self._server.objects(OWN_PODS):
+            if labels_of(pod).get(LEADER) == self.lease_name:
+                return next(r for r in self.replicas if r.name == name_of(pod))
+        raise NotReached("the Service has no endpoint")
+
+
+def _own_pod(name: str) -> JsonObject:
+    containers = [{"name": "extender", "image": "muster"}]
+    return {
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": "muster-extender"}},
+        "spec": {"schedulerName": "none", "containers": containers},
+    }

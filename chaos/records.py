@@ -29,6 +29,7 @@ ENDED: Final = ("Succeeded", "Failed")
 RACK: Final = "muster.dev/rack"
 _GATE: Final = "muster.dev/plan"
 _PLAN: Final = "muster.dev/plan"
+_PROFILE: Final = "default-scheduler"
 _OTHER_GATE: Final = "example.com/quota"
 JOB: Final = "example.com/job"  # label of every pod of a job; it means nothing to Muster
 _UNSCHEDULABLE: Final = ("NoSchedule", "NoExecute")
@@ -36,7 +37,10 @@ _UNSCHEDULABLE: Final = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class PodRecord:
-    """A pod as it is now. ``blocked``: another controller's gate is on it.
+    """A pod as it is now.
+
+    ``blocked``: another controller's gate is on it, or it asks for a scheduler that is not
+    there.
 
     ``target``: node of its plan, "" while it is gated or without one.
     """
@@ -144,7 +148,7 @@ def pod_record(pod: JsonObject) -> PodRecord:
         node=text_at(pod, "spec", "nodeName"),
         phase=text_at(pod, "status", "phase"),
         gated=gated,
-        blocked=_OTHER_GATE in gates,
+        blocked=_OTHER_GATE in gates or text_at(pod, "spec", "schedulerName") != _PROFILE,
         going=bool(dig(pod, "metadata", "deletionTimestamp")),
         target="" if gated else _planned(annotations_of(pod).get(_PLAN, "")),
         requests=pod_requests(pod),

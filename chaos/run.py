@@ -16,17 +16,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from chaos.clock import EPOCH, Clock
+from chaos.clock import EPOCH
 from chaos.faults import Faults
 from chaos.judge import BOUND_S, REST_S, Findings, Judge
+from chaos.link import Limit, Link
 from chaos.loop import VirtualLoop
-from chaos.muster import Muster
+from chaos.muster import LEASES, Muster
 from chaos.picture import differences
 from chaos.records import Records
 from chaos.scheduler import KubeScheduler
 from chaos.server import Server
 from chaos.settings import EPISODE_STEPS, Settings, Shape, shape_of
+from chaos.terms import Terms
+from chaos.torsos import Torsos
 from chaos.world import World
+from extender.config import ExtenderConfig
 
 _VALIDATE_EVERY: Final = 20  # looks of the judge, so seconds
 _DRAINS: Final = 40  # rounds of "what is placed ends"; more than jobs can queue up here
@@ -46,7 +50,8 @@ class Outcome:
     def problems(self) -> list[str]:
         """Everything that must not have happened, in words."""
         found = self.findings
-        return [*self.double, *found.partial, *found.lost, *found.wrong, *found.crashes]
+        asked = (self.double, found.partial, found.lost, found.wrong, found.late, found.crashes)
+        return [text for texts in asked for text in texts]
 
 
 def episode(settings: Settings, tell: Callable[[str], None] = print) -> Outcome:
@@ -85,6 +90,10 @@ class _Episode:
         await self._enough.wait()
         await self._settle()
         self._outcome.double = self._judge.double
+        found = self._outcome.findings
+        found.late += self._terms.idle
+        found.longest_take_over_s = self._terms.longest_take_over_s
+        found.terms = self._terms.taken
         for task in self._tasks:
             task.cancel()
 
@@ -98,18 +107,30 @@ class _Episode:
         self._records = Records()
         self._records.follow(server)
         self._world = World(server, self._records, shape, child(), self._count)
-        self._judge = Judge(server, self._records, self._world.jobs)
+        torsos = Torsos(shape.config.roll_back_after_seconds)
+        self._judge = Judge(server, self._records, self._world.jobs, self._world.volumes, torsos)
         self._judge.findings = self._outcome.findings
-        self._clock = Clock()
         self._muster = Muster(
-            server, shape.config, child(), self._clock, self._count, self._crashed
+            server, shape.config, child(), self._count, self._crashed, count=shape.replicas
+        )
+        self._terms = _terms(self._muster, shape.config)
+        self._terms.late_writes = self._outcome.findings.late
+        server.collection(LEASES).listeners.append(
+            lambda change: self._terms.lease(change, loop.time())
         )
         self._scheduler = KubeScheduler(
-            server, self._muster, child(), self._count, binds=shape.binds
+            server,
+            self._muster,
+            child(),
+            self._count,
+            binds=shape.binds,
+            plugin=self._world.volumes.failure,
         )
         self._faults = self._make_faults(shape, child())
-        for link in (self._muster.link, self._scheduler.link):
+        for link in (*self._muster.links, self._scheduler.link):
             link.told = self._trace
+        for link in self._muster.links:
+            link.writes = self._wrote
         self._trace(f"{shape}")
 
     def _make_faults(self, shape: Shape, dice: random.Random) -> Faults:
@@ -117,12 +138,19 @@ class _Episode:
             self._world,
             self._muster,
             self._scheduler,
-            self._clock,
             dice,
             calm=shape.calm,
             without=self._settings.without,
             told=self._fault,
         )
+
+    def _wrote(self, link: Link, method: str, path: str, limit: Limit | None) -> Callable[[], None]:
+        if limit is not None:
+            self._terms.wrote(link.name, f"{method} {path}")
+        if method == "POST" and path.endswith("/eviction"):
+            since = max(replica.since for replica in self._muster.replicas)
+            return self._judge.evicted(path.split("/")[-2], since)
+        return lambda: None
 
     def _fault(self, text: str) -> None:
         self._count(1)
@@ -143,17 +171,18 @@ class _Episode:
             self._tell(f"{now:10.3f} {self._outcome.steps:7} {text}")
 
     async def _watch(self) -> None:
-        looks = 0
+        looks = known = 0
         while True:
             await asyncio.sleep(1.0)
             looks += 1
-            known = len(self._outcome.problems) + len(self._judge.double)
             self._judge.look(asyncio.get_running_loop().time())
+            self._terms.look(asyncio.get_running_loop().time())
             if looks % _VALIDATE_EVERY == 0 and self._muster.extender is not None:
                 self._muster.extender.engine.state.validate()
             found = [*self._outcome.problems, *self._judge.double]
             for text in found[known:]:
                 self._trace(f"FOUND {text}")
+            known = len(found)
 
     # ── to rest ─────────────────────────────────────────────────────────────────────────
 
@@ -164,14 +193,15 @@ class _Episode:
         self._faults.stop()
         self._world.ageing = False
         self._trace("faults and arrivals have ended")
+        self._calm_since = asyncio.get_running_loop().time()
         await asyncio.sleep(REST_S)
         self._trace("at rest")
-        self._judge.rest(drained=False)
+        self._rest(drained=False)
         self._compare()
         self._faults.mend()
         self._trace("mended")
         await asyncio.sleep(REST_S)
-        self._judge.rest(drained=False)
+        self._rest(drained=False)
         for _ in range(_DRAINS):
             self._world.finish_placed()
             await asyncio.sleep(30.0)
@@ -179,16 +209,29 @@ class _Episode:
                 break
         self._world.ageing = False
         await asyncio.sleep(REST_S)
-        self._judge.rest(drained=True)
+        self._rest(drained=True)
         self._compare()
+
+    def _rest(self, *, drained: bool) -> None:
+        leader = self._muster.leader
+        if leader is None:
+            self._outcome.findings.late.append("at rest, and nobody leads")
+            return
+        self._judge.rest(calm_since=self._calm_since, process_since=leader.since, drained=drained)
 
     def _compare(self) -> None:
         """Compare the extender's picture with the API objects; nothing is on its way."""
-        extender = self._muster.extender
-        if extender is None:
-            return
-        extender.engine.state.validate()
-        self._outcome.findings.wrong += differences(extender.engine.state, self._records)
+        for replica in self._muster.replicas:
+            if replica.extender is not None:
+                state = replica.extender.engine.state
+                state.validate()
+                self._outcome.findings.wrong += differences(state, self._records)
+
+
+def _terms(muster: Muster, config: ExtenderConfig) -> Terms:
+    election = config.leader_election
+    slack_s = 3 * election.retry_period_seconds + 2.0
+    return Terms(muster, float(election.lease_duration_seconds), slack_s)
 
 
 def episodes(seed: int, steps: int) -> Iterator[Settings]:
@@ -213,8 +256,11 @@ def report(seed: int, outcomes: list[Outcome]) -> dict[str, object]:
         "partial_gangs": sum(len(f.partial) for f in found),
         "lost_pods": sum(len(f.lost) for f in found),
         "scattered_gangs": sum(len(f.wrong) for f in found),
+        "late_writes": sum(len(f.late) for f in found),
         "crashes": sum(len(f.crashes) for f in found),
         "longest_wait_that_fitted_s": round(max(f.longest_wait_s for f in found), 1),
         "bound_s": BOUND_S,
+        "terms": sum(f.terms for f in found),
+        "longest_take_over_s": round(max(f.longest_take_over_s for f in found), 1),
         "problems": [f"{o.seed}: {text}" for o in outcomes for text in o.problems][:20],
     }

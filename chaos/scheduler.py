@@ -13,13 +13,16 @@ import orjson
 from chaos.clock import EPOCH
 from chaos.link import Link, Lost, NotReached
 from chaos.muster import Muster
+from chaos.records import PODS
 from chaos.server import Server
+from extender import wire
 from loadtest import schedulerconfig
 from loadtest.api import Api, ApiFailed
 from loadtest.apiserver.status import StatusError
 from loadtest.scheduler.app import Scheduler
+from loadtest.scheduler.cache import Plugin
 from loadtest.scheduler.config import Configuration
-from loadtest.wirejson import JsonObject
+from loadtest.wirejson import JsonObject, text_at
 
 
 class _Failed(aiohttp.ClientError):
@@ -89,8 +92,11 @@ async def _read(stream: Any) -> bytes:
 class _Reply:
     """One call of the extender, as aiohttp's context manager and response in one."""
 
-    def __init__(self, muster: Muster, verb: str, body: bytes, timeout: float) -> None:
-        self._muster, self._verb, self._body, self._timeout = muster, verb, body, timeout
+    def __init__(
+        self, server: Server, muster: Muster, verb: str, body: bytes, timeout: float
+    ) -> None:
+        self._server, self._muster = server, muster
+        self._verb, self._body, self._timeout = verb, body, timeout
         self._answer = b""
         self.status = 200
 
@@ -99,9 +105,17 @@ class _Reply:
             async with asyncio.timeout(self._timeout):
                 await asyncio.sleep(0.0005)
                 self._answer = await self._muster.verb(self._verb, self._body)
-        except NotReached as error:
-            raise _Failed(str(error)) from error
+        except (NotReached, TimeoutError) as error:
+            if self._verb != "bind" or not self._is_bound():
+                raise _Failed(str(error)) from error
+            self._answer = wire.binding_result()  # see "What is not modelled"
         return self
+
+    def _is_bound(self) -> bool:
+        """Whether the Binding was made, although its answer is lost."""
+        asked = wire.read_binding(self._body)
+        found = self._server.find(f"{PODS}/{asked.pod_name}")
+        return found is not None and text_at(found, "spec", "nodeName") == asked.node
 
     async def __aexit__(
         self,
@@ -118,11 +132,12 @@ class _Reply:
 class _Session:
     """The interface of ``aiohttp.ClientSession`` as far as the extender's client uses it."""
 
-    def __init__(self, muster: Muster) -> None:
-        self._muster = muster
+    def __init__(self, server: Server, muster: Muster) -> None:
+        self._server, self._muster = server, muster
 
     def post(self, url: str, *, data: bytes, timeout: aiohttp.ClientTimeout, **_: Any) -> _Reply:
-        return _Reply(self._muster, url.rpartition("/")[2], data, timeout.total or 5.0)
+        verb = url.rpartition("/")[2]
+        return _Reply(self._server, self._muster, verb, data, timeout.total or 5.0)
 
 
 class KubeScheduler:
@@ -136,10 +151,15 @@ class KubeScheduler:
         counted: Callable[[int], None],
         *,
         binds: bool,
+        plugin: Plugin,
     ) -> None:
-        """``binds``: whether the extender binds, as in manifests/scheduler-config/with-bind."""
+        """Take ``plugin``, a filter that Muster does not know.
+
+        ``binds``: whether the extender binds, as in manifests/scheduler-config/with-bind.
+        """
         raw = schedulerconfig.load("with-bind" if binds else "recommended")
         self._config = msgspec.convert(raw, Configuration)
+        self._plugin = plugin
         self._server, self._muster, self._dice, self._counted = server, muster, dice, counted
         self.link = Link(server, dice, counted, "scheduler")
         self._task: asyncio.Task[None] | None = None
@@ -155,8 +175,9 @@ class KubeScheduler:
         scheduler = Scheduler(
             self._config,
             cast("Api", _Calls(self.link)),
-            cast("aiohttp.ClientSession", _Session(self._muster)),
+            cast("aiohttp.ClientSession", _Session(self._server, self._muster)),
             self._dice.getrandbits(31),
             lambda: EPOCH + loop.time(),
+            self._plugin,
         )
         self._task = loop.create_task(scheduler.run(), name="scheduler")

@@ -58,6 +58,13 @@ class Server:
         collection = self.collection(path)
         return [collection.entries[key].decode() for key in collection.sorted_keys()]
 
+    def find(self, path: str) -> JsonObject | None:
+        """Return the object at a path, None where there is none."""
+        try:
+            return self.request("GET", path)
+        except StatusError:
+            return None
+
     def request(
         self, method: str, path: str, body: JsonObject | None = None, content_type: str = ""
     ) -> JsonObject:

@@ -16,10 +16,13 @@ import random
 from collections.abc import Callable
 from typing import Final
 
+from chaos.admission import Webhook
+from chaos.clock import EPOCH, rfc3339
 from chaos.jobs import Job, draw
 from chaos.records import NODES, PODS, PodRecord, Records
 from chaos.server import Server
 from chaos.settings import Shape
+from chaos.volumes import Volumes
 from loadtest.apiserver.status import StatusError
 from loadtest.nodes import node
 from loadtest.wirejson import JsonObject
@@ -47,9 +50,12 @@ class World:
         self._counted = counted
         self.server, self.records, self.dice = server, records, dice
         self._loop = asyncio.get_running_loop()
-        self._drawn = draw(dice)
+        self._drawn = draw(dice, large=sum(shape.hosts) > 60)
+        self.webhook = Webhook()
         self.jobs: dict[str, Job] = {}
         self.hosts: dict[str, JsonObject] = {}
+        self.volumes = Volumes(self._loop.time)
+        self._touches = 0
         self.ageing = True
         records.pod_told = self._told
         gpus = 8 * sum(shape.hosts)
@@ -131,12 +137,21 @@ class World:
         now = self.records.pods.get(pod.uid)
         if now is not None and now.node and not now.ended:
             body = {"metadata": {"uid": pod.uid}, "status": {"phase": phase}}
+            if phase == "Running":
+                body["status"]["startTime"] = rfc3339(EPOCH + self._loop.time())
             self._send("PATCH", f"{PODS}/{pod.name}/status", body)
 
     def change_node(self, name: str, spec: JsonObject) -> None:
         """Merge into a node's spec."""
         if name in self.records.nodes:
             self._send("PATCH", f"{NODES}/{name}", {"spec": spec})
+
+    def touch_node(self, name: str) -> None:
+        """Change something about a node that only a filter which looks at it would notice."""
+        if name in self.records.nodes:
+            self._touches += 1
+            notes = {"example.com/storage": str(self._touches)}
+            self._send("PATCH", f"{NODES}/{name}", {"metadata": {"annotations": notes}})
 
     def lose_node(self, name: str) -> None:
         """Delete a node object."""
@@ -174,7 +189,7 @@ class World:
     def evict_squatters(self) -> None:
         """Delete all unmanaged pods."""
         for pod in list(self.records.pods.values()):
-            if not pod.gang:
+            if pod.name.startswith("squatter-"):
                 self.remove(pod.name, pod.uid)
 
     # ── what it reacts to ───────────────────────────────────────────────────────────────
@@ -232,9 +247,13 @@ class World:
 
     def _create(self, job: Job, rank: int) -> None:
         if not job.over and self.records.named(f"{job.name}-{rank}") is None:
-            self._send("POST", PODS, job.pod(rank))
-            if job.held and job.gated:
-                self._later(self.dice.uniform(0.1, 20.0), self._admit, f"{job.name}-{rank}")
+            pod, name = job.pod(rank), f"{job.name}-{rank}"
+            self._send("POST", PODS, self.webhook.admit(pod) if job.seen else pod)
+            if job.held:
+                self._later(self.dice.uniform(0.1, 20.0), self._admit, name)
+            made = self.records.named(name)
+            if made is not None and job.scheduler and made.blocked and not made.gated:
+                self._later(self.dice.uniform(20.0, 60.0), self.remove, name, made.uid)
             job.absent.discard(rank)
 
     def _admit(self, name: str) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.output import Failure, add_json_flag, show
@@ -23,6 +24,8 @@ def register(commands: Subparsers) -> None:
     _register_plan(kinds)
     _register_filter(kinds)
     _register_model(kinds)
+    _register_openb(kinds)
+    _register_topology(kinds)
     _register_chaos(kinds)
 
 
@@ -66,6 +69,10 @@ def _register_plan(kinds: Subparsers) -> None:
     command.add_argument("--nodes", type=int, default=8192)
     command.add_argument("--gang", type=int, default=512)
     command.add_argument("--rounds", type=int, default=50)
+    command.add_argument(
+        "--mixed", action="store_true", help="a launcher and servers among the members"
+    )
+    command.add_argument("--slice", type=int, default=0, help="members that share a rack")
     add_json_flag(command)
     command.set_defaults(run=_plan)
 
@@ -73,7 +80,8 @@ def _register_plan(kinds: Subparsers) -> None:
 def _plan(arguments: argparse.Namespace) -> int:
     from loadtest import bench_plan  # noqa: PLC0415
 
-    result = bench_plan.run(arguments.nodes, arguments.gang, arguments.rounds)
+    shape = bench_plan.Shape(arguments.gang, mixed=arguments.mixed, slice_size=arguments.slice)
+    result = bench_plan.run(arguments.nodes, shape, arguments.rounds)
     show("plan", result, as_json=arguments.json)
     return 0
 
@@ -109,6 +117,54 @@ def _model(arguments: argparse.Namespace) -> int:
 
     result = bench_model.run(arguments.nodes, arguments.pods)
     show("model", result, as_json=arguments.json)
+    return 0
+
+
+def _register_openb(kinds: Subparsers) -> None:
+    command = kinds.add_parser("openb", help="GPUs allocated on the openb trace, by policy")
+    command.add_argument("--trace", type=Path, required=True, help="pod list of the trace, CSV")
+    command.add_argument(
+        "--policy",
+        choices=("muster", "fgd", "fgd-exact", "bestfit", "firstfit"),
+        default="muster",
+    )
+    command.add_argument("--seeds", type=int, default=10, help="runs, with seeds from 42")
+    add_json_flag(command)
+    command.set_defaults(run=_openb)
+
+
+def _openb(arguments: argparse.Namespace) -> int:
+    from loadtest import bench_openb  # noqa: PLC0415
+
+    try:
+        result = bench_openb.run(arguments.trace, arguments.policy, arguments.seeds)
+    except (bench_openb.OpenbError, ValueError) as error:
+        raise Failure(str(error)) from error
+    show("openb", result, as_json=arguments.json)
+    return 0
+
+
+def _register_topology(kinds: Subparsers) -> None:
+    command = kinds.add_parser(
+        "topology", help="plans on random topologies beside the optimum and other rules"
+    )
+    command.add_argument("--cases", type=int, default=400, help="half of equal pods, half mixed")
+    command.add_argument("--misses", action="store_true", help="tell what was not optimal")
+    add_json_flag(command)
+    command.set_defaults(run=_topology)
+
+
+def _topology(arguments: argparse.Namespace) -> int:
+    from loadtest import bench_topology  # noqa: PLC0415
+    from loadtest.topology.oracle import OracleMissingError  # noqa: PLC0415
+
+    try:
+        figures, misses = bench_topology.run(arguments.cases)
+    except OracleMissingError as error:
+        raise Failure(str(error)) from error
+    if arguments.misses:
+        sys.stderr.writelines(f"{miss}\n" for miss in misses)
+    show("topology", figures, as_json=arguments.json)
     return 0
 
 

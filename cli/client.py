@@ -6,12 +6,11 @@ import argparse
 import os
 import time
 import urllib.error
-import urllib.request
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cli import views
+from cli import connection, views
 from cli.output import Failure
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ def _add(commands: Subparsers, name: str, purpose: str) -> argparse.ArgumentPars
         default=os.environ.get("MUSTER_EXTENDER", _DEFAULT),
         help=f"the extender's address (default: $MUSTER_EXTENDER, else {_DEFAULT})",
     )
+    connection.add_flags(command)
     command.add_argument("--json", action="store_true", help="print the reply as it came")
     command.set_defaults(run=_run, command=name)
     return command
@@ -49,14 +49,14 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "explain":
         namespace, name = pod_named(arguments.pod, arguments.namespace)
         path += f"/{namespace}/{name}"
-    raw = _get(arguments.extender.rstrip("/") + path)
+    raw = _get(arguments.extender.rstrip("/") + path, arguments)
     print(raw.decode() if arguments.json else _shown(arguments.command, raw))
     return 0
 
 
 def _shown(command: str, raw: bytes) -> str:
     if command == "status":
-        return views.status(raw)
+        return views.status(raw, time.time())
     if command == "gangs":
         return views.gangs(raw, time.time())
     return views.explanation(raw, time.time())
@@ -78,13 +78,9 @@ def pod_named(text: str, namespace: str) -> tuple[str, str]:
     return before, name
 
 
-def _get(url: str) -> bytes:
-    if not url.startswith(("http://", "https://")):
-        raise Failure(f"--extender {url!r}: must begin with http:// or https://")
+def _get(url: str, arguments: argparse.Namespace) -> bytes:
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as reply:  # noqa: S310  checked above
-            body: bytes = reply.read()
-            return body
+        return connection.get(url, arguments, _TIMEOUT_S)
     except urllib.error.HTTPError as refused:
         raise Failure(_told(refused.read(2000)) or f"{url}: {refused}") from refused
     except OSError as error:

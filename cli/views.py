@@ -39,6 +39,14 @@ class GangRow(msgspec.Struct, frozen=True):
         return f"{self.bound + self.finished}/{'?' if self.min is None else self.min}{more}"
 
 
+class Queue(msgspec.Struct, frozen=True):
+    """What waits, by cause; ``oldest_submitted_at`` in epoch seconds."""
+
+    gangs: Mapping[str, int] = {}
+    pods: Mapping[str, int] = {}
+    oldest_submitted_at: float | None = None
+
+
 class Status(msgspec.Struct, frozen=True):
     """``/v1/status``."""
 
@@ -50,6 +58,8 @@ class Status(msgspec.Struct, frozen=True):
     holds: Mapping[str, int]
     waiting_for_room: int = 0
     watch_backlog: int = 0
+    queue: Queue = Queue()
+    problems: Sequence[str] = ()
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -64,8 +74,8 @@ class Explanation(msgspec.Struct, frozen=True):
     rank: int = -1
 
 
-def status(raw: bytes) -> str:
-    """Return the state of one extender in a few lines."""
+def status(raw: bytes, now: float) -> str:
+    """Return the state of one extender in a few lines, what is wrong with it last."""
     found = msgspec.json.decode(raw, type=Status)
     ready = "ready" if found.ready else "NOT READY: the cluster is still being listed"
     return columns(
@@ -74,10 +84,24 @@ def status(raw: bytes) -> str:
             ("Nodes", f"{found.nodes:,} (generation {found.generation:,})"),
             ("Gangs", counted(found.gangs)),
             ("Holds", counted(found.holds)),
-            ("Waiting", f"{found.waiting_for_room} gangs for room"),
+            ("Queue", _queue(found.queue, now)),
+            *(("  " + why, _queued(found.queue, why)) for why in found.queue.gangs),
             ("Backlog", f"{found.watch_backlog} events to apply"),
+            *(("Problem", text) for text in found.problems),
         ]
     )
+
+
+def _queue(queue: Queue, now: float) -> str:
+    if queue.oldest_submitted_at is None:
+        return "nothing waits"
+    gangs, pods = sum(queue.gangs.values()), sum(queue.pods.values())
+    since = age(now - queue.oldest_submitted_at)
+    return f"{gangs:,} gangs with {pods:,} pods wait, the oldest for {since}"
+
+
+def _queued(queue: Queue, why: str) -> str:
+    return f"{queue.gangs[why]:,} gangs, {queue.pods.get(why, 0):,} pods"
 
 
 def gangs(raw: bytes, now: float) -> str:

@@ -33,6 +33,7 @@ Pieces: TypeAlias = Generator[bytes, None, T]
 Array: TypeAlias = NDArray[np.generic]
 VALUES_PER_PIECE: Final = 8  # a pod class takes about 0.1 ms to write down
 VALUES_PER_BLOCK: Final = 1024
+PAGES_PER_PIECE: Final = 64  # that are known already: a microsecond or two each
 _LENGTHS: Final = np.dtype("<i4")
 
 
@@ -46,19 +47,19 @@ class BlockWriter:
 
     def numbers(self, pages: Iterable[Array]) -> Pieces[list[int]]:
         """Write pages of a numeric column."""
-        blocks = []
-        for page in pages:
-            key = (page.__array_interface__["data"][0], page.nbytes)
-            blocks.append((yield from self._once(key, page, _array_pieces(page))))
-        return blocks
+        keyed = (
+            ((page.__array_interface__["data"][0], page.nbytes), page, _array_pieces(page))
+            for page in pages
+        )
+        return (yield from self._all(keyed))
 
     def values(self, pages: Iterable[Sequence[object]]) -> Pieces[list[int]]:
         """Write pages of values that ``cluster.codec`` knows, a JSON line each."""
-        return (yield from self._all((page, _value_pieces(page)) for page in pages))
+        return (yield from self._all(((id(p), 0), p, _value_pieces(p)) for p in pages))
 
     def strings(self, pages: Iterable[Sequence[bytes]]) -> Pieces[list[int]]:
         """Write pages of byte strings: how many, their lengths, then all of them."""
-        return (yield from self._all((page, _string_pieces(page)) for page in pages))
+        return (yield from self._all(((id(p), 0), p, _string_pieces(p)) for p in pages))
 
     def raw(self, data: bytes) -> Pieces[int]:
         """Write one block as it is."""
@@ -69,11 +70,15 @@ class BlockWriter:
             yield frame(data)
         return number
 
-    def _all(self, pages: Iterable[tuple[object, Pieces[bytes]]]) -> Pieces[list[int]]:
+    def _all(
+        self, pages: Iterable[tuple[tuple[int, int], object, Pieces[bytes]]]
+    ) -> Pieces[list[int]]:
         blocks = []
-        for page, content in pages:
-            number = yield from self._once((id(page), 0), page, content)
+        for index, (key, page, content) in enumerate(pages):
+            number = yield from self._once(key, page, content)
             blocks.append(number)
+            if index % PAGES_PER_PIECE == PAGES_PER_PIECE - 1:
+                yield b""
         return blocks
 
     def _once(self, key: tuple[int, int], page: object, content: Pieces[bytes]) -> Pieces[int]:

@@ -18,6 +18,7 @@ import numpy as np
 from cluster.blocks import Array, BlockWriter, Pieces, line, paged, rows_paged
 from cluster.container import Packer, frame
 from cluster.gangtable import COLUMNS as GANG_COLUMNS
+from cluster.ids import NO_ROW
 from cluster.model import Model
 from cluster.pods import COLUMNS as POD_COLUMNS
 from cluster.snapshot import Snapshot
@@ -36,10 +37,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """What a file says of one state beside its blocks.
+    """What a file says of one state.
 
-    ``free``: per table of names, and for rows of pods, what waits for reuse, the next one
-    last. ``labels``: node label keys in the order of their columns.
+    ``columns``: numbers of the blocks that say where each ``Column`` is. ``free``: per table
+    of names, and for rows of pods, what waits for reuse, the next one last.
+    ``labels``: node label keys in the order of their columns.
     """
 
     name: str
@@ -47,7 +49,7 @@ class StateIndex:
     gate: str
     generation: int
     labels: tuple[str, ...]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, int]
     free: Mapping[str, tuple[int, ...]]
     unsettled: tuple[int, ...]
 
@@ -66,6 +68,17 @@ def freeze(model: Model, snapshot: Snapshot, gate: str) -> Frozen:
     """Return the state of now, ``snapshot`` being of now. O(names free for reuse)."""
     free = {name: tuple(ids) for name, ids in free_ids(model) if ids}
     return Frozen(snapshot, gate, free, tuple(sorted(model.unsettled)))
+
+
+def freeze_past(snapshot: Snapshot, gate: str) -> Frozen:
+    """Return the state that ``snapshot`` was taken of, some time ago.
+
+    Which nodes awaited judgement then was not kept: every node that is gone and still has
+    pods counted on it, which is all that any tick could find.
+    """
+    nodes = np.unique(snapshot.pods.node.array())
+    named = nodes[nodes != NO_ROW]
+    return Frozen(snapshot, gate, unsettled=tuple(named[~snapshot.nodes.alive[named]].tolist()))
 
 
 def free_ids(model: Model) -> Iterator[tuple[str, list[int]]]:
@@ -107,19 +120,19 @@ def _file(pieces: Pieces[int]) -> Generator[bytes, None, None]:
 def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[int]:
     """Yield the blocks of one state that were not written yet; return that of its index."""
     snapshot = frozen.snapshot
-    columns: dict[str, Column] = {}
+    columns: dict[str, int] = {}
     for name, flat in _flat_columns(snapshot):
         found = yield from blocks.numbers(rows_paged(flat))
-        columns[name] = Column(len(flat), tuple(found), flat.dtype.str)
+        columns[name] = yield from _column(blocks, len(flat), found, flat.dtype.str)
     for name, dtype, pages, count in _paged_columns(snapshot):
         found = yield from blocks.numbers(pages)
-        columns[name] = Column(count, tuple(found), np.dtype(dtype).str)
+        columns[name] = yield from _column(blocks, count, found, np.dtype(dtype).str)
     for name, values, count in _value_columns(snapshot):
         found = yield from blocks.values(values)
-        columns[name] = Column(count, tuple(found))
+        columns[name] = yield from _column(blocks, count, found)
     for name, strings, count in _string_columns(snapshot):
         found = yield from blocks.strings(strings)
-        columns[name] = Column(count, tuple(found))
+        columns[name] = yield from _column(blocks, count, found)
     index = StateIndex(
         name=snapshot.cluster,
         levels=snapshot.levels,
@@ -132,6 +145,12 @@ def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[int]:
     )
     yield b""
     return (yield from blocks.raw(line(index)))
+
+
+def _column(blocks: BlockWriter, rows: int, found: list[int], dtype: str = "") -> Pieces[int]:
+    """Write down where a column is; one that has not changed is not written again."""
+    yield b""
+    return (yield from blocks.raw(line(Column(rows, tuple(found), dtype))))
 
 
 def _flat_columns(snapshot: Snapshot) -> Iterator[tuple[str, Array]]:

@@ -56,7 +56,10 @@ class GangSpec:
     ``size``: members expected in all (``None``: unknown). ``min_count``: members that
     must be placed together. ``max_count``: elastic upper bound, ``None`` for none.
     ``required_level`` and ``preferred_level`` are node label keys. ``slice_size``
-    members at a time share one domain of ``slice_level``. ``created`` and
+    members at a time share one domain of ``slice_level``. ``wider_slices``: slices of those
+    slices, (level, size in members), widest first. ``slice_roles``: only members of these roles
+    are in slices, counted among themselves; empty: all are. ``relax_after``: seconds since
+    submission for which the preferred level is required, ``None``: never. ``created`` and
     ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
     while reading; such a gang is rejected with them. ``lives_with_pods``: read from the
     members themselves, so nobody reports its end and it goes with its last member.
@@ -80,6 +83,9 @@ class GangSpec:
     preferred_level: str | None = None
     slice_size: int | None = None
     slice_level: str | None = None
+    wider_slices: tuple[tuple[str, int], ...] = ()
+    slice_roles: tuple[str, ...] = ()
+    relax_after: float | None = None
     queue: str = ""
     submitted_at: float = 0.0
     problems: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from cluster.constraints import LabelSet, PodClass, Taint
 from cluster.container import unpack
 from cluster.deviceclaims import Told
 from cluster.devicenode import Slot
-from cluster.dump import FLAGS, StateIndex
+from cluster.dump import FLAGS, Column, StateIndex
 from cluster.events import BudgetUpserted
 from cluster.gangs import GangSpec
 from cluster.gangtable import COLUMNS as GANG_COLUMNS
@@ -74,19 +74,22 @@ class _Loading:
 
     # --- what is written --------------------------------------------------------------
 
+    def _column(self, name: str) -> Column:
+        return decode(Column, json.loads(bytes(self._blocks.raw(self._index.columns[name]))))
+
     def _numbers(self, name: str) -> Array:
-        told = self._index.columns[name]
+        told = self._column(name)
         return self._blocks.numbers(told.dtype, told.blocks, told.rows)
 
     def _values(self, kind: type[T], name: str) -> list[T | None]:
-        told = self._index.columns[name]
+        told = self._column(name)
         return self._blocks.values(kind, told.blocks, told.rows)
 
     def _present(self, kind: type[T], name: str) -> list[T]:
         return [value for value in self._values(kind, name) if value is not None]
 
     def _strings(self, name: str) -> list[bytes]:
-        told = self._index.columns[name]
+        told = self._column(name)
         return self._blocks.strings(told.blocks, told.rows)
 
     def _rows_free(self, name: str, unused: Sequence[int]) -> list[int]:

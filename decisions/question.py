@@ -18,8 +18,10 @@ from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from decisions.assign import assignments
+from decisions.failure import failed
 from placement import gang as gang_placement
 from placement.decision import Decision, Plan, Reject, Wait
+from placement.scoring.profiles import DEFAULT, Scoring
 from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
 
@@ -30,7 +32,8 @@ class Question:
     ``now``, ``deferred_until``: seconds since the epoch. ``window_s``: how long a gang of
     unknown size is given for more members. ``spare_count``: spare nodes wanted per member.
     ``refused``: names of nodes that kube-scheduler turned members away from, ``kept``: of
-    nodes whose room is kept for lost members of other gangs.
+    nodes whose room is kept for lost members of other gangs. ``scoring``: how nodes are
+    preferred for a pod that comes alone.
     """
 
     gang: GangKey
@@ -40,6 +43,7 @@ class Question:
     deferred_until: float | None = None
     refused: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    scoring: Scoring = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +75,26 @@ def standing(
 
 
 def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
-    """Return where the gang goes, in slices. Raises ``KeyError`` for an unknown gang."""
-    return gang_placement.plan(
-        snapshot,
-        question.gang,
-        spare_count=question.spare_count,
-        refused=question.refused,
-        kept=question.kept,
-    )
+    """Return where the gang goes, in slices. Raises ``KeyError`` for an unknown gang.
+
+    An error while planning is an answer too (``decisions.failure``).
+    """
+    if snapshot.gang(question.gang) is None:
+        raise KeyError(question.gang)
+    try:
+        return (
+            yield from gang_placement.plan(
+                snapshot,
+                question.gang,
+                spare_count=question.spare_count,
+                refused=question.refused,
+                kept=question.kept,
+                now=question.now,
+                scoring=question.scoring,
+            )
+        )
+    except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned
+        return failed(question.gang, snapshot.generation, snapshot.nodes.count, error)
 
 
 def answer(snapshot: Snapshot, question: Question) -> Steps[Answer]:

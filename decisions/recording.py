@@ -17,9 +17,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from cluster.blocks import BlockWriter, Pieces, line
+from cluster.blocks import PAGES_PER_PIECE, BlockWriter, Pieces, line
+from cluster.columns import PAGE_ROWS
 from cluster.container import frame
-from cluster.dump import Frozen
+from cluster.dump import Frozen, freeze_past
 from cluster.dump import write as write_state
 from cluster.gangview import GangView
 from cluster.ids import GangKey
@@ -127,7 +128,7 @@ def record(taken: Taken) -> Generator[bytes, None, Index]:
     for asked in reversed(taken.made):  # the newest differ least from what is written
         number = numbers.get(asked.snapshot.generation)
         if number is None:
-            frozen = Frozen(asked.snapshot, taken.frozen.gate)
+            frozen = freeze_past(asked.snapshot, taken.frozen.gate)
             number = numbers[asked.snapshot.generation] = len(states)
             then = yield from write_state(frozen, blocks)
             states.append(then)
@@ -164,11 +165,14 @@ def _entry(
 
 def open_gangs(snapshot: Snapshot) -> Steps[list[GangView]]:
     """Return the gangs with members that wait for a node, or are held back by others."""
-    states = snapshot.pods.state.array()
-    yield
-    rows = np.flatnonzero((states == PodState.WAITING) | (states == PodState.BLOCKED))
+    rows = [np.zeros(0, dtype=np.int64)]
+    for number, page in enumerate(snapshot.pods.state.pages):
+        open_here = (page == PodState.WAITING.value) | (page == PodState.BLOCKED.value)
+        rows.append(np.flatnonzero(open_here) + number * PAGE_ROWS)
+        if number % PAGES_PER_PIECE == PAGES_PER_PIECE - 1:
+            yield
     found = []
-    for row in np.unique(snapshot.pods.gang[rows]).tolist():
+    for row in np.unique(snapshot.pods.gang[np.concatenate(rows)]).tolist():
         view = snapshot.gang(snapshot.gang_at(row)) if row >= 0 else None
         if view is not None:
             found.append(view)

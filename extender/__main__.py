@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from extender.config import ExtenderConfig, load
 from extender.errors import Deposed
 from extender.ownpod import PodName
-from extender.shell import run_extender
+from extender.process import run_extender
 from kube import auth
 from kube.errors import AuthError
 from observability import logs

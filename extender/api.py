@@ -15,15 +15,15 @@ from aiohttp import web
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
-from decisions import tell
+from extender import waiting
 from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
+from extender.waiting import HOPELESS
 from kube.client import KubeClient
 from kube.errors import KubeError, NotFound
 from kube.translate import pod_uid
 from placement import explain
-from placement.decision import Reject
 
 MAX_ROWS: Final = 10_000
 STATES: Final = ("waiting", "blocked", "assumed", "released", "bound", "leaving", "finished")
@@ -64,9 +64,28 @@ class ReadApi:
                 "gangs": self.census.gangs,
                 "holds": self.census.holds,
                 "waiting_for_room": self.planner.waiting,
+                "queue": self._queue(),
+                "problems": self._problems(),
                 "watch_backlog": self.backlog(),
             }
         )
+
+    def _queue(self) -> dict[str, object]:
+        """Return what waits: gangs and pods by cause, and since when the oldest gang does."""
+        queue = self.census.queue
+        gangs = {why: count for why, count in queue.gangs.items() if count}
+        pods = {why: queue.pods[why] for why in gangs}
+        return {"gangs": gangs, "pods": pods, "oldest_submitted_at": queue.oldest}
+
+    def _problems(self) -> list[str]:
+        """Return what somebody has to look at, a line each, with what to do."""
+        partial = sum(self.partial_since(key) is not None for key in self.state.gangs())
+        never = sum(count for why, count in self.census.queue.gangs.items() if why in HOPELESS)
+        found = [
+            (partial, "run with too few members bound: muster gangs names them"),
+            (never, "can never be placed as written: muster explain says what to change"),
+        ]
+        return [f"{count} gangs {text}" for count, text in found if count]
 
     async def gangs(self, request: web.Request) -> web.Response:
         """Return a row per gang; ``?phase=`` and ``?namespace=`` narrow, ``?limit=`` cuts off."""
@@ -127,15 +146,10 @@ class ReadApi:
         return _row(view) | {"partial_since": self.partial_since(view.key)}
 
     def _waiting(self, view: GangView) -> dict[str, object]:
-        """Explain a gang that has no plan: members first, then what the last search said."""
-        if view.spec is None:
-            return {"lines": [f"gang {view.key}: the object that describes it was not seen yet"]}
-        decision = self.planner.decisions.get(view.key)
-        if decision is None:
-            return {"lines": tell.incomplete(view, view.spec.min_count)}
-        if isinstance(decision, Reject):
-            return {"lines": [decision.message], "decision": explain.to_dict(decision)}
-        return {"lines": explain.render(decision), "decision": explain.to_dict(decision)}
+        """Explain a gang that has no plan."""
+        decision = None if view.spec is None else self.planner.decisions.get(view.key)
+        answer: dict[str, object] = {"lines": waiting.lines(view, decision)}
+        return answer if decision is None else answer | {"decision": explain.to_dict(decision)}
 
 
 def _row(view: GangView) -> dict[str, object]:

@@ -13,7 +13,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from extender.api import ReadApi
+from extender.callers import Area
 from extender.config import ExtenderConfig
+from extender.gate import Gate
 from extender.handlers import Handlers, echo
 from extender.metrics import ExtenderMetrics
 from observability.health import Health
@@ -34,6 +36,7 @@ class Parts:
     config: ExtenderConfig
     handlers: Handlers
     api: ReadApi
+    gate: Gate
     live: Health
     ready: Health
     metrics: ExtenderMetrics
@@ -48,17 +51,15 @@ def make_app(parts: Parts) -> web.Application:
     """Return the application; its tasks start with it."""
     app = web.Application(client_max_size=parts.config.body_limit_bytes)
     app[PARTS] = parts
-    app.add_routes(parts.handlers.routes())
-    app.add_routes(parts.api.routes())
+    guarded = parts.gate.guarded
+    app.add_routes(guarded(Area.SCHEDULE, parts.handlers.routes()))
+    app.add_routes(guarded(Area.READ, [*parts.api.routes(), web.get("/metrics", _metrics)]))
+    # Health is for everybody who gets through the handshake: a kubelet has nothing to show.
     app.add_routes(
-        [
-            web.get("/livez", _health(parts.live)),
-            web.get("/readyz", _health(parts.ready)),
-            web.get("/metrics", _metrics),
-        ]
+        [web.get("/livez", _health(parts.live)), web.get("/readyz", _health(parts.ready))]
     )
     if parts.config.echo:
-        app.router.add_post("/v1/echo", echo)
+        app.add_routes(guarded(Area.SCHEDULE, [web.post("/v1/echo", echo)]))
     app.cleanup_ctx.append(_background)
     return app
 

@@ -1,6 +1,9 @@
 """Standing for election: what a replica needs to take part, made from its configuration."""
 
+import random
+import time
 import uuid
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +13,7 @@ from extender.ownpod import Mark, PodName
 from kube.auth import Auth
 from kube.client import KubeClient
 from kube.election import Rules
-from kube.fence import Fence
+from kube.fence import Fence, monotonic
 from kube.lease import LeaseRef
 from kube.transport import Retry, Transport
 from observability.configfile import ConfigError
@@ -21,7 +24,10 @@ CONNECTIONS: Final = 4  # one request at a time, the mark beside it, and a watch
 
 @dataclass(frozen=True, slots=True)
 class Candidacy:
-    """What a replica needs to take part. ``free``: a client of the election's own, unfenced."""
+    """What a replica needs to take part. ``free``: a client of the election's own, unfenced.
+
+    ``clock``: the fence's, in seconds; ``wall``: for people; ``jitter``: in [0, 1).
+    """
 
     pod: PodName
     identity: str
@@ -30,6 +36,9 @@ class Candidacy:
     free: KubeClient
     fence: Fence
     mark: Mark
+    clock: Callable[[], float] = monotonic
+    wall: Callable[[], float] = time.time
+    jitter: Callable[[], float] = random.random
 
 
 async def stand(

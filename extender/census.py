@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,8 +14,10 @@ from cluster.gangview import GangView
 from cluster.pods import PodState
 from cluster.state import ClusterState
 from extender.pace import Pace
+from extender.waiting import CAUSES
 
 Show = Callable[[GangView], None]
+Cause = Callable[[GangView], str | None]
 
 PERIOD_S: Final = 5.0
 HELD: Final = {
@@ -24,13 +27,47 @@ HELD: Final = {
 }
 
 
-class Census:
-    """The last count: gangs by phase and held pods by state."""
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """What waits, by cause, and since when the oldest gang does (seconds since the epoch)."""
 
-    def __init__(self, state: ClusterState, show: Show = lambda _view: None) -> None:
-        """``show`` is called with every gang that is counted."""
+    gangs: Mapping[str, int]
+    pods: Mapping[str, int]
+    oldest: float | None = None
+
+    @classmethod
+    def of(cls, waiting: Iterable[tuple[str, GangView]]) -> "QueueDepth":
+        """Count gangs that wait, each with its cause."""
+        gangs, pods = dict.fromkeys(CAUSES, 0), dict.fromkeys(CAUSES, 0)
+        oldest: float | None = None
+        for why, gang in waiting:
+            gangs[why] += 1
+            pods[why] += len(gang.waiting)
+            if gang.submitted_at > 0:  # known
+                oldest = min(gang.submitted_at, oldest or gang.submitted_at)
+        return cls(gangs, pods, oldest)
+
+
+class Census:
+    """The last count: gangs by phase and by why they wait, and held pods by state."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        cause: Cause,
+        *shows: Show,
+        monotonic: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Call each of ``shows`` with every gang that is counted.
+
+        ``cause``: why one waits; ``monotonic``: in seconds.
+        """
+        self._monotonic = monotonic
         self._state = state
-        self._show = show
+        self._cause = cause
+        self._shows = shows
+        self.after: Callable[[], None] = lambda: None
+        self.queue = QueueDepth.of(())
         self.gangs: dict[str, int] = {phase.value: 0 for phase in GangPhase}
         self.holds: dict[str, int] = dict.fromkeys(HELD, 0)
 
@@ -42,15 +79,22 @@ class Census:
 
     async def take(self) -> None:
         """Count now, a millisecond at a time."""
-        pace = Pace(time.perf_counter)
+        pace = Pace(self._monotonic)
         phases: Counter[str] = Counter()
+        waiting: list[tuple[str, GangView]] = []
         for key in list(self._state.gangs()):
             view = self._state.gang(key)
             if view is not None:
                 phases[view.phase.value] += 1
-                self._show(view)
+                why = self._cause(view)
+                if why is not None:
+                    waiting.append((why, view))
+                for show in self._shows:
+                    show(view)
             await pace.breathe()
+        self.queue = QueueDepth.of(waiting)
         self.gangs = {phase.value: phases[phase.value] for phase in GangPhase}
         states = self._state.snapshot().pods.state.array()
         counts = np.bincount(states, minlength=max(PodState) + 1)
         self.holds = {name: int(counts[state]) for name, state in HELD.items()}
+        self.after()

@@ -12,12 +12,14 @@ from typing import Final, Literal
 
 import msgspec
 
-from extender import electionconfig
+from extender import callersconfig, electionconfig
+from extender.callersconfig import Callers
 from extender.electionconfig import LeaderElection
 from kube import names
 from kube.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
 from observability import configfile
 from placement.beyond import Need
+from placement.scoring.profiles import Profile, Scoring, Weights
 from workloads.managed import ManagedConfig, Policy
 
 API_VERSION: Final = "muster.dev/v1alpha1"
@@ -47,7 +49,8 @@ class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Files of the serving certificate; ``clientCaFile`` makes client certificates mandatory.
 
-    ``check_seconds``: how often they are looked at, to serve what replaced them.
+    With ``callers.tokens`` a token will do instead. ``check_seconds``: how often the files are
+    looked at, to serve what replaced them.
     """
 
     cert_file: str
@@ -81,13 +84,25 @@ class Autoscaler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     retry_seconds: float = 300.0
 
 
+class ConditionsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """When users are told in conditions why a gang waits.
+
+    ``after_seconds``: how long it waits for the same cause first. ``patches_per_second``: to
+    pods, at most; 0: none, the conditions of PodGroups are written all the same.
+    """
+
+    after_seconds: float = 10.0
+    patches_per_second: int = 10
+
+
 class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What SIGUSR2 writes, and where (docs/replay.md).
 
     ``directory``: null, and a signal is answered with a line in the log. ``keep_files``: older
-    ones are deleted. ``keep_decisions``: the last that changed something, each with the
-    cluster as it was then; one takes up to 15 MiB of memory at 130,000 nodes. ``answer_seconds``:
-    how long open gangs are asked for a dump; those after that are recorded without an answer.
+    ones are deleted. ``keep_decisions``: so many plans and so many refusals, the last ones, each
+    with the cluster as it was then; one takes about 8 MiB of memory at 130,000 nodes.
+    ``answer_seconds``: how long open gangs are asked for a dump; those after that are
+    recorded without an answer.
     """
 
     directory: str | None = None
@@ -96,11 +111,31 @@ class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     answer_seconds: float = 10.0
 
 
+class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Which node a pod that comes alone prefers.
+
+    ``profile``: least-stranded (by the requests seen so far), binpack, spread or weighted.
+    The weights are those of weighted, in the spelling of Volcano's nodeorder arguments.
+    """
+
+    profile: Profile = Profile.LEAST_STRANDED
+    gpu_memory_weight: float = msgspec.field(default=1.0, name="gpuMemoryWeight")
+    gpu_compute_weight: float = msgspec.field(default=0.8, name="gpuComputeWeight")
+    inter_gpu_comms_weight: float = msgspec.field(default=0.5, name="interGPUCommsWeight")
+
+    def as_scoring(self) -> Scoring:
+        """Return it in placement's words."""
+        memory, compute = self.gpu_memory_weight, self.gpu_compute_weight
+        return Scoring(self.profile, Weights(memory, compute, self.inter_gpu_comms_weight))
+
+
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Everything that can be set; the defaults suit a cluster of any size.
 
     ``leader_election``: how several replicas agree on one (``extender.electionconfig``).
-    ``autoscaler``: how nodes are asked for that are missing. ``dump``: what SIGUSR2 writes.
+    ``autoscaler``: how nodes are asked for that are missing. ``callers``: who may call
+    (``extender.callersconfig``). ``conditions``: how users are told why gangs wait.
+    ``dump``: what SIGUSR2 writes. ``scoring``: which node a pod that comes alone prefers.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
     host key last. ``managed``: which pods are Muster's; must say what the webhook's section
@@ -129,12 +164,15 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     cluster: str = "default"
     listen: Listen = Listen()
     tls: Tls | None = None
+    callers: Callers = Callers()
     api_server: ApiServer = ApiServer()
     leader_election: LeaderElection = LeaderElection()
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     managed: ManagedConfig = ManagedConfig()
     autoscaler: Autoscaler = Autoscaler()
+    conditions: ConditionsConfig = ConditionsConfig()
     dump: Dumps = Dumps()
+    scoring: ScoringConfig = ScoringConfig()
     pin: Pin = Pin.AUTO
     spare_count: int = 1
     hold_seconds: float = 60.0
@@ -151,6 +189,11 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     drain_seconds: float = 10.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     echo: bool = False
+
+    @property
+    def asks_certificates(self) -> bool:
+        """Whether callers may, or must, show a certificate."""
+        return self.tls is not None and self.tls.client_ca_file is not None
 
 
 def load(path: Path) -> ExtenderConfig:
@@ -170,6 +213,12 @@ def _problems(config: ExtenderConfig) -> list[str]:
         *_number_problems(config),
         *_name_problems(config),
         *electionconfig.problems(config.leader_election),
+        *callersconfig.problems(
+            config.callers,
+            config.listen.host,
+            tls=config.tls is not None,
+            certificates=config.asks_certificates,
+        ),
     ]
 
 
@@ -205,9 +254,14 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("bodyLimitBytes", config.body_limit_bytes, smallest_body, 2**31),
         ("autoscaler.afterSeconds", config.autoscaler.after_seconds, 0, 86400),
         ("autoscaler.retrySeconds", config.autoscaler.retry_seconds, 1, 86400),
+        ("conditions.afterSeconds", config.conditions.after_seconds, 0, 86400),
+        ("conditions.patchesPerSecond", config.conditions.patches_per_second, 0, 1000),
         ("dump.keepFiles", config.dump.keep_files, 1, 100),
         ("dump.keepDecisions", config.dump.keep_decisions, 0, 64),
         ("dump.answerSeconds", config.dump.answer_seconds, 0, 600),
+        ("scoring.gpuMemoryWeight", config.scoring.gpu_memory_weight, 0, 1000),
+        ("scoring.gpuComputeWeight", config.scoring.gpu_compute_weight, 0, 1000),
+        ("scoring.interGPUCommsWeight", config.scoring.inter_gpu_comms_weight, 0, 1000),
         ("drainSeconds", config.drain_seconds, 0, 600),
         ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),
     )
@@ -220,6 +274,12 @@ def _name_problems(config: ExtenderConfig) -> list[str]:
     problems = []
     if not config.cluster:
         problems.append("cluster: is empty; any name that tells this cluster from others")
+    weights = config.scoring.as_scoring().weights
+    if not (weights.gpu_memory or weights.gpu_compute or weights.inter_gpu_comms):
+        problems.append(
+            "scoring: gpuMemoryWeight, gpuComputeWeight and interGPUCommsWeight are all 0; "
+            "one of them must be more"
+        )
     directory = config.dump.directory
     if directory is not None and not Path(directory).is_absolute():
         problems.append(

@@ -72,7 +72,7 @@ class Dumper:
 
     async def run(self) -> None:
         """Write dumps when asked, for ever."""
-        await self._check()
+        self._check()
         while True:
             await self._asked.wait()
             self._asked.clear()
@@ -82,7 +82,7 @@ class Dumper:
             finally:
                 self._writing = False
 
-    async def _check(self) -> None:
+    def _check(self) -> None:
         """Say at the start, and not when the first dump is needed, that none can be written."""
         directory = self._config.dump.directory
         if directory is not None and not os.access(directory, os.W_OK | os.X_OK):

@@ -10,14 +10,20 @@ from kube.podwrites import PodRef
 log = logging.getLogger(__name__)
 
 
-async def evict(client: KubeClient, pod: PodRef, metrics: ExtenderMetrics) -> bool:
-    """Evict the pod of this UID; False where it stays, and whoever wants it gone tries again."""
+async def evict(
+    client: KubeClient, pod: PodRef, metrics: ExtenderMetrics, *, unbound: bool = False
+) -> bool:
+    """Evict the pod of this UID; False where it stays, and whoever wants it gone tries again.
+
+    ``unbound``: only while it has no node, whatever the watch has shown so far.
+    """
     try:
-        await client.evict_pod(pod)
+        gone = await client.evict_pod(pod, unbound=unbound)
     except KubeError as error:
         outcome = "refused" if isinstance(error, APIError) else "failed"
         metrics.evictions.labels(outcome).inc()
         log.warning("eviction failed", extra={"pod": str(pod), "error": str(error)})
         return False
-    metrics.evictions.labels("evicted").inc()
-    return True
+    if gone:
+        metrics.evictions.labels("evicted").inc()
+    return gone

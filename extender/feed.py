@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cluster.constraints import PodClass
-from cluster.events import Event, GangGone, GangUpserted, PodGone
+from cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone
 from cluster.holds import HoldState
 from cluster.ids import GangKey, PodUid
 from extender.engine import Engine
@@ -105,6 +105,8 @@ class Feed:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self.lost: Lost = lambda _gang, _node: None
         """Told of a gang and of the node that a bound member with a controller has left."""
+        self.node_changed: Callable[[str], None] = lambda _name: None
+        """Told of a node that came, went or differs from before."""
         self.rejudging = Rejudging()
 
     def is_managed(self, pod: wire.Pod) -> bool:
@@ -134,11 +136,17 @@ class Feed:
         event, problems = translate.read_node(node, self._node_devices.of)
         for problem in problems:
             self._reporter.unreadable("nodes", problem)
-        self._engine.apply(event)
+        self._apply_node(event, node.metadata.name)
 
     def node_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a node."""
-        self._engine.apply(translate.node_gone(meta))
+        self._apply_node(translate.node_gone(meta), meta.name)
+
+    def _apply_node(self, event: Event, name: str) -> None:
+        before = self._engine.state.generation
+        self._engine.apply(event)
+        if self._engine.state.generation != before:  # most updates are heartbeats
+            self.node_changed(name)
 
     def claim(self, claim: wire.PersistentVolumeClaim) -> None:
         """Take a claim over, and read the pods again that wait for it to be bound."""
@@ -262,11 +270,27 @@ class Feed:
         # Before the event: its effects may lead straight to the release, which reads this.
         if event.finished and not event.succeeded:
             self._tell_lost(uid)
+        carried = self._pending.get(uid)
         if event.node is None and not event.finished:
             self._keep(uid, pod, named, event.pod_class)
         else:
             self._drop(uid)
         self._engine.apply(event)
+        if carried is not None and carried.plan_id and not carried.pinned:
+            self._note_taken_back(uid, carried.plan_id)
+
+    def _note_taken_back(self, uid: PodUid, plan_id: str) -> None:
+        """Forget a plan that the pod carried and does not carry any more.
+
+        The leader takes plans of nominated pods back (``extender.repair``); a standby, and a
+        leader whose answer was lost, hear of it here. What is pinned stays, whoever takes
+        its annotation away.
+        """
+        pod, hold = self._pending.get(uid), self._engine.state.hold(uid)
+        if pod is None or pod.gated or pod.plan_id or hold is None:
+            return
+        if hold.state is HoldState.RELEASED and hold.plan_id == plan_id:
+            self._engine.apply(PodForgotten(uid, "taken back", nominated=True))
 
     def _member(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> Member:
         """Return the pod's place in the gang it names, and note what it says of that gang.
@@ -287,7 +311,7 @@ class Feed:
     def _tell(self, pod: wire.Pod, key: GangKey) -> None:
         """Tell what is wrong about a new member of a gang, or about its first."""
         for text in conflicts(pod):
-            self._reporter.conflict(pod, text)
+            self._reporter.conflict(pod, key, text)
         outsiders = self._outsiders.of(key)
         if outsiders and not self._waits(key):
             for other in outsiders:
@@ -297,7 +321,9 @@ class Feed:
         if self._pending.get(uid) is None and pod_class.unmodelled:
             self._reporter.unmodelled(pod, pod_class.unmodelled)
         soft = suffers_from_pin(pod_class)
-        self._pending.put(uid, pending(pod, member, said=_said(pod), soft=soft))
+        maker = self._pending.controller(pod)
+        made = pending(pod, member, said=_said(pod), soft=soft, controller=maker)
+        self._pending.put(uid, made)
         self._claimants.drop(uid)
         self._claimants.put(uid, pod)
 

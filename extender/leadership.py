@@ -67,7 +67,17 @@ class Leadership:
     def __post_init__(self) -> None:
         """Make the candidate; nothing is sent yet."""
         it = self.candidacy
-        self.elector = Elector(it.free, it.lease, it.identity, it.rules, self, self._eligible)
+        self.elector = Elector(
+            it.free,
+            it.lease,
+            it.identity,
+            it.rules,
+            self,
+            self._eligible,
+            clock=it.clock,
+            wall=it.wall,
+            jitter=it.jitter,
+        )
 
     # -- the election's observer -----------------------------------------------------------------
 

@@ -1,12 +1,14 @@
 """The extender's metrics. Documented in docs/metrics.md; a test compares the two."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from observability.apicalls import ApiCalls
 from observability.metrics import WAIT_BUCKETS_S, histogram, loop_lag
 
 
@@ -71,6 +73,13 @@ class ExtenderMetrics:
             "From a gang's submission to its first plan.",
             buckets=WAIT_BUCKETS_S,
         )
+        self.gang_bound = histogram(
+            registry,
+            "muster_gang_bound_seconds",
+            "From a gang's submission until all of its first plan was bound.",
+            buckets=WAIT_BUCKETS_S,
+        )
+        self.api_calls = ApiCalls(registry)
         self.releases = counter("muster_releases_total", "Release PATCHes by outcome.", "outcome")
         self.evictions = counter(
             "muster_evictions_total",
@@ -105,6 +114,11 @@ class ExtenderMetrics:
             "Statuses written in the place of another scheduler, by outcome.",
             "outcome",
         )
+        self.conditions = counter(
+            "muster_condition_writes_total",
+            "Conditions written on pods that wait, by outcome.",
+            "outcome",
+        )
         self.applied = counter("muster_watch_events_total", "Watch events applied.", "resource")
         self.unreadable = counter(
             "muster_unreadable_objects_total", "Objects that could not be translated.", "resource"
@@ -120,35 +134,66 @@ class ExtenderMetrics:
         self.fenced_writes = counter(
             "muster_fenced_writes_total", "Writes not sent, because this replica does not lead."
         )
+        self.refused_callers = counter(
+            "muster_refused_callers_total", "Calls that were not let in.", "route", "reason"
+        )
+        self.caller_reviews = counter(
+            "muster_caller_reviews_total",
+            "Questions to the API server about callers with a token.",
+            "kind",
+            "outcome",
+        )
         self.apply_seconds = histogram(
             registry, "muster_apply_batch_seconds", "Time to apply one batch of watch events."
         )
 
+    def caller_reviewed(self, kind: str, outcome: str) -> None:
+        """Count one question to the API server about a caller."""
+        self.caller_reviews.labels(kind, outcome).inc()
 
-Counts = Callable[[], dict[str, int]]
+
+Counts = Callable[[], Mapping[str, int]]
 Count = Callable[[], int]
 
 
-class StateCollector(Collector):
-    """Gauges read when scraped: gangs by phase and in part, holds by state, two backlogs."""
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What is read when metrics are scraped. ``oldest_s``: how long the oldest gang waits."""
 
-    def __init__(
-        self, gangs: Counts, holds: Counts, waiting: Count, backlog: Count, partial: Count
-    ) -> None:
-        self._gangs, self._holds = gangs, holds
-        self._waiting, self._backlog, self._partial = waiting, backlog, partial
+    gangs: Counts
+    holds: Counts
+    queued_gangs: Counts
+    queued_pods: Counts
+    oldest_s: Callable[[], float]
+    waiting: Count
+    backlog: Count
+    partial: Count
+
+
+class StateCollector(Collector):
+    """Gauges read when scraped: gangs by phase and in part, the queue, holds, two backlogs."""
+
+    def __init__(self, read: Readings) -> None:
+        self._read = read
 
     def collect(self) -> Iterable[Metric]:
         """Yield the families; called by the registry on every scrape."""
-        gangs = GaugeMetricFamily("muster_gangs", "Gangs by phase.", labels=["phase"])
-        holds = GaugeMetricFamily("muster_ledger_entries", "Held pods by state.", labels=["state"])
-        for family, counts in ((gangs, self._gangs()), (holds, self._holds())):
-            for label, count in counts.items():
-                family.add_metric([label], count)
-        yield gangs
-        yield holds
-        waiting, backlog = self._waiting(), self._backlog()
-        partial = self._partial()
-        yield GaugeMetricFamily("muster_gangs_partial", "Gangs with too few bound.", partial)
-        yield GaugeMetricFamily("muster_gangs_waiting", "Complete gangs that do not fit.", waiting)
-        yield GaugeMetricFamily("muster_watch_backlog", "Watch events not applied yet.", backlog)
+        read = self._read
+        yield _by("muster_gangs", "Gangs by phase.", "phase", read.gangs())
+        yield _by("muster_ledger_entries", "Held pods by state.", "state", read.holds())
+        yield _by("muster_queue_gangs", "Gangs that wait, by cause.", "cause", read.queued_gangs())
+        yield _by("muster_queue_pods", "Pods that wait, by cause.", "cause", read.queued_pods())
+        for name, text, value in (
+            ("muster_queue_oldest_seconds", "Age of the oldest gang that waits.", read.oldest_s()),
+            ("muster_gangs_partial", "Gangs with too few bound.", read.partial()),
+            ("muster_gangs_waiting", "Complete gangs that do not fit.", read.waiting()),
+            ("muster_watch_backlog", "Watch events not applied yet.", read.backlog()),
+        ):
+            yield GaugeMetricFamily(name, text, value)
+
+
+def _by(name: str, text: str, label: str, counts: Mapping[str, int]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for value, count in counts.items():
+        family.add_metric([value], count)
+    return family

@@ -9,7 +9,7 @@ controllers make them anew, gated, and the gang is planned whole.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,12 +27,14 @@ from kube.errors import KubeError
 from kube.podwrites import PodRef
 from kube.resources import PODS
 from kube.translate import pod_uid
+from kube.wire import Pod
 from queueing.partial import Patience, Remedy, is_torso, is_whole, may_have_run, remedy
 
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 5.0  # the patience is minutes
 EVICTIONS_AT_ONCE: Final = 8
+FAILED: Final = "Failed"  # core/v1, PodPhase
 PLANNER_STAYS_OFF_S: Final = 60.0  # at most, while a gang is taken down member by member
 
 Defer = Callable[[GangKey, float], None]
@@ -140,10 +142,15 @@ class PartialGangs:
             for row in np.concatenate([view.released, view.bound]).tolist()
         }
         try:
-            refs = await self._refs(view, uids)
+            pods = await self._read(view, uids)
         except KubeError as error:
             log.warning("gang stays", extra={"gang": view.key, "error": str(error)})
             return
+        if _stands(view, pods):
+            log.info("gang is whole, the watch is late", extra={"gang": view.key})
+            self.defer(view.key, 0.0)
+            return
+        refs = [PodRef(pod.namespace, pod.name, pod.uid) for pod in (p.metadata for p in pods)]
         if not torso.rolling:
             torso.rolling = True
             self._reporter.rolled_back(view, len(refs))
@@ -153,13 +160,24 @@ class PartialGangs:
             await asyncio.gather(*(evict(self._client, ref, self._metrics) for ref in some))
         self.defer(view.key, 0.0)
 
-    async def _refs(self, view: GangView, uids: set[PodUid]) -> list[PodRef]:
-        """Return the names of these pods: the model keeps none of bound ones."""
+    async def _read(self, view: GangView, uids: set[PodUid]) -> list[Pod]:
+        """Return these pods as they are now: the model keeps no names of bound ones."""
         namespace = view.spec.namespace if view.spec is not None else ""
-        metas = [pod.metadata for pod in await self._client.list(PODS, namespace=namespace)]
-        return [PodRef(m.namespace, m.name, m.uid) for m in metas if pod_uid(m.uid) in uids]
+        pods = await self._client.list(PODS, namespace=namespace)
+        return [pod for pod in pods if pod_uid(pod.metadata.uid) in uids]
 
     def _end(self, key: GangKey, *, whole: bool) -> None:
         torso = self._torsos.pop(key, None)
         if torso is not None and torso.reported and whole:
             log.info("gang whole", extra={"gang": key})
+
+
+def _stands(gang: GangView, pods: Sequence[Pod]) -> bool:
+    """Whether enough members are on nodes by now: a watch may hang for minutes unnoticed."""
+    bound = sum(map(_runs, pods))
+    return gang.spec is not None and bound + gang.succeeded >= gang.spec.min_count
+
+
+def _runs(pod: Pod) -> bool:
+    here = bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None
+    return here and pod.status.phase != FAILED

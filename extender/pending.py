@@ -6,6 +6,7 @@ sight of a managed pod until it is bound or gone.
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from cluster.constraints import PodClass
 from cluster.ids import PodUid
@@ -14,9 +15,12 @@ from kube import podwrites
 from kube.names import PLAN
 from kube.plan import plan_note, required_terms, without_pin
 from kube.podwrites import PodRef
-from kube.wire import Condition, Pod
+from kube.release import POD_SCHEDULED
+from kube.wire import Condition, OwnerReference, Pod
 from workloads.dialect import Member
 from workloads.managed import has_gate
+
+CONTROLLERS_KEPT: Final = 10_000  # of jobs whose pods wait; others are shared from anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +31,13 @@ class PendingPod:
     as read if it has node affinity of its own, else None. ``gated``: our gate still holds
     it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan fail
     (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
-    with its plan in its spec, which nothing can change any more. ``released_as``: the
-    resource version of that release, where its reply has been taken over. ``refused``: it is
+    with its plan in its spec, which nothing can change any more. ``plan_id``: of the plan
+    that it carries, "" while it is gated. ``released_as``: the resource version of that
+    release, where its reply has been taken over. ``refused``: it is
     in kube-scheduler's hands, which found no node that it may go to and passes its filters.
+    ``version``: the resource version that was read. ``told``: a digest of why it waits as its
+    condition says now (``headline_digest``), 0 for a pod without our gate. ``controller``: who
+    would replace it.
     """
 
     ref: PodRef
@@ -41,7 +49,11 @@ class PendingPod:
     soft: bool
     pinned: bool
     refused: bool = False
+    plan_id: str = ""
     released_as: str = ""
+    version: str = ""
+    told: int = 0
+    controller: OwnerReference | None = None
 
     def pin(self, configured: Pin) -> podwrites.Pin:
         """Return how to tie this pod to its plan.
@@ -69,24 +81,41 @@ def suffers_from_pin(pod_class: PodClass) -> bool:
     return bool(pod_class.unmodelled) or crowded
 
 
-def pending(pod: Pod, member: Member, *, said: int, soft: bool) -> PendingPod:
-    """Return the record of ``pod``."""
+def pending(
+    pod: Pod, member: Member, *, said: int, soft: bool, controller: OwnerReference | None = None
+) -> PendingPod:
+    """Return the record of ``pod``; ``controller`` is its own, shared with its siblings."""
     meta, affinity = pod.metadata, pod.spec.affinity
+    gated, note = has_gate(pod), plan_note(pod.metadata.annotations.get(PLAN, ""))
     return PendingPod(
         ref=PodRef(meta.namespace, meta.name, meta.uid),
         member=member,
         said=said,
         seen=pod if affinity is not None and affinity.node_affinity is not None else None,
-        gated=has_gate(pod),
+        gated=gated,
         owned=any(owner.controller for owner in meta.owner_references),
         soft=soft,
         pinned=_is_pinned(pod),
-        refused=not has_gate(pod) and any(map(_says_unschedulable, pod.status.conditions)),
+        refused=not gated and any(map(_says_unschedulable, pod.status.conditions)),
+        plan_id="" if gated or note is None else note.plan_id,
+        version=meta.resource_version,
+        told=_told(pod) if gated else 0,
+        controller=controller,
     )
 
 
+def headline_digest(message: str) -> int:
+    """Return what tells two reasons for waiting apart: a digest of the part before the numbers."""
+    return hash(message.partition(";")[0])
+
+
+def _told(pod: Pod) -> int:
+    found = (c.message for c in pod.status.conditions if c.type == POD_SCHEDULED)
+    return headline_digest(next(found, ""))
+
+
 def _says_unschedulable(condition: Condition) -> bool:
-    return (condition.type, condition.reason) == ("PodScheduled", "Unschedulable")
+    return (condition.type, condition.reason) == (POD_SCHEDULED, "Unschedulable")
 
 
 def _is_pinned(pod: Pod) -> bool:
@@ -101,6 +130,7 @@ class PendingPods:
 
     _pods: dict[PodUid, PendingPod] = field(default_factory=dict)
     refused: set[PodUid] = field(default_factory=set)
+    _controllers: dict[str, OwnerReference] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -116,6 +146,15 @@ class PendingPods:
             self.refused.add(uid)
         else:
             self.refused.discard(uid)
+
+    def controller(self, pod: Pod) -> OwnerReference | None:
+        """Return who made ``pod``: one object for all that it made, which may be thousands."""
+        for owner in pod.metadata.owner_references:
+            if owner.controller:
+                if len(self._controllers) >= CONTROLLERS_KEPT:
+                    self._controllers.clear()
+                return self._controllers.setdefault(owner.uid, owner)
+        return None
 
     def released(self, uid: PodUid, version: str) -> None:
         """Take over the reply of a release with affinity.

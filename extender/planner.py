@@ -36,6 +36,8 @@ from decisions.history import Asked, History
 from decisions.question import Deferred, Planned, Question, decide, standing
 from decisions.record import Outcome
 from decisions.recording import Note, Said
+from extender import waiting
+from extender.bindtime import BindTimes
 from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.holding import Holding
@@ -43,7 +45,7 @@ from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
 from extender.report import Reporter
 from extender.worklist import WorkList
-from placement.decision import Decision, Plan, Reject, Wait, repeats
+from placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
 from placement.feasibility import KEPT, REFUSED
 from queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from queueing.lack import FreeTotals
@@ -52,6 +54,7 @@ from queueing.order import order
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
 STALE_RETRY_S: Final = 0.5
 REFUSED_RETRY_S: Final = 60.0  # a refusal grows old without any event
+FAILED_RETRY_S: Final = 60.0  # the cluster around it may have changed what it stumbles over
 KEPT_RETRY_S: Final = 1.0  # and so does room that is kept
 PLAN_ID_BYTES: Final = 6
 
@@ -98,6 +101,7 @@ class Planner:
         """The nodes that kube-scheduler turned members of a gang away from."""
         self.kept: NodesOf = lambda _key: ()
         """The nodes whose room is kept for lost members of other gangs."""
+        self.bind_times: BindTimes | None = None
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
         self.history = History(config.dump.keep_decisions)
@@ -128,6 +132,10 @@ class Planner:
             case _ as unreachable:
                 assert_never(unreachable)
         self._wake.set()
+
+    def why(self, gang: GangView) -> str | None:
+        """Return why a gang waits, None when it does not; see ``extender.waiting``."""
+        return waiting.cause(gang, self.decisions.get(gang.key))
 
     def forget_gone(self) -> None:
         """Drop gangs that are gone; a standby looks at none and would keep the names of all."""
@@ -288,6 +296,7 @@ class Planner:
             deferred_until=self._deferred.get(key),
             refused=tuple(sorted(self.refused(key))),
             kept=tuple(sorted(self.kept(key))),
+            scoring=self._config.scoring.as_scoring(),
         )
 
     def note(self, key: GangKey) -> Note:
@@ -324,9 +333,9 @@ class Planner:
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
-        again_s = _retry_s(decision)
-        if again_s is not None:
-            self._not_before[view.key] = self._engine.clock() + again_s
+        again = _again_at(decision, self._engine.clock())
+        if again is not None:
+            self._not_before[view.key] = again
 
     async def _hold(
         self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot, pace: Pace
@@ -348,15 +357,24 @@ class Planner:
         self._reporter.planned(view, plan, held)
         if view.spec is not None and not len(view.bound):
             self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))
+        if self.bind_times is not None:
+            self.bind_times.planned(view, len(chosen))
         self._release([assignment.uid for assignment in chosen])
         return True
 
 
-def _retry_s(decision: Wait | Reject) -> float | None:
-    """Return after how many seconds time alone may have cured what a gang waits for."""
+def _again_at(decision: Wait | Reject, now: float) -> float | None:
+    """Return when time alone may have cured what a gang waits for."""
     if isinstance(decision, Reject):
         return None
+    if decision.reason is WaitReason.PLANNER_FAILED:
+        return now + FAILED_RETRY_S
     removed = {rule.rule for rule in decision.explanation.rules if rule.removed}
-    if KEPT in removed:
-        return KEPT_RETRY_S
-    return REFUSED_RETRY_S if REFUSED in removed else None
+    moments = [
+        now + seconds
+        for rule, seconds in ((KEPT, KEPT_RETRY_S), (REFUSED, REFUSED_RETRY_S))
+        if rule in removed
+    ]
+    if decision.explanation.relaxes_at is not None:
+        moments.append(decision.explanation.relaxes_at)
+    return min(moments, default=None)

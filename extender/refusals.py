@@ -4,7 +4,11 @@ A filter that the model does not know (a volume's zone before it is bound, attac
 device claims) shows only in the refusal. Planned again on the same snapshot the pod would
 be sent to the same node; so the gang keeps off it until the refusal is old::
 
-    noted ──► the gang's plans leave the node out ──► after KEEP_S: worth another try
+    noted ──► the gang's plans leave the node out ──► after KEEP_S, or as soon as the node
+                                                      changes: worth another try
+
+The node's change may also be the very reason: kube-scheduler saw a node go, come or close
+before our watch of nodes told us.
 
 What a restart forgets is found out again by one more refusal.
 """
@@ -36,6 +40,11 @@ class Refusals:
         if not known:
             self._nodes.pop(gang, None)
         return tuple(known)
+
+    def forget_node(self, node: str) -> None:
+        """Give a node another try."""
+        for nodes in self._nodes.values():
+            nodes.pop(node, None)
 
     def forget_others(self, living: Iterable[GangKey]) -> None:
         """Drop what is known of gangs that are gone."""

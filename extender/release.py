@@ -3,8 +3,9 @@
 ::
 
     Released, or released before by this plan ──► PodReleased
-    vanished ───────────────────────────────────► forgotten; the watch tells the rest
-    released before by another plan ────────────► forgotten; the watch shows that plan
+    vanished ───────────────────────────────────► the pod is forgotten, the watch may be late
+    released before by another plan ────────────► forgotten; the watch shows that plan, and
+                                                  until it does the gang is left alone
     changed since it was read ──► read again ───► once more
     no answer ──────────────────► once more, later: repeating is harmless
     refused ────────────────────────────────────► forgotten, told in an Event, and the gang
@@ -51,6 +52,7 @@ GANG_BACKOFF_S: Final = 1.0  # after a refusal; doubles when refused again after
 GANG_BACKOFF_LIMIT_S: Final = 60.0
 
 Defer = Callable[[GangKey, float], None]
+Vanished = Callable[[PodUid], None]
 ReadAgain = Callable[[Pod], None]
 
 
@@ -77,6 +79,8 @@ class Releaser:
         self._failures: dict[GangKey, tuple[int, float]] = {}  # how many, left alone until
         self.read_again: ReadAgain = lambda _pod: None
         self.defer: Defer = lambda _key, _seconds: None
+        self.vanished: Vanished = lambda _uid: None
+        """Told of a pod that is gone before the watch says so: else it would be planned again."""
 
     def submit(self, uids: list[PodUid]) -> None:
         """Queue pods whose plan has just been held."""
@@ -148,9 +152,12 @@ class Releaser:
             case AlreadyReleased(note, _) if note is not None and note.plan_id == hold.plan_id:
                 self._released(uid, hold)
             case AlreadyReleased():
+                if hold.gang is not None:
+                    self._back_off(hold.gang)
                 self._forget(uid, "conflict")
             case PodVanished():
                 self._forget(uid, "vanished")
+                self.vanished(uid)
             case Conflicted():
                 self._count("conflict")
                 return await self._fetch(pod)

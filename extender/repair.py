@@ -88,6 +88,10 @@ class Repairer:
         hold, pod = self._engine.state.hold(uid), self._pods.get(uid)
         return "" if hold is None or pod is None else _why(hold, pod)
 
+    def node_changed(self, node: str) -> None:
+        """Forget that a node was refused: it was another one, as far as anybody knows."""
+        self._refusals.forget_node(node)
+
     def notice(self, effect: Effect) -> None:
         """Take note of a broken plan; called by the engine."""
         if isinstance(effect, PlanBroken):
@@ -183,8 +187,11 @@ class Repairer:
         self._engine.apply(PodForgotten(uid, why, nominated=True))
 
     async def _evict(self, uid: PodUid, pod: PendingPod, why: str) -> None:
-        """Have the controller make the pod anew; a refusal is tried again next time."""
-        if await evict(self._client, pod.ref, self._metrics):
+        """Have the controller make the pod anew; a refusal is tried again next time.
+
+        A pod that is bound by now runs beside its siblings: the watch will tell of it.
+        """
+        if await evict(self._client, pod.ref, self._metrics, unbound=True):
             self._reporter.broken(uid, why, "evicted")
             self._drop(uid)
 

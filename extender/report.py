@@ -1,7 +1,8 @@
 """What operators see of decisions: one log line, one Event, and metrics, for each.
 
-Events are written on the gang's first pod that waits, once per change of reason; the
-recorder aggregates what repeats. Numbers go here and to ``explain``, never into the
+Events about a gang are written on its first pod that waits and on the controller that made
+that pod (the Job that people describe), once per change of reason; the recorder aggregates
+what repeats. Numbers go here and to ``explain``, never into the
 reasons on the extender wire.
 """
 
@@ -17,7 +18,7 @@ from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPod, PendingPods
 from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
-from kube.wire import Pod
+from kube.wire import OwnerReference, Pod
 from placement import explain
 from placement.decision import Decision, Plan, Reject, Wait, repeats
 from queueing.assembly import Incomplete
@@ -39,6 +40,7 @@ class Reporter:
         self._pods = pods
         self._recorder = recorder
         self._metrics = metrics
+        self._conflicts: dict[GangKey, str] = {}  # what was told of each gang
 
     def planned(self, view: GangView, plan: Plan, held: PlanHeld) -> None:
         """Tell that a gang was planned and its room is held."""
@@ -53,10 +55,12 @@ class Reporter:
                 "nodes": nodes,
                 "left_over": len(plan.left_over),
                 "domains": dict(plan.domains),
+                "proven": plan.proven,
             },
         )
-        domains = ", ".join(f"{count} of {level}" for level, count in plan.domains)
-        text = f"gang {view.key}: {len(plan.pods)} pods planned on {nodes} nodes ({domains})"
+        where, *more = explain.render(plan)
+        left_over = more[: bool(len(plan.left_over))]  # spares are nobody's concern
+        text = explain.in_one_line([f"gang {where}", *left_over])
         self._on_first(view, "GangPlanned", text, warning=False)
 
     def set_aside(self, view: GangView, decision: Wait | Reject, before: Decision | None) -> None:
@@ -72,10 +76,22 @@ class Reporter:
                 "generation": decision.generation,
                 "priority": view.priority,
                 "skips": view.skips + 1,
+                "waiting": len(view.waiting),
+                **_numbers(decision),
             },
         )
         reason = "GangRejected" if isinstance(decision, Reject) else "GangWaiting"
-        self._on_first(view, reason, "; ".join(lines), warning=True)
+        self._on_first(view, reason, explain.in_one_line(lines), warning=True)
+
+    def waits(self, view: GangView, cause: str, lines: list[str]) -> None:
+        """Tell that a gang has waited for a while for something that no planner can give it."""
+        log.info("gang waits", extra={"gang": view.key, "cause": cause, "why": lines})
+        self._on_first(view, "GangIncomplete", explain.in_one_line(lines), warning=True)
+
+    def bound(self, key: GangKey, seconds: float, pods: int) -> None:
+        """Tell that all of a gang's first plan is bound."""
+        extra = {"gang": key, "pods": pods, "seconds_since_submission": round(seconds, 3)}
+        log.info("gang bound", extra=extra)
 
     def incomplete(self, view: GangView, found: Incomplete) -> None:
         """Tell that a gang lacks members; at debug level, since every gang begins so."""
@@ -136,10 +152,18 @@ class Reporter:
         )
         self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
 
-    def conflict(self, pod: Pod, text: str) -> None:
-        """Tell that a pod names several groups; the documented precedence has decided."""
+    def conflict(self, pod: Pod, gang: GangKey, text: str) -> None:
+        """Tell that pods name several groups; the documented precedence has decided.
+
+        Once per gang: its members were made from one template.
+        """
         self._metrics.conflicts.inc()
-        self._warn(_ref(pod), "GroupConflict", text, action="Watching")
+        if self._conflicts.get(gang) == text:
+            return
+        self._conflicts[gang] = text
+        log.warning("groups conflict", extra={"gang": gang, "pod": str(_ref(pod)), "why": text})
+        advice = "the pod names both; take the keys of one of them away"
+        self._warn(_ref(pod), "GroupConflict", f"{text}: {advice}", action="Watching")
 
     def outside(self, pod: Pod, gang: GangKey) -> None:
         """Tell that a gang waits for a member that another scheduler has."""
@@ -162,14 +186,19 @@ class Reporter:
 
     def gone(self, key: GangKey) -> None:
         """Tell that a gang has no members and no object any more."""
+        self._conflicts.pop(key, None)
         log.debug("gang gone", extra={"gang": key})
 
     def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> None:
         """Record an Event on the first member that is not bound: only their names are known."""
         for row in np.concatenate([view.waiting, view.blocked, view.released])[:1].tolist():
             pod = self._pods.get(self._state.pod_uid(row))
-            if pod is not None:
-                self._record(pod.ref, reason, text, action="Planning", warning=warning)
+            if pod is None:
+                continue
+            self._record(pod.ref, reason, text, action="Planning", warning=warning)
+            if pod.controller is not None:
+                about = _controller(pod.ref.namespace, pod.controller)
+                self._recorder.record(about, reason, text, action="Planning", warning=warning)
 
     def _warn(self, ref: PodRef, reason: str, text: str, *, action: str) -> None:
         self._record(ref, reason, text, action=action, warning=True)
@@ -177,6 +206,27 @@ class Reporter:
     def _record(self, ref: PodRef, reason: str, text: str, *, action: str, warning: bool) -> None:
         about = Regarding.pod(ref.namespace, ref.name, ref.uid)
         self._recorder.record(about, reason, text, action=action, warning=warning)
+
+
+def _numbers(decision: Wait | Reject) -> dict[str, object]:
+    """Return what a log line says of a refusal beside its reason."""
+    if isinstance(decision, Reject):
+        return {"why": decision.message}
+    why, nearest = decision.explanation, decision.explanation.nearest
+    found: dict[str, object] = {"nodes": why.nodes, "feasible": why.feasible, "remedy": why.remedy}
+    if nearest is None:
+        return found
+    lacks = dict(nearest.short_of)
+    return found | {
+        "needed": nearest.needed,
+        "nearest": nearest.domain,
+        "fits": nearest.fits,
+        "lacks": lacks,
+    }
+
+
+def _controller(namespace: str, owner: OwnerReference) -> Regarding:
+    return Regarding(owner.api_version, owner.kind, namespace, owner.name, owner.uid)
 
 
 def _ref(pod: Pod) -> PodRef:

@@ -1,74 +1,54 @@
-"""Putting the parts together, and the life of the process.
-
-::
-
-    list everything ──► ready: answer and plan ──► SIGTERM: not ready, listening socket
-                         (with an election:        closed, calls and releases in flight
-                         as soon as it leads)      finished, watches cancelled
-                                   │
-                                   └── deposed: connections cut, nothing finished, exit code 1
-
-How a replica comes to lead is drawn in ``extender.leadership``.
-"""
+"""Putting the parts together; ``extender.process`` runs them."""
 
 import asyncio
 import gc
-import json
-import logging
 import random
-import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from aiohttp import web
 
 from cluster.events import Tick
 from cluster.ids import PodUid
 from cluster.pods import PodState
 from cluster.state import ClusterState
 from extender.api import ReadApi
-from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, Job, Parts, make_app
+from extender.app import Job, Parts
 from extender.binding import Binder
-from extender.candidacy import AGENT, Candidacy, agent, stand
+from extender.bindtime import BindTimes
+from extender.candidacy import Candidacy
 from extender.census import Census
+from extender.conditions import Conditions
 from extender.config import ExtenderConfig
 from extender.dumper import Dumper, replica
 from extender.engine import Clock, Engine, SteadyClock
-from extender.errors import Deposed
 from extender.feed import Feed
+from extender.gate import Gate
 from extender.handlers import Handlers
 from extender.holding import Holding
 from extender.leadership import Leadership
 from extender.lost import LostSeats
 from extender.metrics import ExtenderMetrics, StateCollector
-from extender.ownpod import PodName
 from extender.partial import PartialGangs
 from extender.pending import PendingPods
 from extender.planner import Planner
 from extender.provision import Provisioner
+from extender.readings import readings
 from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
 from extender.statuses import StatusWriter
 from extender.sync import Sync
-from extender.tls import ServingCertificate
 from extender.verbs import Verbs
-from kube.auth import Auth
 from kube.client import KubeClient
 from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
-from kube.transport import Transport
 from observability.health import Health
 from observability.metrics import new_registry, watch_loop
 from workloads.managed import Policy
-
-log = logging.getLogger(__name__)
 
 CONTROLLER: Final = "muster.dev/extender"  # who writes our Events
 STANDBY_TIDY_S: Final = 60.0  # between forgetting what is gone; a day brings some thousand gangs
@@ -97,6 +77,8 @@ class Extender:
     repairer: Repairer = field(init=False)
     statuses: StatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
+    conditions: Conditions = field(init=False)
+    bind_times: BindTimes = field(init=False)
     provisioner: Provisioner = field(init=False)
     dumper: Dumper = field(init=False)
     parts: Parts = field(init=False)
@@ -137,9 +119,15 @@ class Extender:
         self.planner = Planner(
             engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
         )
+        self.bind_times = self.planner.bind_times = BindTimes(
+            engine, metrics.gang_bound, reporter.bound
+        )
+        client.observe(metrics.api_calls.note)
         self.releaser.read_again, self.releaser.defer = feed.pod, self.planner.defer
+        self.releaser.vanished = feed.forget
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
+        feed.node_changed = self.repairer.node_changed
         lost = LostSeats(engine, config.keep_lost_seat_seconds)
         feed.lost, self.planner.kept = lost.note, lost.kept_from
         self.partial = PartialGangs(engine, client, config, metrics, reporter)
@@ -157,16 +145,26 @@ class Extender:
         self.dumper = Dumper(
             engine, self.planner, config, replica(), leads, sync.synced.is_set, self.monotonic
         )
-        census = Census(state, self.partial.notice)
-        metrics.registry.register(
-            StateCollector(
-                lambda: census.gangs,
-                lambda: census.holds,
-                lambda: self.planner.waiting,
-                lambda: sync.backlog,
-                lambda: self.partial.reported,
-            )
+        conditions = self.conditions = Conditions(
+            engine,
+            pods,
+            client,
+            config.conditions,
+            metrics,
+            reporter,
+            lambda: self.planner.decisions,
         )
+        conditions.on_told, self.statuses.waits = self.statuses.gang_is_due, conditions.of
+        census = Census(
+            state,
+            self.planner.why,
+            self.partial.notice,
+            conditions.notice,
+            monotonic=self.monotonic,
+        )
+        census.after = self.bind_times.review
+        gauges = readings(census, self.planner, self.partial, lambda: sync.backlog, self.clock)
+        metrics.registry.register(StateCollector(gauges))
         ready = self._ready(leads)
         handlers = Handlers(
             Verbs(state, holding, feed.is_managed, ready),
@@ -189,6 +187,7 @@ class Extender:
                 self.partial.since,
                 self.repairer.trouble,
             ),
+            gate=Gate.of(config, client, metrics),
             live=Health(),
             ready=Health({"listed": sync.problem, "draining": self._draining}),
             metrics=metrics,
@@ -199,6 +198,7 @@ class Extender:
                 "repairer": lambda: self._as_leader(self.repairer.run),
                 "partial": lambda: self._as_leader(self.partial.run),
                 "statuses": self._keep_statuses,
+                "conditions": lambda: self._as_leader(conditions.run),
                 **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
@@ -251,6 +251,7 @@ class Extender:
             self.planner.forget_gone()
             self.repairer.forget_mended()
             self.partial.forget_gone()
+            self.conditions.forget_gone()
 
     def _asking(self) -> dict[str, Job]:
         """Return the job that asks for nodes, where the operator wants it."""
@@ -291,90 +292,3 @@ class Extender:
         while True:
             await asyncio.sleep(TICK_S)
             self.engine.apply(Tick())
-
-
-async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None = None) -> None:
-    """Run until SIGTERM or SIGINT. Prints one JSON line with the URL once it listens.
-
-    ``pod``: the one this process runs in; needed for an election. Raises ``Deposed``.
-    """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # until there is something to dump
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    tls = None if config.tls is None else ServingCertificate(config.tls)
-    await auth.current()  # a kubeconfig that cannot be read ends the process, not a retry
-    async with AsyncExitStack() as stack:
-        candidacy = await stand(stack, config.leader_election, auth, pod)
-        transport = _transport(config, auth, candidacy, writes=False)
-        writes = None if candidacy is None else _transport(config, auth, candidacy, writes=True)
-        client = await stack.enter_async_context(
-            KubeClient(auth, transport=transport, writes=writes)
-        )
-        extender = Extender(config, client, candidacy=candidacy, on_deposed=stop.set)
-        loop.add_signal_handler(signal.SIGUSR2, extender.dumper.request)
-        if tls is not None:
-            extender.parts.jobs["certificates"] = tls.keep
-        runner = web.AppRunner(
-            make_app(extender.parts),
-            access_log=None,
-            keepalive_timeout=KEEP_ALIVE_S,
-            read_bufsize=READ_BUFFER_BYTES,
-            shutdown_timeout=config.drain_seconds,
-        )
-        await runner.setup()
-        try:
-            await _serve(runner, config, tls)
-            await stop.wait()
-            await _begin_to_stop(extender, runner)
-        finally:
-            await runner.cleanup()
-        if extender.leadership is not None:
-            await extender.leadership.resign()
-    if extender.deposed:
-        raise Deposed(extender.deposed)
-
-
-def _transport(
-    config: ExtenderConfig, auth: Auth, candidacy: Candidacy | None, *, writes: bool
-) -> Transport:
-    """Return the transport of everything, or in an election one for reads and one for writes."""
-    return Transport(
-        auth,
-        connections=config.release_concurrency,
-        timeout_s=config.api_server.request_timeout_seconds,
-        user_agent=AGENT if candidacy is None else agent(candidacy.identity),
-        fence=candidacy.fence if candidacy is not None and writes else None,
-    )
-
-
-async def _begin_to_stop(extender: Extender, runner: web.AppRunner) -> None:
-    log.info("stopping")
-    extender.draining = True
-    if extender.deposed:
-        await _hang_up(runner)
-    elif extender.leadership is not None:
-        await extender.leadership.step_down()
-
-
-async def _hang_up(runner: web.AppRunner) -> None:
-    """Stop listening and cut every connection: kube-scheduler keeps its own open for ever."""
-    for site in list(runner.sites):
-        await site.stop()
-    for connection in [] if runner.server is None else runner.server.connections:
-        if connection.transport is not None:
-            connection.transport.abort()
-
-
-async def _serve(
-    runner: web.AppRunner, config: ExtenderConfig, tls: ServingCertificate | None
-) -> None:
-    front = None if tls is None else tls.front
-    site = web.TCPSite(runner, config.listen.host, config.listen.port, ssl_context=front)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    scheme = "http" if tls is None else "https"
-    shown = f"[{host}]" if ":" in host else host
-    sys.stdout.write(json.dumps({"listening": f"{scheme}://{shown}:{port}"}) + "\n")
-    sys.stdout.flush()

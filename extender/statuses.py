@@ -23,10 +23,11 @@ from cluster.ids import GangKey
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from kube.client import MERGE, KubeClient
-from kube.errors import APIError, KubeError, NotFound
+from kube.errors import APIError, Conflict, KubeError, NotFound
 from kube.resources import KubeObject, Resource
+from workloads.groupconditions import GroupCondition
 from workloads.managed import Policy
-from workloads.status import Fields, Status, progress
+from workloads.status import Fields, Status, Waits, progress
 
 log = logging.getLogger(__name__)
 
@@ -65,20 +66,25 @@ class StatusWriter:
         self._by_gang: dict[GangKey, str] = {}
         self._due: dict[str, None] = {}  # uids, in order
         self._wake = asyncio.Event()
+        self.waits: Callable[[GangKey], Waits | None] = lambda _key: None
+        """Why a gang waits, as users are told."""
         engine.listen(self.notice)
 
     def seen(self, resource: Resource[Any], status: Status[Any] | None, found: KubeObject) -> None:
         """Take note of an object as it is now."""
-        if status is None or not self._policy.replaces(status.scheduler):
+        if status is None or not self._keeps(status):
             return
         uid, gang = found.metadata.uid, status.gang(found)
         kept = self._kept.get(uid)
         if kept is None:
             self._kept[uid] = _Kept(resource, status, found, gang)
         else:
-            kept.found = found
+            kept.found, kept.resource = found, resource
         self._by_gang[gang] = uid
         self._is_due(uid)
+
+    def _keeps(self, status: Status[Any]) -> bool:
+        return status.scheduler is None or self._policy.replaces(status.scheduler)
 
     def gone(self, uid: str) -> None:
         """Forget an object."""
@@ -89,9 +95,13 @@ class StatusWriter:
     def notice(self, effect: Effect) -> None:
         """Take note that a gang changed; called by the engine."""
         if isinstance(effect, GangChanged):
-            uid = self._by_gang.get(effect.key)
-            if uid is not None:
-                self._is_due(uid)
+            self.gang_is_due(effect.key)
+
+    def gang_is_due(self, key: GangKey) -> None:
+        """Take note that there is something new to be said of a gang."""
+        uid = self._by_gang.get(key)
+        if uid is not None:
+            self._is_due(uid)
 
     def _is_due(self, uid: str) -> None:
         self._due[uid] = None
@@ -123,8 +133,13 @@ class StatusWriter:
         if not fields:
             return True
         meta = kept.found.metadata
+        same = {"uid": meta.uid}
+        if any(isinstance(value, tuple) for value in fields.values()):
+            same["resourceVersion"] = meta.resource_version  # a list is replaced as a whole
         try:
-            after = await self._patch(kept, {"metadata": {"uid": meta.uid}, "status": dict(fields)})
+            after = await self._patch(kept, {"metadata": same, "status": dict(fields)})
+        except Conflict:
+            return True  # the watch is about to tell what it has become
         except KubeError as error:
             return self._failed(kept, error)
         if after == meta.resource_version:
@@ -141,7 +156,12 @@ class StatusWriter:
         """
         if not self._covers(kept.found.metadata.namespace):
             return {}
-        now = progress(self._engine.state.gang(kept.gang))
+        now = progress(
+            self._engine.state.gang(kept.gang),
+            waits=self.waits(kept.gang),
+            now=self._engine.clock(),
+            version=kept.resource.version,
+        )
         wanted = kept.status.change(kept.found, now)
         return {name: value for name, value in wanted.items() if name not in kept.dropped}
 
@@ -182,5 +202,11 @@ def _name(kept: _Kept) -> str:
     return f"{kept.resource} {meta.namespace}/{meta.name}"
 
 
-def _loggable(fields: Fields) -> dict[str, str | int]:
-    return {f"status_{name}": value for name, value in fields.items()}
+def _loggable(fields: Fields) -> dict[str, object]:
+    return {f"status_{name}": _short(value) for name, value in fields.items()}
+
+
+def _short(value: str | int | tuple[GroupCondition, ...]) -> object:
+    if not isinstance(value, tuple):
+        return value
+    return [f"{entry.type}={entry.status} {entry.reason}" for entry in value]

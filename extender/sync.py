@@ -48,7 +48,8 @@ class Source(Generic[T]):
     """One kind: its resource, and what its changes mean to the feed.
 
     ``is_echo``: whether a version of an object is one that we wrote ourselves and have
-    taken over already.
+    taken over already. ``watch``: what follows it, once it does.
+    ``absent``: the API server does not serve it (a CRD that is not installed).
     """
 
     resource: Resource[T]
@@ -57,6 +58,8 @@ class Source(Generic[T]):
     tracks: bool = True
     others: tuple[Resource[T], ...] = ()
     is_echo: Callable[[T], bool] = lambda _found: False
+    watch: ListWatch[T] | None = None
+    absent: bool = False
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -128,7 +131,8 @@ class Sync:
             group.create_task(self._judge_again(), name="judge again")
             group.create_task(self._watch(self._pods), name="watch pods")
             await self._pods.synced.wait()
-            log.info("cluster listed", extra={"events": self._inbox.total})
+            absent = [str(s.resource) for s in self._first if s.absent]
+            log.info("cluster listed", extra={"events": self._inbox.total, "not_served": absent})
             self.synced.set()
 
     async def flushed(self) -> None:
@@ -147,7 +151,7 @@ class Sync:
         def problem(text: str) -> None:
             log.warning("watch", extra={"resource": str(source.resource), "problem": text})
 
-        watch = ListWatch(
+        watch = source.watch = ListWatch(
             self._client,
             source.resource,
             others=source.others,
@@ -185,12 +189,16 @@ class Sync:
                 self._metrics.applied.labels(source.resource.plural).inc()
                 source.gone(meta)
             case Synced(seen=seen):
+                if source.absent:
+                    source.absent = False
+                    log.info("installed meanwhile", extra={"resource": str(source.resource)})
                 self._metrics.relists.labels(source.resource.plural).inc()
                 if seen is not None and not source.tracks:
                     await self._forget_all_but(seen)
                 source.synced.set()
             case NotServed():
-                log.info("not installed", extra={"resource": str(source.resource)})
+                log.debug("not served", extra={"resource": str(source.resource)})
+                source.absent = True
                 source.synced.set()
             case _ as unreachable:
                 assert_never(unreachable)
@@ -261,7 +269,8 @@ def _first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:
 def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> Source[Any]:
     def upserted(found: Any) -> None:
         feed.gang_object(found.metadata.uid, watched.spec(found))
-        statuses.seen(resource, watched.status, found)
+        served = resource if source.watch is None else source.watch.resource
+        statuses.seen(served, watched.status, found)
 
     def gone(meta: wire.ObjectMeta) -> None:
         feed.gang_object_gone(meta)
@@ -271,4 +280,5 @@ def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> S
         Resource(watched.group, version, watched.plural, watched.type)
         for version in (watched.version, *watched.others)
     )
-    return Source(resource, upserted, gone, others=tuple(others))
+    source: Source[Any] = Source(resource, upserted, gone, others=tuple(others))
+    return source

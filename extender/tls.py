@@ -9,29 +9,64 @@ Whoever renews certificates (cert-manager, a cron job) replaces two files, and a
 is read in between does not fit. Loading it into the context in use would break every new
 handshake, so a new context is built and only a good one is put in front. Connections that
 are open keep what they negotiated: kube-scheduler is not disconnected by a renewal.
+
+asyncio keeps handshakes that fail to itself, so the object that makes them tells of them.
 """
 
 import asyncio
 import logging
 import ssl
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import Self
 
-from extender.config import Tls
+from extender.config import ExtenderConfig, Tls
 from observability.configfile import ConfigError
 
 log = logging.getLogger(__name__)
 
 
-class ServingCertificate:
-    """The context to listen with; ``keep`` is the background task that looks at the files."""
+class _Connection(ssl.SSLObject):
+    """One end of a TLS connection; tells ``failed`` of a handshake that comes to nothing."""
 
-    def __init__(self, files: Tls) -> None:
+    failed: Callable[[ssl.SSLError], None]
+
+    def do_handshake(self) -> None:
+        """Go on with the handshake, as ``SSLObject`` does."""
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise  # not over yet
+        except ssl.SSLError as error:
+            self.failed(error)
+            raise
+
+
+class ServingCertificate:
+    """The context to listen with; ``keep`` is the background task that looks at the files.
+
+    ``must_show``: whether a handshake without a certificate of clientCaFile fails. ``on_failed``
+    is told of every handshake that does.
+    """
+
+    def __init__(self, files: Tls, *, must_show: bool = True) -> None:
         """Load the files; raises ``ConfigError`` that names them if they cannot be used."""
         self._files = files
+        self._verify = ssl.CERT_REQUIRED if must_show else ssl.CERT_OPTIONAL
+        self.on_failed: Callable[[ssl.SSLError], None] = lambda _error: None
         self._loaded = self._digest()
         self.front = self._current = self._build()
         self.front.sni_callback = self._choose
+        told = {"failed": staticmethod(self._failed)}
+        self.front.sslobject_class = type("_Connection", (_Connection,), told)
+
+    @classmethod
+    def of(cls, config: ExtenderConfig) -> Self | None:
+        """Return what the configuration asks for; None where it asks for no TLS."""
+        if config.tls is None:
+            return None
+        return cls(config.tls, must_show=config.callers.tokens is None)
 
     async def keep(self) -> None:
         """Look at the files for ever."""
@@ -55,6 +90,9 @@ class ServingCertificate:
         self._loaded = digest
         return True
 
+    def _failed(self, error: ssl.SSLError) -> None:
+        self.on_failed(error)
+
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
         """Answer a handshake with the latest certificate; called with and without SNI."""
         connection.context = self._current
@@ -67,7 +105,7 @@ class ServingCertificate:
             context.load_cert_chain(files.cert_file, files.key_file)
             if files.client_ca_file is not None:
                 context.load_verify_locations(files.client_ca_file)
-                context.verify_mode = ssl.CERT_REQUIRED
+                context.verify_mode = self._verify
         except (OSError, ssl.SSLError) as error:
             raise self._unusable(error) from error
         return context

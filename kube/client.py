@@ -29,6 +29,7 @@ import msgspec
 
 from cluster.events import PlanNote
 from kube.auth import Auth
+from kube.calls import Observer
 from kube.errors import Gone
 from kube.frames import Codec, Page
 from kube.podwrites import (
@@ -72,6 +73,10 @@ class KubeClient:
         self._transport = transport or Transport(auth)
         self._writes = writes or self._transport
         self._codecs: dict[Resource[Any], Codec[Any]] = {}
+
+    def observe(self, observer: Observer) -> None:
+        """Have ``observer`` told of every request."""
+        self._transport.observer = self._writes.observer = observer
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -167,6 +172,10 @@ class KubeClient:
         path = resource.path(namespace=namespace)
         return self._transport.stream(Request("GET", path, query), idle_s=idle_s)
 
+    async def ask(self, path: str, body: Body) -> bytes:
+        """Send a review and return the answer. Nothing is stored, so standbys may ask, too."""
+        return await self._transport.send(Request("POST", path, body=_encoded(body), stores=False))
+
     # -- writing ---------------------------------------------------------------------------------
 
     async def create(self, resource: Resource[T], body: Body, *, namespace: str | None = None) -> T:
@@ -250,13 +259,15 @@ class KubeClient:
         """Bind the pod to ``node``; see ``kube.podwrites.bind_pod``."""
         return await bind_pod(self, pod, node, annotations=annotations or {})
 
-    async def evict_pod(self, pod: PodRef) -> None:
+    async def evict_pod(self, pod: PodRef, *, unbound: bool = False) -> bool:
         """Evict through the Eviction API, only the pod of this UID.
 
         A pod that is gone, or whose name belongs to another one now, counts as done.
+        With ``unbound`` a pod that has a node by now is left alone: returns False.
         ``TooManyRequests``: a disruption budget does not allow it now; nothing is retried.
+        ``Conflict``: it changed in between.
         """
-        await evict_pod(self, pod)
+        return await evict_pod(self, pod, unbound=unbound)
 
     # -- inside ----------------------------------------------------------------------------------
 

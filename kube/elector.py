@@ -242,6 +242,8 @@ class Elector:
             selectors={"fieldSelector": f"metadata.name={self.ref.name}"},
             timing=Timing(back_off_s=(0.25, self.rules.retry_s)),
             on_problem=lambda text: log.info("lease watch", extra=self._told() | {"problem": text}),
+            clock=self.clock,
+            jitter=self.jitter,
         )
         await watch.run(self._changed)
 

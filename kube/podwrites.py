@@ -182,25 +182,32 @@ async def bind_pod(
     return Bound()
 
 
-async def evict_pod(client: Client, pod: PodRef) -> None:
+async def evict_pod(client: Client, pod: PodRef, *, unbound: bool = False) -> bool:
     """Evict the pod of this UID; see ``KubeClient.evict_pod``.
 
-    The pod is looked at first: kube-apiserver 1.35 repeats an eviction whose UID does not
-    match for 10 s before it answers 409 (pkg/registry/core/pod/storage/eviction.go).
+    The pod is looked at first, and what is evicted is the pod as it was seen: in between
+    kube-scheduler may bind it. With a resourceVersion an eviction is also answered at once;
+    one whose UID alone does not match is repeated by kube-apiserver 1.35 for 10 s before it
+    says 409 (pkg/registry/core/pod/storage/eviction.go).
     """
-    body = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": pod.name, "namespace": pod.namespace},
-        "deleteOptions": {"preconditions": {"uid": pod.uid}},
-    }
     path = PODS.path(pod.name, namespace=pod.namespace, subresource="eviction")
-    if isinstance(await _read(client, pod), PodVanished):
-        return
     try:
+        found = await client.get_pod(pod.namespace, pod.name)
+        if found.metadata.uid != pod.uid:
+            return True
+        if unbound and found.spec.node_name:
+            return False
+        seen = {"uid": pod.uid, "resourceVersion": found.metadata.resource_version}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": seen},
+        }
         await client.post(path, body, retry_429=False)
     except NotFound:
-        return
+        return True
+    return True
 
 
 async def _patch(

@@ -38,6 +38,8 @@ from kube.wire import (
     PreferredSchedulingTerm,
 )
 
+POD_SCHEDULED: Final = "PodScheduled"  # core/v1: the type of a pod's condition
+GATED: Final = "SchedulingGated"  # core/v1: its reason while a gate holds the pod
 PREFERENCE_WEIGHT: Final = 100  # the largest that core/v1 allows
 
 _ENCODE: Final = msgspec.json.Encoder().encode
@@ -57,6 +59,13 @@ _PIN: Final = (
 _PREFERRED: Final = b',"preferredDuringSchedulingIgnoredDuringExecution":[%b]'
 _PREFERENCE: Final = b'{"weight":%d,"preference":%%b}' % PREFERENCE_WEIGHT
 _NOMINATE: Final = b'{"metadata":{"uid":%b},"status":{"nominatedNodeName":%b}}'
+_WAITS: Final = (
+    b'{"metadata":{"uid":%b,"resourceVersion":%b},"status":{"conditions":[{"type":'
+    + _ENCODE(POD_SCHEDULED)
+    + b',"status":"False","reason":'
+    + _ENCODE(GATED)
+    + b',"message":%b}]}}'
+)
 _VERSION: Final = b',"resourceVersion":%b'
 
 
@@ -99,6 +108,17 @@ def open_body(uid: str) -> bytes:
 def nominate_body(uid: str, node: str) -> bytes:
     """Return the status PATCH that nominates ``node`` (merge)."""
     return _NOMINATE % (_ENCODE(uid), _ENCODE(node))
+
+
+def waits_body(uid: str, version: str, message: str) -> bytes:
+    """Return the status PATCH that says why a gated pod waits (strategic merge).
+
+    Only the message of the condition that the API server made is new. With the reason
+    Unschedulable instead, autoscalers would make nodes for pods that nobody has looked for
+    room for one by one. ``version``: the pod as read; sent to one that has been released or
+    bound meanwhile the PATCH would take its ``PodScheduled=True`` back, so it must not match.
+    """
+    return _WAITS % (_ENCODE(uid), _ENCODE(version), _ENCODE(message))
 
 
 def takes_spares(pod: Pod) -> bool:

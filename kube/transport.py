@@ -27,8 +27,9 @@ its time-outs (``kube.fence``), and so do its sockets (``kube.sockets``).
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Final, Self
@@ -39,6 +40,7 @@ from yarl import URL
 
 from kube import sockets
 from kube.auth import Auth
+from kube.calls import NO_ANSWER, OK, Observer, verb_and_resource
 from kube.credentials import Credentials
 from kube.errors import (
     APIError,
@@ -77,7 +79,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. ``path`` is encoded already; ``query`` is not."""
+    """One request. ``path`` is encoded already; ``query`` is not.
+
+    ``stores``: False for a POST that only asks (a review): it is retried like a read.
+    """
 
     method: str
     path: str
@@ -86,6 +91,7 @@ class Request:
     content_type: str = JSON
     accept: str = JSON
     retry_429: bool = True
+    stores: bool = True
 
     @property
     def target(self) -> str:
@@ -95,7 +101,7 @@ class Request:
     @property
     def changes_nothing(self) -> bool:
         """Return whether sending it twice is the same as sending it once."""
-        return self.method == "GET"
+        return self.method == "GET" or not self.stores
 
     def within(self, server_s: float) -> "Request":
         """Return the request with a deadline that the API server keeps (request_deadline.go)."""
@@ -117,6 +123,7 @@ class Transport:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        self.observer: Observer = lambda _verb, _resource, _code, _seconds: None
         self._auth = auth
         self._slots = asyncio.Semaphore(connections)
         self._timeout_s = timeout_s
@@ -177,10 +184,11 @@ class Transport:
         """
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=idle_s)
         credentials = await self._auth.current()
-        try:
-            opened = await self._connect(request, credentials, limits)
-        except Unauthorized:
-            opened = await self._connect(request, await self._auth.renew(credentials), limits)
+        with self._observed(request, watches=True):
+            try:
+                opened = await self._connect(request, credentials, limits)
+            except Unauthorized:
+                opened = await self._connect(request, await self._auth.renew(credentials), limits)
         try:
             yield Stream(request, opened)
         finally:
@@ -198,10 +206,25 @@ class Transport:
     async def _once(self, request: Request, credentials: Credentials) -> bytes:
         fence = self._fence
         if fence is None:
-            return await self._attempt(request, credentials, self._timeout_s)
-        with fence.write(f"{request.method} {request.path}"):
+            with self._observed(request):
+                return await self._attempt(request, credentials, self._timeout_s)
+        with fence.write(f"{request.method} {request.path}"), self._observed(request):
             within = request.within(fence.server_s)
             return await self._attempt(within, credentials, fence.write_timeout_s)
+
+    @contextmanager
+    def _observed(self, request: Request, *, watches: bool = False) -> Iterator[None]:
+        """Tell the observer of one attempt, however it ends."""
+        began, code = time.perf_counter(), NO_ANSWER
+        try:
+            yield
+            code = OK
+        except APIError as error:
+            code = error.code
+            raise
+        finally:
+            verb, resource = verb_and_resource(request.method, request.path, watches=watches)
+            self.observer(verb, resource, code, time.perf_counter() - began)
 
     async def _attempt(self, request: Request, credentials: Credentials, within_s: float) -> bytes:
         if request.body is not None and credentials.proxy is None:

@@ -1,9 +1,10 @@
 """`muster bench plan`: how long the decision about one gang takes, and how long its slices.
 
 A fleet of zones, blocks of 32 racks, racks of 16 hosts with 8 GPUs each; two fifths of the
-hosts are partly taken, seeded. One gang of whole-host pods waits, with the shipped number
-of spares. Before every round one running pod moves, so each round sees a new snapshot; the
-topology is built once, as in the extender, where it changes with the nodes only.
+hosts are partly taken, seeded. One gang waits, with the shipped number of spares: of
+whole-host pods, in slices or not, or with a launcher and servers that ask for no GPU. Before
+every round one running pod moves, so each round sees a new snapshot; the topology is built
+once, as in the extender, where it changes with the nodes only.
 """
 
 import random
@@ -30,21 +31,42 @@ GPUS: Final = 8
 TAKEN_SHARE: Final = 0.4
 SPARES: Final = 1  # the shipped spare count
 SEED: Final = 7
+MEMBERS_PER_SERVER: Final = 8  # of a mixed gang
 
 _GPU: Final = "nvidia.com/gpu"
 _KEY: Final = GangKey("bench/bench/gang")
 _BUSY: Final = PodClass((("cpu", 4000), ("memory", 1 << 34), (_GPU, 1), ("pods", 1)))
+_LAUNCHER: Final = PodClass((("cpu", 2000), ("memory", 1 << 33), ("pods", 1)))
+_SERVER: Final = PodClass((("cpu", 16_000), ("memory", 1 << 36), ("pods", 1)))
 _MEMBER: Final = PodClass((("cpu", 32_000), ("memory", 1 << 38), (_GPU, GPUS), ("pods", 1)))
 
 
-def run(nodes: int, gang: int, rounds: int) -> dict[str, float]:
-    """Plan one gang of ``gang`` pods on ``nodes`` nodes ``rounds`` times; milliseconds."""
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """``size`` members. ``mixed``: a launcher and, per eight, a server are among them.
+
+    ``slice_size``: members at a time that share a rack, 0: no slices.
+    """
+
+    size: int
+    mixed: bool = False
+    slice_size: int = 0
+
+    def kind(self, rank: int) -> PodClass:
+        """Return what the member of a rank asks for."""
+        if not self.mixed or rank > self.size // MEMBERS_PER_SERVER:
+            return _MEMBER
+        return _SERVER if rank else _LAUNCHER
+
+
+def run(nodes: int, gang: Shape, rounds: int) -> dict[str, float]:
+    """Plan one gang on ``nodes`` nodes ``rounds`` times; milliseconds."""
     fleet = _Fleet(nodes, gang)
     measured = [_measure(fleet.changed()) for _ in range(rounds + 1)][1:]  # the first warms up
     totals = [total for total, _ in measured]
     return {
         "nodes": nodes,
-        "gang": gang,
+        "gang": gang.size,
         "rounds": rounds,
         "median_ms": round(statistics.median(totals), 3),
         "p99_ms": round(sorted(totals)[min(len(totals) - 1, int(len(totals) * 0.99))], 3),
@@ -78,7 +100,7 @@ class _Running:
 class _Fleet:
     """The cluster under test; ``changed`` returns a snapshot that was never planned on."""
 
-    def __init__(self, nodes: int, gang: int) -> None:
+    def __init__(self, nodes: int, gang: Shape) -> None:
         self._random = random.Random(SEED)
         self._state = ClusterState("bench", levels=DEFAULT_LEVELS)
         self._nodes = nodes
@@ -86,10 +108,9 @@ class _Fleet:
         for number in range(nodes):
             self._state.apply(_node(number), now=0.0)
         self._running = [self._start(node) for node in self._taken()]
-        spec = GangSpec(_KEY, "bench", "gang", "bench", min_count=gang, size=gang)
-        self._state.apply(GangUpserted(spec), now=0.0)
-        for rank in range(gang):
-            self._state.apply(self._pod(_MEMBER, rank=rank), now=0.0)
+        self._state.apply(GangUpserted(_spec(gang)), now=0.0)
+        for rank in range(gang.size):
+            self._state.apply(self._pod(gang.kind(rank), rank=rank), now=0.0)
         _ = self._state.snapshot().topology  # built when nodes change, not when gangs come
 
     def changed(self) -> Snapshot:
@@ -125,6 +146,19 @@ class _Fleet:
             rank=rank,
             managed=member,
         )
+
+
+def _spec(gang: Shape) -> GangSpec:
+    return GangSpec(
+        _KEY,
+        "bench",
+        "gang",
+        "bench",
+        min_count=gang.size,
+        size=gang.size,
+        slice_size=gang.slice_size or None,
+        slice_level=RACK if gang.slice_size else None,
+    )
 
 
 def _name(number: int) -> str:

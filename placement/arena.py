@@ -21,7 +21,7 @@ from placement.feasibility import Feasibility, feasible_in
 from placement.interpod import spreads
 from placement.limits import Limits, limits_of
 from placement.request import Group
-from placement.select import Wish, holding, labelled_only, place
+from placement.select import Placing, Wish, holding, labelled_only, place
 from placement.sequential import place_one_by_one
 from placement.slices import place_slices
 from placement.tree import ROOT, Flags, Ints, Tree, domains_used
@@ -129,33 +129,36 @@ def _spares_kept(world: World, group: Group) -> bool:
     )
 
 
-def search(arena: Arena, need: int) -> Steps[Ints | None]:
-    """Return amounts per position for ``need`` members of the group, or ``None``."""
+def search(arena: Arena, need: int) -> Steps[Placing | None]:
+    """Return ``need`` members of the group, placed, or ``None``."""
     if not need:
-        return np.zeros_like(arena.leaf)
+        return Placing(np.zeros_like(arena.leaf), proven=True)
     if arena.limits.together_loose:
         return (yield from _by_value(arena, need))
     found = yield from _plain(arena, need)
     if found is None and arena.limits.spreads and not arena.wish.slice_size:
-        found = yield from _raising_spread(arena, need)
+        raised = yield from _raising_spread(arena, need)
+        return None if raised is None else Placing(raised, proven=False)
     return found
 
 
-def _plain(arena: Arena, need: int) -> Steps[Ints | None]:
+def _plain(arena: Arena, need: int) -> Steps[Placing | None]:
     tree, wish = arena.board.tree, arena.wish
     if wish.slice_size:
         return (yield from place_slices(tree, arena.leaf, arena.families, wish, need))
     return (yield from place(tree, arena.leaf, arena.families, wish, need))
 
 
-def _by_value(arena: Arena, need: int) -> Steps[Ints | None]:
+def _by_value(arena: Arena, need: int) -> Steps[Placing | None]:
     """All members on nodes with one value of every off-tree key: try value by value."""
-    best: Ints | None = None
+    best: Placing | None = None
     inner = replace(arena, limits=replace(arena.limits, together_loose=()))
     for region in _value_regions(arena, need):
         found = yield from search(inner.within(region), need)
-        if found is not None and (best is None or standing(arena, found) < standing(arena, best)):
-            best = found
+        if found is None:
+            continue
+        if best is None or standing(arena, found.amounts) < standing(arena, best.amounts):
+            best = Placing(found.amounts, proven=False)
     return best
 
 

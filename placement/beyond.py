@@ -39,6 +39,9 @@ _NODES_HELP: Final = frozenset(
 )
 
 
+_LARGER: Final = frozenset({RejectReason.LARGER_THAN_ANY_NODE, RejectReason.LARGER_THAN_ANY_DOMAIN})
+
+
 @dataclass(frozen=True, slots=True)
 class PodSet:
     """``count`` members like the pod of row ``like`` must be placed."""
@@ -56,7 +59,7 @@ def lacks_nodes(snapshot: Snapshot, decision: Decision, need: Need) -> bool:
         case Plan():
             return False
         case Reject(reason=reason):
-            return reason is RejectReason.LARGER_THAN_ANY_NODE
+            return reason in _LARGER
         case Wait(reason=reason):
             helps = reason in _NODES_HELP
             return helps and (need is Need.NO_ROOM or _beyond(snapshot, decision))

@@ -24,6 +24,7 @@ class WaitReason(StrEnum):
     NOT_ENOUGH_ROOM = "not enough room"
     BUDGET_EXHAUSTED = "budget exhausted"
     SPREAD_UNSATISFIABLE = "pod spread or affinity cannot be satisfied now"
+    PLANNER_FAILED = "the planner fails on it"
 
 
 class RejectReason(StrEnum):
@@ -32,6 +33,7 @@ class RejectReason(StrEnum):
     CONTRADICTORY_SPEC = "contradictory specification"
     UNKNOWN_LEVEL = "unknown topology level"
     LARGER_THAN_ANY_NODE = "asks for more than any node has"
+    LARGER_THAN_ANY_DOMAIN = "a slice is larger than any domain of its level"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,11 @@ class NearestFit:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a gang waits, in numbers; ``rules`` are those of the members that lack most."""
+    """Why a gang waits, in numbers; ``rules`` are those of the members that lack most.
+
+    ``relaxes_at``: seconds since the epoch from which the level ``relaxes`` is no longer
+    required but preferred; ``None``: time changes nothing.
+    """
 
     nodes: int
     feasible: int
@@ -80,6 +86,8 @@ class Explanation:
     nearest: NearestFit | None = None
     remedy: str = ""
     unmodelled: tuple[str, ...] = ()
+    relaxes_at: float | None = None
+    relaxes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,8 @@ class Plan:
     ``pods``: int32 pod rows in rank order. ``nodes``: int32 node rows, same length.
     ``spares``: int32 array (members, spare count), ``-1`` where there is none.
     ``left_over``: members above ``min_count`` that do not fit now, int32 pod rows.
-    ``domains``: level key → number of distinct domains used.
+    ``domains``: level key → number of distinct domains used. ``proven``: no placement of
+    these members uses fewer: not of the preferred level, nor of the widest and so on down.
     """
 
     gang: GangKey
@@ -99,6 +108,7 @@ class Plan:
     spares: NDArray[np.int32]
     left_over: NDArray[np.int32]
     domains: tuple[tuple[str, int], ...]
+    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)

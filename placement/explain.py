@@ -1,12 +1,14 @@
 """Decisions as sentences for people and as plain values for the read-only API."""
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final, TypeAlias, assert_never
 
 import numpy as np
 
 from placement.decision import Decision, Explanation, NearestFit, Plan, Reject, RuleCount, Wait
 
-Plain: TypeAlias = "str | int | list[Plain] | dict[str, Plain] | None"
+Plain: TypeAlias = "str | int | bool | list[Plain] | dict[str, Plain] | None"
 """What JSON can say."""
 
 CLUSTER: Final = "cluster"
@@ -29,11 +31,18 @@ def render(decision: Decision) -> list[str]:
             assert_never(decision)
 
 
+def in_one_line(lines: Iterable[str]) -> str:
+    """Return lines for a place that has only one, an Event or a condition."""
+    return "; ".join(line.strip() for line in lines)
+
+
 def _plan_lines(plan: Plan) -> list[str]:
     used = ", ".join(
         f"{count} {short(level)}{'' if count == 1 else 's'}" for level, count in plan.domains
     )
     lines = [f"{plan.gang} goes: {len(plan.pods)} members on {used or 'no node'}"]
+    if plan.proven:
+        lines.append("proven: no placement of them is on fewer domains")
     if len(plan.left_over):
         lines.append(f"{len(plan.left_over)} members above the minimum wait for room")
     if plan.spares.shape[1]:
@@ -52,8 +61,17 @@ def _wait_lines(wait: Wait) -> list[str]:
         lines += [_rule_line(rule) for rule in why.rules if rule.removed]
     if why.remedy:
         lines.append(f"remedy: {why.remedy}")
+    if why.relaxes_at is not None:
+        lines.append(
+            f"one {short(why.relaxes)} is required until {_moment(why.relaxes_at)}, "
+            "from then on it is only preferred"
+        )
     lines += [f"not modelled, left to kube-scheduler: {text}" for text in why.unmodelled]
     return lines
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _nearest_line(fit: NearestFit) -> str:
@@ -106,6 +124,7 @@ def to_dict(decision: Decision) -> dict[str, Plain]:
                 "decision": "plan",
                 "members": len(decision.pods),
                 "left_over": len(decision.left_over),
+                "proven": decision.proven,
                 "domains": domains,
             }
         case Wait():
@@ -134,6 +153,7 @@ def _why(why: Explanation) -> dict[str, Plain]:
         "rules": rules,
         "nearest": None if why.nearest is None else _nearest(why.nearest),
         "remedy": why.remedy,
+        "relaxes_at": None if why.relaxes_at is None else _moment(why.relaxes_at),
         "unmodelled": list(why.unmodelled),
     }
 

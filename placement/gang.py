@@ -23,10 +23,12 @@ from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps, run
 from placement.arena import Arena, Board, arenas_of
+from placement.capacity import capacity
 from placement.decision import Decision, Plan, Reject, RejectReason
 from placement.devices import beyond_devices
 from placement.refused import masks, named
 from placement.request import Group, Request, Rows, read
+from placement.scoring.profiles import DEFAULT, Scoring
 from placement.seats import Seats, seat
 from placement.spares import choose_spares
 from placement.tree import Ints, domains_used, tree_of
@@ -42,6 +44,8 @@ def plan(
     members: NDArray[np.int32] | None = None,
     refused: Sequence[str] = (),
     kept: Sequence[str] = (),
+    now: float | None = None,
+    scoring: Scoring = DEFAULT,
 ) -> Generator[None, None, Decision]:
     """Decide about one gang, in slices of about a millisecond at 130,000 nodes.
 
@@ -49,10 +53,12 @@ def plan(
     late members) goes near the members that are already placed. ``spare_count``: spare
     nodes wanted per member. ``refused``: names of nodes that kube-scheduler turned members
     away from, ``kept``: of nodes whose room is kept for others; unknown names are
-    ignored. The generator's return value is the decision.
+    ignored. ``now``: seconds since the epoch, for gangs whose wishes relax with time; ``None``:
+    late enough. ``scoring``: how nodes are preferred for a pod that comes alone. The
+    generator's return value is the decision.
     Raises ``KeyError`` when the snapshot has no such gang.
     """
-    request = read(snapshot, key, spare_count=spare_count, members=members)
+    request = read(snapshot, key, spare_count=spare_count, members=members, now=now)
     yield
     if not isinstance(request, Request):
         return request
@@ -62,9 +68,13 @@ def plan(
     topology = yield from snapshot.topology_steps()
     board = Board(topology, tree_of(topology))
     yield
+    too_large = _slice_too_large(snapshot, board, request)
+    if too_large is not None:
+        return too_large
+    yield
     arenas: list[Arena] = []
     for mask in masks(snapshot, refused):
-        world = World(snapshot, refused=mask, kept=named(snapshot, kept))
+        world = World(snapshot, refused=mask, kept=named(snapshot, kept), scoring=scoring)
         arenas = yield from arenas_of(world, board, request.groups, request.wish)
         seats = yield from seat(snapshot, request, arenas)
         if seats is not None:
@@ -80,9 +90,20 @@ def plan_now(
     members: NDArray[np.int32] | None = None,
     refused: Sequence[str] = (),
     kept: Sequence[str] = (),
+    now: float | None = None,
+    scoring: Scoring = DEFAULT,
 ) -> Decision:
     """As ``plan``, run to its end at once."""
-    work = plan(snapshot, key, spare_count=spare_count, members=members, refused=refused, kept=kept)
+    work = plan(
+        snapshot,
+        key,
+        spare_count=spare_count,
+        members=members,
+        refused=refused,
+        kept=kept,
+        now=now,
+        scoring=scoring,
+    )
     return run(work)
 
 
@@ -103,6 +124,27 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
                 RejectReason.LARGER_THAN_ANY_NODE,
                 f"gang {request.key}: a member asks for {message}",
             )
+    return None
+
+
+def _slice_too_large(snapshot: Snapshot, board: Board, request: Request) -> Reject | None:
+    """Reject a gang with slices that no domain of their level could take even when empty.
+
+    Each node is counted with the kind of member of which it takes most.
+    """
+    nodes, tree = snapshot.nodes, board.tree
+    if not request.wish.slices or not nodes.alive.any():
+        return None
+    rooms = [capacity(nodes.allocatable, g.pod_class, nodes.alive) for g in request.groups]
+    room = np.maximum.reduce(rooms)[board.topology.order]
+    for level, size in request.wish.slices:
+        sums = np.where(tree.labelled[level], tree.sums(room, level, tree.host), 0)
+        most = int(sums.max(initial=0))
+        if 0 < most < size:
+            key = board.topology.levels[level]
+            message = f"a slice has {size} members; the largest {key} takes {most} when empty"
+            reason = RejectReason.LARGER_THAN_ANY_DOMAIN
+            return Reject(request.key, request.generation, reason, f"gang {request.key}: {message}")
     return None
 
 
@@ -143,6 +185,7 @@ def _plan(
         spares=by_node[spares[order]],
         left_over=left_over,
         domains=tuple(zip(levels, domains_used(board.tree, amounts), strict=True)),
+        proven=seats.proven,
     )
 
 

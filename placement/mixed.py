@@ -1,9 +1,10 @@
-"""Gangs of several groups (launcher and workers, parameter servers): sound, not exact.
+"""Gangs of several groups (launcher and workers, parameter servers), kind by kind.
 
-Candidate domains are tried in order, narrow levels first, and within a level the one
-with the least room that could do. In a candidate every group is placed one after the
-other, each near those before it; when one does not fit, the other order of groups is
-tried, and then the next candidate. The outcome is whole or nothing.
+This is what is left where ``joint`` cannot search exactly: rules between the pods, or more
+hosts than its budget lasts for. Candidate domains are tried in order, narrow levels first,
+and within a level the one with the least room that could do. In a candidate every group is
+placed one after the other, each near those before it; when one does not fit, the other order
+of groups is tried, and then the next candidate. The outcome is whole or nothing.
 
 ::
 
@@ -25,10 +26,13 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.arena import Arena, Board, arena, search
+from placement.dealing import deal
 from placement.interpod import spreads
+from placement.joint import Joint, Task, at_bound, search_joint
+from placement.makeup import pack
 from placement.near import near, near_whole, region_of
 from placement.request import Group
-from placement.select import Wish, holding
+from placement.select import Wish, all_holding, labelled_only
 from placement.tree import ROOT, Flags, Ints
 from placement.world import World
 
@@ -41,7 +45,7 @@ class Mixed:
     """Several groups to place: ``needs[i]`` members of ``groups[i]``.
 
     ``region``: bool[positions] they are confined to. ``anchors``: int64[positions], members
-    of the gang that are already placed.
+    of the gang that are already placed. ``exact``: whether to try the exact search first.
     """
 
     board: Board
@@ -51,14 +55,42 @@ class Mixed:
     needs: tuple[int, ...]
     region: Flags | None = None
     anchors: Ints | None = None
+    exact: bool = True
 
 
-def place_mixed(task: Mixed) -> Steps[list[Ints] | None]:
-    """Return amounts per position for every group, all whole, or ``None``."""
+def place_mixed(task: Mixed) -> Steps[Joint | None]:
+    """Return every group placed whole, or ``None``."""
     arenas = []
     for group in task.groups:
         made = yield from _arena(task.world, task, group)
         arenas.append(made)
+    active = [i for i, need in enumerate(task.needs) if need]
+    if not active:
+        return Joint([np.zeros(task.board.tree.size, dtype=np.int64) for _ in arenas], proven=True)
+    exact = Task([arenas[i] for i in active], tuple(task.needs[i] for i in active), task.wish)
+    if task.exact:
+        sought = yield from search_joint(exact, _candidates(task, arenas))
+        if sought.joint is not None:
+            return _among_all(task, active, sought.joint)
+        if sought.exhausted:
+            return None
+    found = yield from _kind_by_kind(task, arenas)
+    if found is None:
+        return None
+    proven = task.exact and exact.is_plain
+    if proven:
+        proven = yield from at_bound(exact, [found[i] for i in active])
+    return Joint(found, proven)
+
+
+def _among_all(task: Mixed, active: Sequence[int], joint: Joint) -> Joint:
+    amounts = [np.zeros(task.board.tree.size, dtype=np.int64) for _ in task.groups]
+    for i, found in zip(active, joint.amounts, strict=True):
+        amounts[i] = found
+    return Joint(amounts, joint.proven)
+
+
+def _kind_by_kind(task: Mixed, arenas: Sequence[Arena]) -> Steps[list[Ints] | None]:
     orders = _orders(task, arenas)
     for level, domain in _candidates(task, arenas):
         region = _region(task, level, domain)
@@ -71,7 +103,7 @@ def place_mixed(task: Mixed) -> Steps[list[Ints] | None]:
 
 
 def _arena(world: World, task: Mixed, group: Group) -> Steps[Arena]:
-    made = yield from arena(world, task.board, group, replace(task.wish, slice_size=0))
+    made = yield from arena(world, task.board, group, task.wish.unsliced)
     return made if task.region is None else made.within(task.region)
 
 
@@ -116,12 +148,9 @@ def _candidates(task: Mixed, arenas: Sequence[Arena]) -> Iterator[tuple[int, int
     levels = [*range(tree.host, max(floor, 0) - 1, -1)]
     levels += range(max(floor, 0) - 1, task.wish.required - 1, -1)
     for level in levels:
-        sets = [set(holding(tree, c, level, need).tolist()) for c, need in counted]
-        domains = sorted(
-            set.intersection(*sets),
-            key=lambda d: (*(int(c[level][d]) for c, _ in counted), d),
-        )
-        for domain in domains[:CANDIDATES_PER_LEVEL]:
+        domains = all_holding(tree, [c for c, _ in counted], [n for _, n in counted], level)
+        tightest = np.lexsort([c[level][domains] for c, _ in reversed(counted)])
+        for domain in domains[tightest[:CANDIDATES_PER_LEVEL]].tolist():
             if _sum_fits(task, level, domain):
                 yield level, domain
 
@@ -161,10 +190,12 @@ def _attempt(
         if world.placed:
             here = yield from _arena(world, task, task.groups[i])
         here = here.within(region)
+        yield
         if anchors.any():
             amounts = yield from near_whole(here, anchors, task.needs[i])
         else:
-            amounts = yield from search(here, task.needs[i])
+            placing = yield from search(here, task.needs[i])
+            amounts = None if placing is None else placing.amounts
         if amounts is None:
             return None
         found[i], anchors = amounts, anchors + amounts
@@ -217,6 +248,29 @@ def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[In
     return result
 
 
+def seat_slices_exactly(
+    task: Mixed, numbers: Sequence[Ints], kinds: Ints
+) -> Steps[tuple[Ints | None, bool]]:
+    """Return a position per member in rank order, and whether that was the whole search.
+
+    ``numbers``: per layer of slices, the slice of each member in rank order; ``kinds``:
+    int64[members], the group of each.
+    """
+    packing = pack(task.wish.slices, numbers, kinds, len(task.needs))
+    if packing is None:
+        return None, False
+    arenas = []
+    for group in task.groups:
+        made = yield from arena(task.world, task.board, group, task.wish)
+        arenas.append(made)
+    exact = Task(arenas, task.needs, task.wish, packing.layers)
+    sought = yield from search_joint(exact, _candidates(task, arenas))
+    if sought.joint is None:
+        return None, sought.exhausted
+    yield
+    return deal(task.board.tree, packing, sought.joint.shares), sought.joint.proven
+
+
 def place_mixed_slices(
     task: Mixed, numbers: Sequence[Ints], kin: Mapping[int, Ints]
 ) -> Steps[list[Ints] | None]:
@@ -227,7 +281,9 @@ def place_mixed_slices(
     member of each group.
     """
     for level, domain in _slice_scopes(task):
-        inside = replace(task, region=_region(task, level, domain))
+        region = _region(task, level, domain)
+        labelled = labelled_only(task.board.tree, task.wish)
+        inside = replace(task, region=region if labelled is None else region & labelled)
         found = yield from _fill_slices(inside, numbers, kin)
         if found is not None:
             return found
@@ -239,22 +295,41 @@ def _fill_slices(
 ) -> Steps[list[Ints] | None]:
     wish = Wish(required=max(task.wish.slice_level, task.wish.required))
     seats = [np.full(len(n), -1, dtype=np.int64) for n in numbers]
-    world = task.world
+    world, placed = task.world, dict(kin)
     for number in np.unique(np.concatenate(numbers)).tolist():
         mine = [np.flatnonzero(n == number) for n in numbers]
         part = replace(
-            task, world=world, wish=wish, needs=tuple(map(len, mine)), anchors=kin.get(number)
+            task,
+            world=world,
+            wish=wish,
+            needs=tuple(map(len, mine)),
+            anchors=kin.get(number),
+            region=_wider_region(task, placed, number),
+            exact=False,
         )
         found = yield from place_anchored(part)
         if found is None:
             return None
-        for i, amounts in enumerate(found):
+        for i, amounts in enumerate(found.amounts):
             seats[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
+            placed[number] = placed.get(number, 0) + amounts
             world = put(world, task.board, task.groups[i], amounts)
     return seats if settled(world) else None
 
 
-def place_anchored(task: Mixed) -> Steps[list[Ints] | None]:
+def _wider_region(task: Mixed, placed: Mapping[int, Ints], number: int) -> Flags | None:
+    """Return where a slice may go so that the slices around it stay whole; ``None``: anywhere."""
+    region = task.region
+    for level, size in task.wish.wider:
+        ratio = size // task.wish.slice_size
+        kin = [amounts for other, amounts in placed.items() if other // ratio == number // ratio]
+        if kin:
+            inside = region_of(task.board.tree, level, np.sum(kin, axis=0))
+            region = inside if region is None else region & inside
+    return region
+
+
+def place_anchored(task: Mixed) -> Steps[Joint | None]:
     """As ``place_mixed``, around the anchors and in the required domain they fix, if any."""
     if task.anchors is None or not task.anchors.any():
         return (yield from place_mixed(task))
@@ -266,7 +341,7 @@ def place_anchored(task: Mixed) -> Steps[list[Ints] | None]:
     for order in _orders(task, arenas):
         found = yield from _attempt(task, arenas, order, region)
         if found is not None:
-            return found
+            return Joint(found, proven=False)
     return None
 
 

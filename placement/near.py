@@ -97,7 +97,8 @@ def near_whole(arena: Arena, anchors: Ints, need: int) -> Steps[Ints | None]:
     if int(found.sum()) == need:
         return found
     region = region_of(arena.board.tree, arena.wish.required, anchors)
-    return (yield from search(arena.within(region), need))
+    whole = yield from search(arena.within(region), need)
+    return None if whole is None else whole.amounts
 
 
 def near_slices(
@@ -105,26 +106,28 @@ def near_slices(
 ) -> Steps[Ints]:
     """Return one position per wanted member, -1 where its slice has no room.
 
-    ``peers``: int64[placed, 2], slice number and position of every placed member.
-    ``wanted``: int64[members], slice number of each member to place, ascending. A member
-    goes to the slice domain of its peers; a slice without any gets a domain of its own
-    choice inside the required one.
+    ``peers``: int64[placed, 2], place in rank order and position of every placed member.
+    ``wanted``: int64[members], place in rank order of each member to place, ascending. A
+    member goes to the slice domain of its peers, on every layer of slices; a slice without
+    any gets a domain of its own choice inside the wider one, or the required one.
     """
     tree, wish = arena.board.tree, arena.wish
     arena = arena.within(region_of(arena.board.tree, wish.required, anchors))
-    flat = replace(
-        arena,
-        wish=replace(wish, slice_size=0, required=max(wish.slice_level, wish.required)),
-    )
+    narrow = max(wish.slice_level, wish.required)
+    flat = replace(arena, wish=replace(wish, slice_size=0, wider=(), required=narrow))
     positions = np.full(len(wanted), -1, dtype=np.int64)
-    for number in np.unique(wanted).tolist():
-        mine = np.flatnonzero(wanted == number)
-        kin = np.bincount(peers[peers[:, 0] == number, 1], minlength=tree.size)
+    for number in np.unique(wanted // wish.slice_size).tolist():
+        mine = np.flatnonzero(wanted // wish.slice_size == number)
         local = flat
-        if kin.any():
-            local = flat.within(region_of(tree, wish.slice_level, kin))
+        for level, size in wish.slices:
+            same = peers[:, 0] // size == number * wish.slice_size // size
+            if same.any():
+                kin = np.bincount(peers[same, 1], minlength=tree.size)
+                local = local.within(region_of(tree, level, kin))
         found = yield from search(local, len(mine))
         if found is not None:
-            positions[mine] = np.repeat(np.arange(tree.size), found)
-            flat = flat.after(found)
+            positions[mine] = np.repeat(np.arange(tree.size), found.amounts)
+            flat = flat.after(found.amounts)
+            added = np.stack([wanted[mine], positions[mine]], axis=1)
+            peers = np.concatenate([peers, added])
     return positions

@@ -9,7 +9,8 @@ have succeeded count towards it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """A gang ready to be placed. ``anchors``: int32 node rows of members already placed."""
+    """A gang ready to be placed. ``anchors``: int32 node rows of members already placed.
+
+    ``relaxes_at``: until when its preferred level is required, seconds since the epoch;
+    ``None``: it is not, or not any more.
+    """
 
     key: GangKey
     generation: int
@@ -55,6 +60,7 @@ class Request:
     anchors: Rows
     placed: Rows
     spare_count: int
+    relaxes_at: float | None = None
 
     @property
     def mandatory(self) -> int:
@@ -63,9 +69,17 @@ class Request:
 
 
 def read(
-    snapshot: Snapshot, key: GangKey, *, spare_count: int, members: Rows | None
+    snapshot: Snapshot,
+    key: GangKey,
+    *,
+    spare_count: int,
+    members: Rows | None,
+    now: float | None = None,
 ) -> Request | Wait | Reject:
-    """Return what a gang asks for, or why it cannot be planned at all."""
+    """Return what a gang asks for, or why it cannot be planned at all.
+
+    ``now``: seconds since the epoch; ``None``: late enough for every relaxation.
+    """
     view = snapshot.gang(key)
     if view is None:
         raise KeyError(f"gang {key!r} is not in snapshot generation {snapshot.generation}")
@@ -77,10 +91,24 @@ def read(
     message = unknown_level(view.spec, snapshot.levels)
     if message:
         return Reject(key, snapshot.generation, RejectReason.UNKNOWN_LEVEL, message)
+    message = crossed_levels(view.spec, snapshot.levels)
+    if message:
+        return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
     message = _device_problems(snapshot, view)
     if message:
         return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
-    return _members(snapshot, view, view.spec, spare_count, members)
+    request = _members(snapshot, view, view.spec, spare_count, members)
+    return _strict(request, view, now) if isinstance(request, Request) else request
+
+
+def _strict(request: Request, view: GangView, now: float | None) -> Request:
+    """Return the request with its preferred level required while it is not to be relaxed yet."""
+    wish, after = request.wish, request.spec.relax_after
+    if after is None or now is None or now >= view.submitted_at + after:
+        return request
+    required = max(wish.required, wish.preferred)
+    wish = replace(wish, required=required)
+    return replace(request, wish=wish, relaxes_at=view.submitted_at + after)
 
 
 def _device_problems(snapshot: Snapshot, view: GangView) -> str:
@@ -105,29 +133,56 @@ def contradiction(spec: GangSpec) -> str:
     roles = sum(role.min_count for role in spec.roles)
     if spec.size is not None and roles > spec.size:
         found.append(f"the roles' minima add up to {roles}, more than the size {spec.size}")
+    if spec.relax_after is not None and spec.preferred_level is None:
+        found.append("relax_after is set without preferred_level: there is nothing to relax")
     found += _slice_problems(spec)
     return f"gang {spec.key}: " + "; ".join(found) if found else ""
 
 
 def _slice_problems(spec: GangSpec) -> list[str]:
     if spec.slice_size is None:
-        return ["slice_level is set without slice_size"] if spec.slice_level else []
+        set_alone = spec.slice_level or spec.wider_slices
+        return ["slice_level is set without slice_size"] if set_alone else []
     if spec.slice_level is None:
         return [f"slice_size {spec.slice_size} is set without slice_level"]
     if spec.slice_size < 1:
         return [f"slice_size {spec.slice_size} is not positive; allowed: 1 or more"]
-    if spec.size is not None and spec.slice_size > spec.size:
-        return [f"slice_size {spec.slice_size} is more than the gang's size {spec.size}"]
-    return []
+    sizes = [*(size for _, size in spec.wider_slices), spec.slice_size]
+    if spec.size is not None and max(sizes) > spec.size:
+        return [f"slice_size {max(sizes)} is more than the gang's size {spec.size}"]
+    return [
+        f"slices of {wide} do not consist of whole slices of {narrow}; allowed: multiples"
+        for wide, narrow in pairwise(sizes)
+        if wide % narrow
+    ]
 
 
 def unknown_level(spec: GangSpec, levels: Sequence[str]) -> str:
     """Return which level of a spec the cluster does not know, "" when all are known."""
-    for field in ("required_level", "preferred_level", "slice_level"):
-        level = getattr(spec, field)
+    asked = (
+        ("required_level", spec.required_level),
+        ("preferred_level", spec.preferred_level),
+        ("slice_level", spec.slice_level),
+        *(("wider_slices", level) for level, _ in spec.wider_slices),
+    )
+    for field, level in asked:
         if level is not None and level not in levels:
             known = ", ".join(levels)
             return f"gang {spec.key}: {field} {level!r} is no topology level; known: {known}"
+    return ""
+
+
+def crossed_levels(spec: GangSpec, levels: Sequence[str]) -> str:
+    """Return which slice is to lie in a narrower domain than what it consists of, "" for none."""
+    if spec.slice_level is None:
+        return ""
+    wanted = [*(level for level, _ in spec.wider_slices), spec.slice_level]
+    for wide, narrow in pairwise(wanted):
+        if levels.index(narrow) <= levels.index(wide):
+            return (
+                f"gang {spec.key}: slices in {narrow} cannot be parts of slices in {wide}; "
+                f"allowed: levels from wide to narrow, which are {', '.join(levels)}"
+            )
     return ""
 
 
@@ -213,6 +268,7 @@ def _wish(snapshot: Snapshot, spec: GangSpec) -> Wish:
         preferred=number(spec.preferred_level),
         slice_size=spec.slice_size or 0,
         slice_level=number(spec.slice_level),
+        wider=tuple((number(level), size) for level, size in spec.wider_slices),
     )
 
 

@@ -7,7 +7,8 @@ seat is the one nearest to the member of the nearest rank.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,26 +16,34 @@ from numpy.typing import NDArray
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.arena import Arena, Board
+from placement.joint import Joint
 from placement.mixed import (
     Mixed,
     add_near,
     place_anchored,
     place_mixed_slices,
+    seat_slices_exactly,
 )
 from placement.near import near, near_slices, near_whole
+from placement.ranking import in_ring
 from placement.request import Request, Rows
+from placement.roll import Roll
 from placement.single import Found, place_single, slots
 from placement.slices import partial_last
-from placement.tree import Ints, domains_used
+from placement.tree import Ints, Tree, domains_used
 from placement.world import World
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seats:
-    """``pods``: int32 pod rows, ``positions``: int64, same length, in no particular order."""
+    """``pods``: int32 pod rows, ``positions``: int64, same length, in no particular order.
+
+    ``proven``: no seats for these members are in fewer domains.
+    """
 
     pods: Rows
     positions: Ints
+    proven: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,10 +70,10 @@ def seat(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
     """Seat at least the mandatory members of a gang; ``None`` when they do not fit."""
     board, world = arenas[0].board, arenas[0].world
     kin = kin_of(snapshot, board, request)
-    if len(request.groups) == 1:
+    if len(request.groups) == 1 and not request.spec.slice_roles:
         return (yield from _one_group(snapshot, arenas[0], request, kin))
     if request.wish.slice_size:
-        return (yield from _sliced_groups(snapshot, board, world, request, kin))
+        return (yield from _sliced_groups(snapshot, arenas, request, kin))
     return (yield from _groups(snapshot, board, world, request, kin))
 
 
@@ -73,13 +82,14 @@ def seat(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
 
 def _one_group(snapshot: Snapshot, here: Arena, request: Request, kin: Kin) -> Steps[Seats | None]:
     if len(kin.rows) and request.wish.slice_size:
-        return (yield from _beside_slices(snapshot, here, request, kin))
+        return (yield from _beside_slices(snapshot, here, kin))
     if len(kin.rows):
         return (yield from _beside_kin(snapshot, here, kin))
     group = here.group
     found = yield from place_single(here, group.mandatory, len(group.rows))
     if found is None or not found.amounts.any():
         return None
+    yield
     return _in_order(snapshot, here, request, found)
 
 
@@ -98,8 +108,9 @@ def _beside_kin(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None
 def _in_order(snapshot: Snapshot, here: Arena, request: Request, found: Found) -> Seats:
     rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
     if request.wish.slice_size:
-        return Seats(rows, partial_last(here.board.tree, request.wish, found.amounts))
-    return Seats(rows, slots(found.amounts, found.core))
+        order = partial_last(here.board.tree, request.wish, found.amounts)
+        return Seats(rows, order, found.proven)
+    return Seats(rows, slots(found.amounts, found.core), found.proven)
 
 
 def _by_rank(snapshot: Snapshot, rows: Rows) -> Rows:
@@ -129,25 +140,21 @@ def _nearest_in_rank(snapshot: Snapshot, kin: Kin, rows: Rows) -> Ints:
     return nearest
 
 
-def _beside_slices(
-    snapshot: Snapshot, here: Arena, request: Request, kin: Kin
-) -> Steps[Seats | None]:
+def _beside_slices(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None]:
     rows = _by_rank(snapshot, here.group.rows)
-    numbers = _slice_numbers(snapshot, request, rows)
-    peers = np.stack([_slice_numbers(snapshot, request, kin.rows), kin.positions], axis=1)
-    positions = yield from near_slices(here, kin.amounts, peers, numbers)
+    places = _places(snapshot, rows)
+    peers = np.stack([_places(snapshot, kin.rows), kin.positions], axis=1)
+    positions = yield from near_slices(here, kin.amounts, peers, places)
     placed = positions >= 0
     if not placed.any() or int(placed.sum()) < here.group.mandatory:
         return None
     return Seats(rows[placed], positions[placed])
 
 
-def _slice_numbers(snapshot: Snapshot, request: Request, rows: Rows) -> NDArray[np.int64]:
-    """Return the slice of each pod row: its rank, or its place among the members, by size."""
+def _places(snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
+    """Return the place of each pod row in rank order: its rank, or its place among these."""
     ranks = snapshot.pods.rank[rows].astype(np.int64)
-    if (ranks < 0).any():
-        ranks = np.arange(len(rows), dtype=np.int64)
-    return ranks // request.wish.slice_size
+    return np.arange(len(rows), dtype=np.int64) if (ranks < 0).any() else ranks
 
 
 # --- several groups ---------------------------------------------------------------------
@@ -163,33 +170,69 @@ def _groups(
     if core is None:
         return None
     found = yield from _with_the_others(task, request, core)
-    if not any(amounts.any() for amounts in found):
+    if not any(amounts.any() for amounts in found.amounts):
         return None
-    first = kin.amounts + np.sum(core, axis=0)
+    if found is core and not len(kin.rows):
+        return (yield from _around_the_ring(snapshot, board.tree, request, found))
+    first = kin.amounts + np.sum(core.amounts, axis=0)
     seats = []
-    for group, amounts in zip(groups, found, strict=True):
+    for group, amounts in zip(groups, found.amounts, strict=True):
         rows = group.rows[: int(amounts.sum())]
         if len(kin.rows):
             seats.append(_beside(snapshot, kin, rows, amounts))
         else:
             seats.append(Seats(_by_rank(snapshot, rows), slots(amounts, first)))
-    return _joined(seats)
+    return replace(_joined(seats), proven=found.proven)
 
 
-def _with_the_others(task: Mixed, request: Request, found: list[Ints]) -> Steps[list[Ints]]:
+def _around_the_ring(
+    snapshot: Snapshot, tree: Tree, request: Request, found: Joint
+) -> Steps[Seats]:
+    """Seat all members so that neighbours in rank are neighbours on the fabric."""
+    rows = [
+        _by_rank(snapshot, group.rows[: int(amounts.sum())])
+        for group, amounts in zip(request.groups, found.amounts, strict=True)
+    ]
+    in_turn = _kind_by_kind([_among(request.members, each) for each in rows])
+    yield
+    if in_turn:
+        orders = in_ring(tree, found.amounts)
+        yield
+    else:
+        orders = [np.repeat(np.arange(tree.size), amounts) for amounts in found.amounts]
+    seats = [Seats(each, order) for each, order in zip(rows, orders, strict=True)]
+    return replace(_joined(seats), proven=found.proven)
+
+
+def _among(members: Rows, rows: Rows) -> Ints:
+    """Return the place of each row among the members."""
+    by_row = np.argsort(members, kind="stable")
+    return by_row[np.searchsorted(members[by_row], rows)]
+
+
+def _kind_by_kind(places: Sequence[Ints]) -> bool:
+    """Tell whether all members of a group come before all of the next in rank order."""
+    filled = [each for each in places if len(each)]
+    return all(int(a.max()) < int(b.min()) for a, b in pairwise(filled))
+
+
+def _with_the_others(task: Mixed, request: Request, core: Joint) -> Steps[Joint]:
     """Members above the minimum: all at once where that costs no domain, else nearby."""
     totals = tuple(len(group.rows) for group in task.groups)
     if totals == task.needs:
-        return found
+        return core
+    found = core.amounts
     whole = yield from place_anchored(
         Mixed(task.board, task.world, task.wish, task.groups, totals, anchors=task.anchors)
     )
-    if whole is not None and _domains(task, whole)[:-1] <= _domains(task, found)[:-1]:
-        return whole
+    if whole is not None and _domains(task, whole.amounts)[:-1] <= _domains(task, found)[:-1]:
+        return Joint(whole.amounts, proven=False)
     others = tuple(t - int(f.sum()) for t, f in zip(totals, found, strict=True))
     rest = Mixed(task.board, task.world, request.wish, task.groups, others)
     anchors = np.zeros(task.board.tree.size, dtype=np.int64)
-    return (yield from add_near(rest, found, anchors if task.anchors is None else task.anchors))
+    around = anchors if task.anchors is None else task.anchors
+    grown = yield from add_near(rest, found, around)
+    return Joint(grown, proven=False)
 
 
 def _domains(task: Mixed, found: Sequence[Ints]) -> tuple[int, ...]:
@@ -198,22 +241,29 @@ def _domains(task: Mixed, found: Sequence[Ints]) -> tuple[int, ...]:
 
 
 def _sliced_groups(
-    snapshot: Snapshot, board: Board, world: World, request: Request, kin: Kin
+    snapshot: Snapshot, arenas: Sequence[Arena], request: Request, kin: Kin
 ) -> Steps[Seats | None]:
     """All members first; the mandatory ones alone when that does not fit."""
-    kin_numbers = _slice_numbers(snapshot, request, kin.rows)
+    board, world = arenas[0].board, arenas[0].world
+    roll = Roll.of(snapshot, request, kin.rows)
+    if not len(kin.rows):
+        everyone = tuple(len(group.rows) for group in request.groups)
+        task = Mixed(board, world, request.wish, request.groups, everyone)
+        whole, complete = yield from _exact_slices(request, task, roll)
+        if whole is not None or (complete and request.mandatory == len(request.members)):
+            return whole
+    kin_numbers = roll.numbers(kin.rows)[-1]
     size = board.tree.size
     by_slice = {
         int(n): np.bincount(kin.positions[kin_numbers == n], minlength=size)
         for n in np.unique(kin_numbers)
     }
     anchors = kin.amounts if len(kin.rows) else None
-    place_of = {int(row): i for i, row in enumerate(request.members)}
     for needs in dict.fromkeys(
         (tuple(len(g.rows) for g in request.groups), tuple(g.mandatory for g in request.groups))
     ):
         rows = [g.rows[:n] for g, n in zip(request.groups, needs, strict=True)]
-        numbers = [_numbers_among(snapshot, request, r, place_of) for r in rows]
+        numbers = [roll.numbers(each)[-1] for each in rows]
         task = Mixed(board, world, request.wish, request.groups, needs, anchors=anchors)
         found = yield from place_mixed_slices(task, numbers, by_slice)
         if found is not None:
@@ -221,13 +271,15 @@ def _sliced_groups(
     return None
 
 
-def _numbers_among(
-    snapshot: Snapshot, request: Request, rows: Rows, place_of: dict[int, int]
-) -> NDArray[np.int64]:
-    ranks = snapshot.pods.rank[rows].astype(np.int64)
-    if (ranks < 0).any():
-        ranks = np.array([place_of[int(row)] for row in rows], dtype=np.int64)
-    return ranks // request.wish.slice_size
+def _exact_slices(request: Request, task: Mixed, roll: Roll) -> Steps[tuple[Seats | None, bool]]:
+    """Seat all members exactly. The second value tells whether the search was complete."""
+    kinds = np.full(len(request.members), -1, dtype=np.int64)
+    for number, group in enumerate(request.groups):
+        kinds[np.isin(request.members, group.rows)] = number
+    numbers = roll.numbers(request.members)
+    positions, complete = yield from seat_slices_exactly(task, numbers, kinds)
+    found = None if positions is None else Seats(request.members, positions, proven=complete)
+    return found, complete
 
 
 def _joined(seats: Sequence[Seats]) -> Seats:

@@ -19,37 +19,81 @@ Then inside the scope, level by level: of the pool of all children of the domain
 so far, the fewest that hold the gang (``choose``). The pool of the level below consists of
 the children of exactly those. Every step is exact for its own level; which is why a fit is
 found whenever one exists, and why the domain count is minimal at the first level where more
-than one is needed. Below that level it is a good choice, not a proven one.
+than one is needed. Below that level it is a good choice; where a bound does not show it to
+be the best, ``exact`` looks for a better one among all scopes of equal standing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from cluster.steps import Steps
 from placement.choose import choose
+from placement.exact import MOST_HOSTS, Layer, Quest, cheapest
 from placement.families import Family, count_up, trim
-from placement.tree import ROOT, Flags, Ints, Tree
+from placement.stock import equal_stock
+from placement.sweep import Budget
+from placement.tree import ROOT, Flags, Ints, Tree, domains_used
+
+REFINE_TICKS: Final = 10_000_000
+"""Work for the exact search where the descent may have missed something: about 30 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Levels by number, ``ROOT`` for none. ``slice_size`` 0: no slices."""
+    """Levels by number, ``ROOT`` for none. ``slice_size`` 0: no slices.
+
+    ``wider``: slices of slices, (level, size in members), widest first.
+    """
 
     required: int = ROOT
     preferred: int = ROOT
     slice_size: int = 0
     slice_level: int = ROOT
+    wider: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def slices(self) -> tuple[tuple[int, int], ...]:
+        """Return (level, size) of every layer of slices, widest first."""
+        return (*self.wider, (self.slice_level, self.slice_size)) if self.slice_size else ()
+
+    @property
+    def slice_levels(self) -> set[int]:
+        """Return the levels of all layers of slices."""
+        return {level for level, _ in self.slices}
+
+    @property
+    def unsliced(self) -> "Wish":
+        """Return the same wish without slices."""
+        return replace(self, slice_size=0, slice_level=ROOT, wider=())
+
+    def order(self, host: int) -> tuple[int, ...]:
+        """Return all levels in the order in which their domains count."""
+        first = (level for level in (self.required, self.preferred) if level != ROOT)
+        return tuple(dict.fromkeys((*first, *range(host + 1))))
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A domain that can hold the whole gang, and the level at which the descent begins."""
+    """A domain that can hold the whole gang, and the level at which the descent begins.
+
+    ``rivals``: the domains of its level that need as few domains as it does at ``first``.
+    """
 
     level: int
     domain: int
     first: int
+    rivals: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placing:
+    """``amounts``: int64[positions]. ``proven``: no placement uses fewer domains."""
+
+    amounts: Ints
+    proven: bool
 
 
 def labelled_only(tree: Tree, wish: Wish) -> Flags | None:
@@ -58,7 +102,7 @@ def labelled_only(tree: Tree, wish: Wish) -> Flags | None:
     A node without a rack label is in no rack, also when it could hold the whole gang.
     """
     mask: Flags | None = None
-    for level in {wish.required, wish.slice_level} - {ROOT}:
+    for level in ({wish.required} | wish.slice_levels) - {ROOT}:
         if not tree.labelled[level].all():
             here = tree.labelled[level][tree.owner(level, tree.host)]
             mask = here if mask is None else mask & here
@@ -73,6 +117,16 @@ def holding(tree: Tree, counts: Sequence[Ints], level: int, need: int) -> Ints:
     if level == ROOT:
         return np.flatnonzero(counts[ROOT] >= need)
     return np.flatnonzero((counts[level] >= need) & tree.labelled[level])
+
+
+def all_holding(
+    tree: Tree, counts: Sequence[Sequence[Ints]], needs: Sequence[int], level: int
+) -> Ints:
+    """Return ids of the domains of ``level`` that can hold each of several kinds alone."""
+    found = holding(tree, counts[0], level, needs[0])
+    for each, need in zip(counts[1:], needs[1:], strict=True):
+        found = found[each[level][found] >= need]
+    return found
 
 
 def fewest_inside(
@@ -114,12 +168,11 @@ def find_scope(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> Ste
         domains = holding(tree, counts, level, need)
         if len(domains):
             first = min(level + 1, tree.host)
-            domain = yield from best(tree, counts, level, domains, first=first, need=need)
-            return Scope(level, domain, first)
+            return (yield from best(tree, counts, level, domains, first=first, need=need))
     if wish.preferred > wish.required:
         return (yield from _scope_above(tree, counts, wish, need))
     if wish.required == ROOT and counts[ROOT][0] >= need:
-        return Scope(ROOT, 0, 0)
+        return Scope(ROOT, 0, 0, np.zeros(1, dtype=np.int64))
     return None
 
 
@@ -132,8 +185,8 @@ def _scope_above(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> S
         found = yield from _fewest_at(tree, counts, wish, level, need)
         if found is None or found[0] > goal[0]:
             continue
-        domain = yield from best(tree, counts, level, found[1], first=wish.preferred, need=need)
-        return Scope(level, domain, wish.preferred)
+        first = wish.preferred
+        return (yield from best(tree, counts, level, found[1], first=first, need=need))
     return None
 
 
@@ -151,19 +204,22 @@ def _fewest_at(
 
 def best(
     tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, first: int, need: int
-) -> Steps[int]:
+) -> Steps[Scope]:
     """Return the domain of best standing; every pass keeps only the ties of the one before."""
+    rivals = domains
     for narrow in dict.fromkeys((first, tree.host)):
         if len(domains) > 1 and narrow > level:
             found = yield from fewest_inside(tree, counts, level, domains, narrow=narrow, need=need)
             domains = domains[found == found.min()]
+        if narrow == first:
+            rivals = domains
     for wide in range(level, ROOT, -1):
         if len(domains) == 1:
             break
         sizes = counts[wide][_above(tree, wide, level, domains)]
         domains = domains[sizes == sizes.min()]
         yield
-    return int(domains[0])
+    return Scope(level, int(domains[0]), first, rivals)
 
 
 def _above(tree: Tree, wide: int, level: int, domains: Ints) -> Ints:
@@ -243,11 +299,69 @@ def fill(
 
 def place(
     tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
-) -> Steps[Ints | None]:
-    """Return amounts per position for ``need`` equal pods without slices, or ``None``."""
+) -> Steps[Placing | None]:
+    """Return ``need`` equal pods without slices, placed, or ``None``."""
     counts = count_up(tree, leaf, families)
     yield
     scope = yield from find_scope(tree, counts, wish, need)
     if scope is None:
         return None
-    return (yield from fill(tree, leaf, families, scope, need))
+    amounts = yield from fill(tree, leaf, families, scope, need)
+    if families:
+        return Placing(amounts, proven=False)
+    minimal = yield from _is_minimal(tree, counts, scope, amounts, need)
+    if minimal:
+        return Placing(amounts, proven=True)
+    return (yield from _refined(tree, leaf, wish, scope, amounts))
+
+
+def _is_minimal(
+    tree: Tree, counts: Sequence[Ints], scope: Scope, amounts: Ints, need: int
+) -> Steps[bool]:
+    """Tell whether no level below ``scope.first`` could do with fewer domains."""
+    used = list(domains_used(tree, amounts))
+    used[scope.first] = 1  # is minimal: the descent begins there
+    return (yield from at_bound(tree, counts, scope.level, scope.rivals, used=used, need=need))
+
+
+def at_bound(
+    tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, used: Sequence[int], need: int
+) -> Steps[bool]:
+    """Tell whether no level below ``level`` could do with fewer domains than are ``used``.
+
+    The bound looks at each level alone: the fewest of its domains in any of ``domains``.
+    """
+    for narrow in range(tree.host, level, -1):
+        if used[narrow] <= -(-need // max(int(counts[narrow].max(initial=0)), 1)):
+            continue  # not even domains that are all like the largest would do with fewer
+        found = yield from fewest_inside(tree, counts, level, domains, narrow=narrow, need=need)
+        if used[narrow] > int(found.min()):
+            return False
+    return True
+
+
+def _refined(tree: Tree, leaf: Ints, wish: Wish, scope: Scope, amounts: Ints) -> Steps[Placing]:
+    """Search exactly among the rivals of a scope, where that is not too much work."""
+    flags = np.zeros(tree.domains(scope.level), dtype=np.bool_)
+    flags[scope.rivals] = True
+    inside = np.where(flags[tree.owner(scope.level, tree.host)], leaf, 0)
+    yield
+    found = yield from exact_amounts(tree, inside, wish, int(amounts.sum()), ())
+    return Placing(amounts, proven=False) if found is None else found
+
+
+def exact_amounts(
+    tree: Tree, leaf: Ints, wish: Wish, need: int, layers: tuple[Layer, ...] | None
+) -> Steps[Placing | None]:
+    """Search exactly; ``None``: too much work. No amounts at all: proven that nothing fits."""
+    if layers is None or np.count_nonzero(leaf) > MOST_HOSTS:
+        return None
+    quest = Quest(tree, equal_stock(leaf, need), (need,), wish.order(tree.host), layers)
+    found = yield from cheapest(quest, Budget(REFINE_TICKS))
+    if found is None:
+        return None
+    if found.amounts is None:
+        return Placing(np.zeros_like(leaf), proven=True)
+    if wish.required != ROOT and domains_used(tree, found.amounts[0])[wish.required] > 1:
+        return Placing(np.zeros_like(leaf), proven=True)
+    return Placing(found.amounts[0], proven=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.arena import Arena, search, standing
+from placement.lone import place_lone
 from placement.near import near
 from placement.slices import partial_last
 from placement.tree import ROOT, Ints, domains_used
@@ -19,10 +20,14 @@ from placement.tree import ROOT, Ints, domains_used
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """``amounts``: int64[positions], all members; ``core``: those that were placed first."""
+    """``amounts``: int64[positions], all members; ``core``: those that were placed first.
+
+    ``proven``: all members are placed and no placement of them uses fewer domains.
+    """
 
     amounts: Ints
     core: Ints
+    proven: bool = False
 
 
 def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
@@ -30,13 +35,17 @@ def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None
 
     Room that other plans keep as spares is used only where that saves domains.
     """
+    if total == 1:
+        lone = yield from place_lone(arena)
+        if lone is not None:
+            return Found(lone, lone)
     found = yield from _place(arena, mandatory, total)
     if arena.quiet is None or found is None:
         return found
     quiet = yield from _place(replace(arena, leaf=arena.quiet, quiet=None), mandatory, total)
     if quiet is None or _worth(arena, quiet.amounts) > _worth(arena, found.amounts):
         return found
-    return quiet
+    return replace(quiet, proven=found.proven)  # it uses no more domains than the best can
 
 
 def _worth(arena: Arena, amounts: Ints) -> tuple[int, tuple[int, ...]]:
@@ -44,18 +53,19 @@ def _worth(arena: Arena, amounts: Ints) -> tuple[int, tuple[int, ...]]:
 
 
 def _place(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
-    found = yield from search(arena, mandatory)
-    if found is None:
+    least = yield from search(arena, mandatory)
+    if least is None:
         return None
+    found = least.amounts
     if mandatory == total:
-        return Found(found, found)
+        return Found(found, found, proven=least.proven)
     bar = standing(arena, found)
     for larger in _larger(arena, found, mandatory, total):
         more = yield from search(arena, larger)
         if more is None:
             continue
-        if not mandatory or standing(arena, _first(arena, more, mandatory)) <= bar:
-            found = more
+        if not mandatory or standing(arena, _first(arena, more.amounts, mandatory)) <= bar:
+            found = more.amounts
             break
     missing = total - int(found.sum())
     if not missing or not found.any() or arena.wish.slice_size:

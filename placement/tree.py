@@ -103,14 +103,38 @@ class Tree:
 
 
 def tree_of(topology: Topology) -> Tree:
-    """Return the ranges of a snapshot's topology."""
+    """Return the ranges of a snapshot's topology.
+
+    Nodes without a label share no domain: nobody knows whom they are near. Each child of
+    such a pseudo domain becomes a domain of its own, from the hosts upwards::
+
+        rack    r1      |r2   |(none)               r1      |r2   |    |    |
+        host    h1 |h2  |h3   |h4 |h5      ─►       h1 |h2  |h3   |h4  |h5  |
+
+    A level that no node has a label of stays as it is and says nothing.
+    """
     levels = range(len(topology.levels))
-    return Tree(
-        starts=tuple(topology.starts(level).astype(np.int64) for level in levels),
-        labelled=tuple(topology.labelled(level) for level in levels),
-        along=tuple(topology.along(level) for level in levels),
-        size=len(topology.order),
-    )
+    starts = [topology.starts(level).astype(np.int64) for level in levels]
+    labelled = [topology.labelled(level) for level in levels]
+    along: list[NDArray[np.integer]] = [topology.along(level) for level in levels]
+    for level in reversed(levels[:-1]):
+        known = labelled[level]
+        if known.any() and not known.all():
+            split = _split(starts[level], known, starts[level + 1], along[level])
+            starts[level], labelled[level], along[level] = split
+    return Tree(tuple(starts), tuple(labelled), tuple(along), len(topology.order))
+
+
+def _split(
+    starts: Ints, labelled: Flags, below: Ints, along: NDArray[np.integer]
+) -> tuple[Ints, Flags, NDArray[np.int32]]:
+    """Return starts, flags and ``along`` with pseudo domains cut at the starts ``below``."""
+    known = np.zeros(len(along), dtype=np.bool_)
+    known[starts[labelled]] = True
+    begins = known.copy()
+    begins[below[~labelled[along[below]]]] = True
+    merged = np.flatnonzero(begins)
+    return merged, known[merged], np.cumsum(begins, dtype=np.int32) - 1
 
 
 def domains_used(tree: Tree, amounts: Ints) -> tuple[int, ...]:

@@ -127,16 +127,33 @@ def _levels(bench: Bench, snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     if view is None or view.spec is None:
         return
     levels = snapshot.levels
+    known = {key for key in levels for node in bench.nodes.values() if key in node.labels}
     used = [bench.nodes[row] for row in plan.nodes.tolist()]
     for key, count in plan.domains:
-        found = len({_path(node, levels, key) for node in used})
+        found = len({_identity(node, levels, key, known) for node in used})
         if found != count:
             yield f"the plan says {count} domains of {key}, there are {found}"
     required = view.spec.required_level
     if required is not None:
         yield from _required(bench, snapshot, plan, required)
     if view.spec.slice_size and view.spec.slice_level:
-        yield from _slices(bench, snapshot, plan, view.spec.slice_size, view.spec.slice_level)
+        layers = (*view.spec.wider_slices, (view.spec.slice_level, view.spec.slice_size))
+        for level, size in layers:
+            yield from _slices(bench, snapshot, plan, size, level, view.spec.slice_roles)
+
+
+def _identity(
+    node: Node, levels: Sequence[str], key: str, known: set[str]
+) -> tuple[str | None, ...]:
+    """Return what tells a node's domain from others: its path, or what is below without a label.
+
+    ``known``: levels that some node has a label of; the others tell nobody apart.
+    """
+    path = _path(node, levels, key)
+    if path[-1] is not None or key not in known:
+        return path
+    below = levels[levels.index(key) + 1]
+    return ("below", *_identity(node, levels, below, known))
 
 
 def _path(node: Node, levels: Sequence[str], key: str) -> tuple[str | None, ...]:
@@ -163,17 +180,37 @@ def _required(bench: Bench, snapshot: Snapshot, plan: Plan, key: str) -> Iterato
         yield f"the members already placed are in another domain of {key}"
 
 
-def _slices(bench: Bench, snapshot: Snapshot, plan: Plan, size: int, key: str) -> Iterator[str]:
+def _slices(
+    bench: Bench, snapshot: Snapshot, plan: Plan, size: int, key: str, roles: Sequence[str]
+) -> Iterator[str]:
     levels = snapshot.levels
-    ranks = snapshot.pods.rank[plan.pods].tolist()
-    by_index = _NO_RANK in ranks or not _already_placed(snapshot, plan)
+    nodes = dict(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))
     domains: dict[int, set[tuple[str | None, ...]]] = {}
-    for index, (rank, node) in enumerate(zip(ranks, plan.nodes.tolist(), strict=True)):
-        number = (index if by_index else rank) // size
-        domains.setdefault(number, set()).add(_path(bench.nodes[node], levels, key))
+    for row, number in _numbered(snapshot, plan, size, roles):
+        if row in nodes:
+            domains.setdefault(number, set()).add(_path(bench.nodes[nodes[row]], levels, key))
     for number, paths in domains.items():
         if len(paths) > 1:
-            yield f"slice {number} is in {len(paths)} domains of {key}, not in one"
+            yield f"slice {number} of {size} is in {len(paths)} domains of {key}, not in one"
+        if any(path[-1] is None for path in paths):
+            yield f"slice {number} of {size} is on a node without the label {key}"
+
+
+def _numbered(
+    snapshot: Snapshot, plan: Plan, size: int, roles: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield (pod row, slice): ranks, or places in the plan, counted among the sliced roles."""
+    placed = _already_placed(snapshot, plan)
+    rows = plan.pods.tolist() if not placed else [*placed, *plan.pods.tolist()]
+    ranks = {row: int(snapshot.pods.rank[row]) for row in rows}
+    by_index = _NO_RANK in ranks.values() or (not placed and not roles)
+    ordered = rows if by_index else sorted(rows, key=lambda row: ranks[row])
+    skipped = 0
+    for index, row in enumerate(ordered):
+        if roles and _role(snapshot, row) not in roles:
+            skipped += 1
+        else:
+            yield row, ((index if by_index else ranks[row]) - skipped) // size
 
 
 # --- spares -----------------------------------------------------------------------------

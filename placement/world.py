@@ -15,6 +15,7 @@ from cluster.constraints import HostPort, LabelSelector, PodAffinityTerm, PodCla
 from cluster.counters import collide
 from cluster.snapshot import Snapshot
 from placement.labels import Mask
+from placement.scoring.profiles import DEFAULT, Scoring
 
 Ints = NDArray[np.int64]
 
@@ -34,13 +35,15 @@ class World:
 
     ``refused``: bool[n], nodes that kube-scheduler turned these pods away from for a reason
     that the model does not know; ``None``: it never did. ``kept``: bool[n], nodes whose
-    room is kept for others, ``None``: none is.
+    room is kept for others, ``None``: none is. ``scoring``: how nodes are preferred for a
+    pod that comes alone.
     """
 
     snapshot: Snapshot
     placed: tuple[Placed, ...] = ()
     refused: Mask | None = None
     kept: Mask | None = None
+    scoring: Scoring = DEFAULT
 
     def put(self, pod_class: PodClass, labels_id: int, amounts: Ints) -> "World":
         """Return the world with ``amounts`` pods of a class put down (int64[n], by node row)."""

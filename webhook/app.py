@@ -64,7 +64,6 @@ class Server:
         self, path: str, decide: Callable[[AdmissionRequest], Verdict]
     ) -> Callable[[web.Request], Awaitable[web.Response]]:
         """Return the handler of one path: read, decide, answer, count."""
-        seconds = self._metrics.seconds.labels(path)
 
         async def handle(http: web.Request) -> web.Response:
             started = perf_counter()
@@ -74,8 +73,9 @@ class Server:
             except MalformedReview as error:
                 self._count(path, "malformed")
                 return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{error}\n")
-            self._count(path, _outcome(verdict))
-            seconds.observe(perf_counter() - started)
+            outcome = _outcome(verdict)
+            self._count(path, outcome)
+            self._metrics.answered(path, request.operation, outcome, perf_counter() - started)
             reply = respond(request.uid, verdict)
             return web.Response(body=reply, content_type="application/json")
 

@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from observability.metrics import histogram
 
-_BY_PATH: Final = ("path",)
+_OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})  # admission/v1
 
 
 class Metrics:
@@ -24,9 +24,10 @@ class Metrics:
         self.seconds = histogram(
             registry,
             "muster_webhook_review_seconds",
-            "Time from the first byte read to the reply, by path.",
-            _BY_PATH,
+            "Time from the first byte read to the reply.",
+            ("path", "operation", "outcome"),
         )
+        self._children: dict[tuple[str, str, str], Histogram] = {}
         self.gated = Counter(
             "muster_webhook_pods_gated", "Pods given the scheduling gate.", registry=registry
         )
@@ -46,6 +47,14 @@ class Metrics:
             "Attempts to bring certificates and configurations up to date that failed.",
             registry=registry,
         )
+
+    def answered(self, path: str, operation: str, outcome: str, seconds: float) -> None:
+        """Note how long one review took; its children are looked up once each."""
+        key = path, operation if operation in _OPERATIONS else "other", outcome
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = self.seconds.labels(*key)
+        child.observe(seconds)
 
     def certificate(self, expires: datetime | None) -> None:
         """Note when the certificate being served expires."""

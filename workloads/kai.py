@@ -9,20 +9,32 @@ grouped by their owners' dialects instead, and only PodGroups made by hand remai
 of the children will do) cannot be said: all of them are demanded, which never places less
 than was asked for. A level that a sub-group's members must share, while others may be
 elsewhere, cannot be said either and is a problem; that of the only sub-group is the gang's.
+
+**Status.** A group that waits has the scheduling condition that KAI's scheduler gives it, until
+it is placed (pkg/scheduler/cache/status_updater).
 """
 
 from dataclasses import replace
 from typing import Final
 
+import msgspec
+
 from cluster.gangs import GangSpec, RoleSpec
+from cluster.ids import GangKey
 from kube import wire
 from workloads.dialect import Member, Watched, gang_key
+from workloads.groupconditions import Conditions, with_condition, without_condition
 from workloads.labels import overlay, read
 from workloads.levels import foreign
 from workloads.podgroups import count_problem, group, said
 from workloads.ranks import pod_rank
+from workloads.status import Fields, Progress, Status
 
 POD_GROUP: Final = "pod-group-name"
+SCHEDULER: Final = "kai-scheduler"
+NODE_POOL: Final = "kai.scheduler/node-pool"  # label; pkg/common/constants/constants.go
+UNSCHEDULABLE: Final = "UnschedulableOnNodePool"
+CONDITIONS: Final = "schedulingConditions"
 SUB_GROUP: Final = "kai.scheduler/subgroup-name"
 
 
@@ -62,11 +74,18 @@ class PodGroupSpec(wire.Wire, frozen=True):
     topology_constraint: TopologyConstraint = TopologyConstraint()
 
 
+class PodGroupStatus(wire.Wire, frozen=True):
+    """What Muster reads and writes of a PodGroup's status."""
+
+    scheduling_conditions: Conditions = ()
+
+
 class PodGroup(wire.Wire, frozen=True):
     """scheduling.run.ai/v2alpha2 PodGroup."""
 
     metadata: wire.ObjectMeta = wire.ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 def spec(found: PodGroup) -> GangSpec:
@@ -112,12 +131,44 @@ def _with_parts(laid: GangSpec, parts: tuple[SubGroup, ...]) -> GangSpec:
     return replace(laid, problems=(*laid.problems, problem))
 
 
+def wanted(found: PodGroup, progress: Progress) -> Fields:
+    """Return the condition of a group that waits; once it has members placed, none, as KAI."""
+    before, waits = found.status.scheduling_conditions, progress.waits
+    if progress.placed:
+        return {CONDITIONS: without_condition(before, UNSCHEDULABLE)}
+    if waits is None:
+        return {}
+    told = with_condition(
+        before, UNSCHEDULABLE, status="True", reason="Unschedulable",
+        message=waits.message, at=waits.since,
+    )  # fmt: skip
+    pool = found.metadata.labels.get(NODE_POOL, "default")
+    return {CONDITIONS: tuple(msgspec.structs.replace(entry, node_pool=pool) for entry in told)}
+
+
+def _said(found: PodGroup) -> Fields:
+    return {CONDITIONS: found.status.scheduling_conditions}
+
+
+def _gang_of(found: PodGroup) -> GangKey:
+    return gang_key(Kai.name, found.metadata.namespace, found.metadata.name)
+
+
 class Kai:
     """The dialect; stateless."""
 
     name = "kai"
     markers = (POD_GROUP,)
-    watched = (Watched("scheduling.run.ai", "v2alpha2", "podgroups", PodGroup, spec),)
+    watched = (
+        Watched(
+            "scheduling.run.ai",
+            "v2alpha2",
+            "podgroups",
+            PodGroup,
+            spec,
+            status=Status(SCHEDULER, _gang_of, wanted, _said),
+        ),
+    )
 
     def member(self, pod: wire.Pod) -> Member | None:
         """Return the PodGroup that the annotation names."""

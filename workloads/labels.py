@@ -8,6 +8,7 @@ Job, a PodGroup) may still carry Muster's topology keys: ``overlay`` puts them o
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from cluster.gangs import GangSpec, RoleSpec
@@ -100,6 +101,10 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
         preferred_level=keys.preferred or spec.preferred_level,
         slice_size=keys.slice_size if keys.sliced else spec.slice_size,
         slice_level=keys.slice_level if keys.sliced else spec.slice_level,
+        wider_slices=wider_slices(keys.slice_levels, keys.slice_sizes)
+        if keys.sliced
+        else spec.wider_slices,
+        relax_after=keys.relax_after or spec.relax_after,
         queue=keys.queue or spec.queue,
         problems=(*spec.problems, *(str(error) for error in errors), *problems),
     )
@@ -110,6 +115,7 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
     if wished is NONE:
         return spec
     sliced = spec.slice_size is not None or spec.slice_level is not None
+    sizes, levels = wished.slice_sizes, wished.slice_levels
     minimum = _within(spec, wished.minimum)
     return replace(
         spec,
@@ -117,11 +123,17 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
         roles=_roles_within(spec, minimum),
         required_level=spec.required_level or wished.required,
         preferred_level=spec.preferred_level or wished.preferred,
-        slice_size=spec.slice_size if sliced else wished.slice_size,
-        slice_level=spec.slice_level if sliced else wished.slice_level,
+        slice_size=spec.slice_size if sliced or not sizes else sizes[-1],
+        slice_level=spec.slice_level if sliced or not levels else levels[-1],
+        wider_slices=spec.wider_slices if sliced else wider_slices(levels, sizes),
         queue=spec.queue or wished.queue,
         problems=(*spec.problems, *wished.problems),
     )
+
+
+def wider_slices(levels: Sequence[str], sizes: Sequence[int]) -> tuple[tuple[str, int], ...]:
+    """Return (level, size) of the layers around the innermost slices, widest first."""
+    return tuple(zip(levels[:-1], sizes[:-1], strict=False))
 
 
 def _roles_within(spec: GangSpec, minimum: int) -> tuple[RoleSpec, ...]:
@@ -192,9 +204,9 @@ def _levels_are_known(reading: Reading, context: Context) -> Iterator[FieldError
     asked = {
         names.TOPOLOGY_REQUIRED: reading.keys.required,
         names.TOPOLOGY_PREFERRED: reading.keys.preferred,
-        names.SLICE_TOPOLOGY: reading.keys.slice_level,
     }
-    for key, level in asked.items():
+    pairs = [*asked.items(), *((names.SLICE_TOPOLOGY, each) for each in reading.keys.slice_levels)]
+    for key, level in pairs:
         if level is not None and context.levels and level not in context.levels:
             rule = f"this cluster's levels are {', '.join(context.levels)}"
             yield reading.error(key, rule)
@@ -222,15 +234,41 @@ def _slices_are_whole(reading: Reading, _context: Context) -> Iterator[FieldErro
         return
     sizes = {"size": keys.size, "minimum": _absolute(keys)}
     for what, members in sizes.items():
-        if members is not None and members % keys.slice_size:
+        if members is not None and members % keys.slice_sizes[0]:
             rule = f"the gang's {what} is {members}: choose a number that divides it"
             yield reading.error(names.SLICE_SIZE, rule)
+
+
+def _slices_nest(reading: Reading, context: Context) -> Iterator[FieldError]:
+    """Demand that slices of slices consist of whole slices, in narrower and narrower domains."""
+    sizes, levels = reading.keys.slice_sizes, reading.keys.slice_levels
+    if sizes and levels and len(sizes) != len(levels):
+        rule = f"{names.SLICE_TOPOLOGY} has {len(levels)} levels: write as many sizes"
+        yield reading.error(names.SLICE_SIZE, rule)
+    if any(wide % narrow or wide == narrow for wide, narrow in pairwise(sizes)):
+        rule = "each slice consists of whole smaller ones: write multiples, the largest first"
+        yield reading.error(names.SLICE_SIZE, rule)
+    for wide, narrow in pairwise(context.depth(level) for level in levels):
+        if wide is not None and narrow is not None and narrow <= wide:
+            rule = "each slice is inside a wider one: write narrower and narrower levels"
+            yield reading.error(names.SLICE_TOPOLOGY, rule)
+            return
+
+
+def _relaxes_a_preference(reading: Reading, context: Context) -> Iterator[FieldError]:
+    """Demand that what is to be relaxed is there, where nobody else can have written it."""
+    if names.TOPOLOGY_RELAX_AFTER not in reading.found or context.group:
+        return
+    if not reading.keys.preferred and not reading.wishes.preferred:
+        rule = f"it needs {names.TOPOLOGY_PREFERRED} beside it: add that, or remove this key"
+        yield reading.error(names.TOPOLOGY_RELAX_AFTER, rule)
 
 
 def _slices_are_inside(reading: Reading, context: Context) -> Iterator[FieldError]:
     """Demand that a slice lies inside the domain that the whole gang has to share."""
     required = context.depth(reading.keys.required)
-    level = context.depth(reading.keys.slice_level)
+    levels = reading.keys.slice_levels
+    level = context.depth(levels[0]) if levels else None
     if required is not None and level is not None and level <= required:
         rule = f"{names.TOPOLOGY_REQUIRED} is {reading.keys.required}: choose a narrower level"
         yield reading.error(names.SLICE_TOPOLOGY, rule)
@@ -261,4 +299,6 @@ _RULES: Final[Iterable[Callable[[Reading, Context], Iterator[FieldError]]]] = (
     _preference_is_narrower,
     _slices_are_whole,
     _slices_are_inside,
+    _slices_nest,
+    _relaxes_a_preference,
 )

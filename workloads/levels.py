@@ -49,6 +49,9 @@ def resolve(spec: GangSpec, levels: Sequence[str]) -> GangSpec:
         required_level=_required(spec.required_level, levels),
         preferred_level=_preferred(spec, levels),
         slice_level=_required(spec.slice_level, levels),
+        wider_slices=tuple(
+            (_required(level, levels) or level, size) for level, size in spec.wider_slices
+        ),
     )
 
 
@@ -70,7 +73,8 @@ def find(written: str, levels: Sequence[str]) -> str | None:
 
 
 def _levels(spec: GangSpec) -> tuple[str | None, ...]:
-    return spec.required_level, spec.preferred_level, spec.slice_level
+    wider = (level for level, _ in spec.wider_slices)
+    return (spec.required_level, spec.preferred_level, spec.slice_level, *wider)
 
 
 def _is_foreign(level: str | None) -> bool:

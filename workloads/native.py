@@ -15,18 +15,29 @@ that all copy it. A *basic* policy makes no gang: each pod goes when it comes.
 
 The topology keys are required levels. ``CompositePodGroup`` (1.37 alpha) is not read: its
 PodGroups are gangs of their own.
+
+**Status.** kube-scheduler says in a PodGroup's condition what became of its pods, and nothing
+while a gate keeps them from it. In that time Muster says why they wait; once the pods are let go
+kube-scheduler overwrites it (pkg/scheduler/schedule_one_podgroup.go), and where it does not
+(it has bound them one by one) Muster does.
 """
 
 from dataclasses import replace
+from typing import Final
 
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey
 from kube import wire
 from workloads.dialect import Member, Watched, created, gang_key
+from workloads.groupconditions import Conditions, with_condition
 from workloads.labels import overlay, read
 from workloads.levels import foreign
 from workloads.podgroups import group
 from workloads.ranks import pod_rank
+from workloads.status import Fields, Progress, Status
+
+# 1.37 gave the condition another name (api/scheduling/v1alpha3/types.go).
+_SCHEDULED: Final = {"v1alpha2": "PodGroupScheduled"}
 
 
 class GangPolicy(wire.Wire, frozen=True):
@@ -65,11 +76,18 @@ class PodGroupSpec(wire.Wire, frozen=True):
     scheduling_constraints: Constraints | None = None
 
 
+class PodGroupStatus(wire.Wire, frozen=True):
+    """What Muster reads and writes of a PodGroup's status."""
+
+    conditions: Conditions = ()
+
+
 class PodGroup(wire.Wire, frozen=True):
     """scheduling.k8s.io/v1alpha2, v1alpha3 and v1beta1 PodGroup."""
 
     metadata: wire.ObjectMeta = wire.ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
 
 class WorkloadGroup(wire.Wire, frozen=True):
@@ -125,6 +143,34 @@ def _key(namespace: str, workload: str, pod_group: str, replica: str = "") -> Ga
     return gang_key(Native.name, namespace, name)
 
 
+def wanted(found: PodGroup, progress: Progress) -> Fields:
+    """Return the condition of a gang that waits; of a placed one only where it says otherwise."""
+    before, waits = found.status.conditions, progress.waits
+    kind = _SCHEDULED.get(progress.version, "PodGroupInitiallyScheduled")
+    now = next((entry.status for entry in before if entry.type == kind), "")
+    is_placed = progress.placed >= found.spec.scheduling_policy.minimum
+    if is_placed and now == "False":
+        told = with_condition(
+            before, kind, status="True", reason="Scheduled", message="", at=progress.now
+        )
+    elif waits is not None and not is_placed and now != "True":
+        told = with_condition(
+            before, kind, status="False", reason="Unschedulable",
+            message=waits.message, at=waits.since,
+        )  # fmt: skip
+    else:
+        return {}
+    return {"conditions": told}
+
+
+def _said(found: PodGroup) -> Fields:
+    return {"conditions": found.status.conditions}
+
+
+def _gang_of(found: PodGroup) -> GangKey:
+    return gang_key(Native.name, found.metadata.namespace, found.metadata.name)
+
+
 class Native:
     """The dialect; stateless. It goes by fields of the spec, so it is always asked."""
 
@@ -133,7 +179,7 @@ class Native:
     watched = (
         Watched(
             "scheduling.k8s.io", "v1beta1", "podgroups", PodGroup, spec,
-            others=("v1alpha3", "v1alpha2"),
+            others=("v1alpha3", "v1alpha2"), status=Status(None, _gang_of, wanted, _said),
         ),
         Watched("scheduling.k8s.io", "v1alpha1", "workloads", Workload, workload_specs),
     )  # fmt: skip

@@ -5,6 +5,8 @@ the object that makes the gang, or on its templates; the gang is one, so
 
 - what stands on the object counts for the whole gang;
 - what is still open after that is taken from the templates;
+- slices that only some templates ask for are slices of their pods alone, as Kueue's pod sets
+  have them;
 - templates that want different things are a problem of the gang, named with both values;
 - ``muster.dev/gang-min`` on a template is the minimum of that part alone.
 
@@ -17,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from cluster.gangs import GangSpec, RoleSpec
 from kube import wire
-from workloads.labels import Reading, UserKeys, overlay, read
+from workloads.labels import Reading, UserKeys, overlay, read, wider_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,17 @@ def lay_keys(
 ) -> GangSpec:
     """Return ``spec`` with Muster's keys on top: the owner's, then those its templates share."""
     laid = overlay(spec, read(owner.labels, owner.annotations, path=path))
+    everyone = laid.slice_size is not None
     problems: list[str] = []
+    sliced: dict[str, bool] = {}
     for part in parts:
         reading = read(part.metadata.labels, part.metadata.annotations)
         keys = _asked(reading)
+        sliced[part.role] = keys.sliced
         laid = _share(laid, keys)
         problems += (*reading.wishes.problems, *_disagreements(laid, keys, part.role))
-    return replace(laid, problems=(*laid.problems, *problems))
+    some = () if everyone or all(sliced.values()) else (r for r, is_in in sliced.items() if is_in)
+    return replace(laid, slice_roles=tuple(some), problems=(*laid.problems, *problems))
 
 
 def _in_turn(parts: Iterable[Part], total: int) -> tuple[RoleSpec, ...]:
@@ -86,8 +92,8 @@ def _asked(reading: Reading) -> UserKeys:
         keys,
         required=keys.required or wished.required,
         preferred=keys.preferred or wished.preferred,
-        slice_size=slices.slice_size,
-        slice_level=slices.slice_level,
+        slice_sizes=slices.slice_sizes,
+        slice_levels=slices.slice_levels,
         queue=keys.queue or wished.queue,
     )
 
@@ -100,6 +106,8 @@ def _share(laid: GangSpec, keys: UserKeys) -> GangSpec:
         preferred_level=laid.preferred_level or keys.preferred,
         slice_size=laid.slice_size or keys.slice_size,
         slice_level=laid.slice_level or keys.slice_level,
+        wider_slices=laid.wider_slices or wider_slices(keys.slice_levels, keys.slice_sizes),
+        relax_after=laid.relax_after or keys.relax_after,
         queue=laid.queue or keys.queue,
     )
 
@@ -109,6 +117,7 @@ def _disagreements(laid: GangSpec, keys: UserKeys, role: str) -> Iterator[str]:
     pairs = (
         ("topology-required", laid.required_level, keys.required),
         ("topology-preferred", laid.preferred_level, keys.preferred),
+        ("topology-relax-after", laid.relax_after, keys.relax_after),
         ("slice-size", laid.slice_size, keys.slice_size),
         ("slice-topology", laid.slice_level, keys.slice_level),
         ("queue", laid.queue, keys.queue),

@@ -16,20 +16,40 @@ from typing import Generic, TypeVar
 
 from cluster.gangview import GangView
 from cluster.ids import GangKey
+from workloads.groupconditions import GroupCondition
 
 ObjectT = TypeVar("ObjectT")
-Fields = Mapping[str, str | int]
+Fields = Mapping[str, str | int | tuple[GroupCondition, ...]]
 """Fields of a status by their names on the wire; what is not named stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """Why a gang waits, as users are told. ``since``: seconds since the epoch.
+
+    ``cause``: one CamelCase word of a closed set; ``message``: all of it, with numbers.
+    """
+
+    cause: str
+    message: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a gang is, in members. ``placed`` are bound or have succeeded."""
+    """How far a gang is, in members. ``placed`` are bound or have succeeded.
+
+    ``waits``: why others wait, None where that has not been told to users. ``now``: seconds
+    since the epoch. ``version``: of the API that the object was read in.
+    """
 
     present: int = 0
     bound: int = 0
     succeeded: int = 0
     failed: int = 0
+    waits: Waits | None = None
+    now: float = 0.0
+    version: str = ""
 
     @property
     def placed(self) -> int:
@@ -46,12 +66,14 @@ class Progress:
 class Status(Generic[ObjectT]):
     """How the status of one kind is kept. ``scheduler``: whose place Muster takes.
 
+    None: kube-scheduler's own, which says nothing of pods that a gate keeps from it.
+
     ``gang``: the key of the gang that an object stands for, which need not be its own.
     ``wanted`` returns the fields as they should be, given the object and its gang's progress.
     ``said`` returns the same fields as the object has them now.
     """
 
-    scheduler: str
+    scheduler: str | None
     gang: Callable[[ObjectT], GangKey]
     wanted: Callable[[ObjectT, Progress], Fields]
     said: Callable[[ObjectT], Fields]
@@ -63,14 +85,19 @@ class Status(Generic[ObjectT]):
         return {name: value for name, value in wanted.items() if before.get(name) != value}
 
 
-def progress(gang: GangView | None) -> Progress:
+def progress(
+    gang: GangView | None, *, waits: Waits | None = None, now: float = 0.0, version: str = ""
+) -> Progress:
     """Return how far a gang is; one without members is at its beginning."""
     if gang is None:
-        return Progress()
+        return Progress(now=now, version=version)
     unfinished = (gang.waiting, gang.blocked, gang.assumed, gang.released, gang.bound)
     return Progress(
         present=sum(len(rows) for rows in unfinished) + len(gang.finished),
         bound=len(gang.bound),
         succeeded=gang.succeeded,
         failed=len(gang.finished) - gang.succeeded,
+        waits=waits,
+        now=now,
+        version=version,
     )

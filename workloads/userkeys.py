@@ -29,6 +29,11 @@ _NAME_RULE: Final = (
     "1 to 63 letters, digits, '-', '_' or '.', beginning and ending with a letter or digit"
 )
 COUNT_RULE: Final = f"a whole number from 1 to {MAX_MEMBERS}"
+LONGEST_RELAX_S: Final = 30 * 86_400
+DURATION_RULE: Final = 'a time such as "90s", "10m" or "1h30m", at most 720h'
+_DURATION: Final = re.compile(r"(?:[0-9]{1,7}[hms]){1,3}")
+_PARTS: Final = re.compile(r"([0-9]+)([hms])")
+_UNITS: Final[Mapping[str, int]] = {"h": 3600, "m": 60, "s": 1}
 LEVEL_RULE: Final = f"a node label key, or one of {', '.join(SHORT_LEVELS)}"
 
 
@@ -59,15 +64,19 @@ class Minimum:
 
 @dataclass(frozen=True, slots=True)
 class UserKeys:
-    """What a user wrote under ``muster.dev/``, typed. Levels are node label keys."""
+    """What a user wrote under ``muster.dev/``, typed. Levels are node label keys.
+
+    ``slice_sizes`` and ``slice_levels`` go together, widest first. ``relax_after``: seconds.
+    """
 
     gang: str = ""
     size: int | None = None
     minimum: Minimum | None = None
     required: str | None = None
     preferred: str | None = None
-    slice_size: int | None = None
-    slice_level: str | None = None
+    relax_after: float | None = None
+    slice_sizes: tuple[int, ...] = ()
+    slice_levels: tuple[str, ...] = ()
     queue: str = ""
     role: str = ""
     fabric: str = ""
@@ -76,7 +85,17 @@ class UserKeys:
     @property
     def sliced(self) -> bool:
         """Whether anything is said about slices."""
-        return self.slice_size is not None or self.slice_level is not None
+        return bool(self.slice_sizes or self.slice_levels)
+
+    @property
+    def slice_size(self) -> int | None:
+        """The size of the innermost slices."""
+        return self.slice_sizes[-1] if self.slice_sizes else None
+
+    @property
+    def slice_level(self) -> str | None:
+        """The level of the innermost slices."""
+        return self.slice_levels[-1] if self.slice_levels else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +165,21 @@ def _count(text: str) -> int:
     return number
 
 
+def _counts(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(_count(part.strip()) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"{COUNT_RULE}; for slices of slices several, widest first") from None
+
+
+def _duration(text: str) -> float:
+    parts = _DURATION.fullmatch(text)
+    seconds = sum(int(n) * _UNITS[unit] for n, unit in _PARTS.findall(text)) if parts else 0
+    if not 0 < seconds <= LONGEST_RELAX_S:
+        raise ValueError(DURATION_RULE)
+    return float(seconds)
+
+
 def _minimum(text: str) -> Minimum:
     digits, percent = text.removesuffix("%"), text.endswith("%")
     try:
@@ -161,6 +195,10 @@ def _level(text: str) -> str:
     if not _LABEL_KEY.fullmatch(text):
         raise ValueError(LEVEL_RULE)
     return SHORT_LEVELS.get(text, text)
+
+
+def _levels(text: str) -> tuple[str, ...]:
+    return tuple(_level(part.strip()) for part in text.split(","))
 
 
 def _name(text: str) -> str:
@@ -181,8 +219,9 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     names.GANG_MIN: ("minimum", _minimum),
     names.TOPOLOGY_REQUIRED: ("required", _level),
     names.TOPOLOGY_PREFERRED: ("preferred", _level),
-    names.SLICE_SIZE: ("slice_size", _count),
-    names.SLICE_TOPOLOGY: ("slice_level", _level),
+    names.TOPOLOGY_RELAX_AFTER: ("relax_after", _duration),
+    names.SLICE_SIZE: ("slice_sizes", _counts),
+    names.SLICE_TOPOLOGY: ("slice_levels", _levels),
     names.QUEUE: ("queue", _name),
     names.ROLE: ("role", _name),
     names.FABRIC: ("fabric", _name),

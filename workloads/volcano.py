@@ -21,6 +21,10 @@ no size, cannot be said and are problems, for they are promises to the job.
     "" / Pending ──► Inqueue ──minMember placed──► Running ──all succeeded──► Completed
                         ▲                             │
                         └──── fewer than minMember ───┘
+
+Its conditions as its gang plugin writes them (``OnSessionClose``), but for one thing:
+*Unschedulable* is taken away once the gang is placed. Volcano leaves it there as it was, and its
+job controller goes on to warn of it (``job_controller_actions.go``, ``syncJob``).
 """
 
 from dataclasses import replace
@@ -32,6 +36,7 @@ from cluster.gangs import GangSpec, RoleSpec
 from cluster.ids import GangKey
 from kube import wire
 from workloads.dialect import Member, Watched, gang_key
+from workloads.groupconditions import Conditions, with_condition, without_condition
 from workloads.labels import overlay, read
 from workloads.levels import foreign, tier
 from workloads.owners import owner
@@ -45,6 +50,8 @@ JOB_NAME: Final = "volcano.sh/job-name"
 TASK: Final = "volcano.sh/task-spec"
 TASK_INDEX: Final = "volcano.sh/task-index"
 JOB_GROUP: Final = "batch.volcano.sh"
+UNSCHEDULABLE: Final = "Unschedulable"
+READY: Final = "tasks in gang are ready to be scheduled"  # the reason that Volcano gives
 
 
 class NetworkTopology(wire.Wire, frozen=True):
@@ -94,6 +101,7 @@ class PodGroupStatus(wire.Wire, frozen=True):
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    conditions: Conditions = ()
 
 
 class PodGroup(wire.Wire, frozen=True):
@@ -149,15 +157,39 @@ def _divided(laid: GangSpec, part: SubGroupPolicy) -> GangSpec:
 
 def wanted(found: PodGroup, progress: Progress) -> Fields:
     """Return phase and counts as Volcano's scheduler would write them; drawn above."""
-    counts: dict[str, str | int] = {
+    return {
         "running": progress.bound,
         "succeeded": progress.succeeded,
         "failed": progress.failed,
+        "phase": _phase(found, progress),
+        "conditions": _conditions(found, progress),
     }
-    if progress.placed < max(found.spec.min_member, 1):
-        return counts | {"phase": "Inqueue"}
+
+
+def _is_placed(found: PodGroup, progress: Progress) -> bool:
+    return progress.placed >= max(found.spec.min_member, 1)
+
+
+def _phase(found: PodGroup, progress: Progress) -> str:
+    if not _is_placed(found, progress):
+        return "Inqueue"
     done = progress.ended and progress.succeeded == progress.placed
-    return counts | {"phase": "Completed" if done else "Running"}
+    return "Completed" if done else "Running"
+
+
+def _conditions(found: PodGroup, progress: Progress) -> Conditions:
+    before, waits = found.status.conditions, progress.waits
+    if _is_placed(found, progress):
+        return with_condition(
+            without_condition(before, UNSCHEDULABLE), "Scheduled",
+            status="True", reason=READY, message="", at=progress.now,
+        )  # fmt: skip
+    if waits is None:
+        return before
+    reason = "NotEnoughTasks" if waits.cause == "MembersMissing" else "NotEnoughResources"
+    return with_condition(
+        before, UNSCHEDULABLE, status="True", reason=reason, message=waits.message, at=waits.since
+    )
 
 
 def _said(found: PodGroup) -> Fields:
@@ -167,6 +199,7 @@ def _said(found: PodGroup) -> Fields:
         "running": now.running,
         "succeeded": now.succeeded,
         "failed": now.failed,
+        "conditions": now.conditions,
     }
 
 

@@ -5,7 +5,7 @@ or a PodGroup of any kind may carry them. Muster's own keys win over them.
 
 - Kueue (apis/kueue/v1beta1/topology_types.go): ``podset-required-topology``,
   ``podset-preferred-topology``, ``podset-slice-required-topology`` with
-  ``podset-slice-size``, and one layer of ``podset-slice-required-topology-constraints``.
+  ``podset-slice-size``, and the layers of ``podset-slice-required-topology-constraints``.
   ``podset-unconstrained-topology`` asks for nothing. Where Kueue itself has chosen the
   domains (label ``kueue.x-k8s.io/tas``) its node selectors stand on the pods and the
   wishes are already met.
@@ -21,6 +21,7 @@ left out if it is a preference.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Final
 
 import msgspec
@@ -56,8 +57,8 @@ class Wishes:
 
     required: str | None = None
     preferred: str | None = None
-    slice_size: int | None = None
-    slice_level: str | None = None
+    slice_sizes: tuple[int, ...] = ()
+    slice_levels: tuple[str, ...] = ()
     queue: str = ""
     minimum: int | None = None
     problems: tuple[str, ...] = ()
@@ -65,12 +66,12 @@ class Wishes:
     @property
     def demands(self) -> bool:
         """Whether something is asked for that may not be left out."""
-        return self.required is not None or self.slice_level is not None
+        return self.required is not None or bool(self.slice_levels)
 
     @property
     def topology(self) -> tuple[object, ...]:
         """Everything about domains, for comparison."""
-        return self.required, self.preferred, self.slice_size, self.slice_level
+        return self.required, self.preferred, self.slice_sizes, self.slice_levels
 
 
 class _Layer(msgspec.Struct, frozen=True):
@@ -92,14 +93,14 @@ def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
     queue, minimum = _first(said, _QUEUE), _number(said, _MINIMUM, problems)
     if KUEUE_DECIDES in said:
         return Wishes(queue=queue, minimum=minimum, problems=tuple(problems))
-    size, level = _slices(said, problems)
+    slices = _slices(said, problems)
     required, preferred = _first(said, _REQUIRED), _first(said, _PREFERRED)
     hard, soft = tiers(said.get(_MODE, ""), said.get(_TIER, ""))
     return Wishes(
         required=foreign(required) if required else hard,
         preferred=foreign(preferred) if preferred else soft,
-        slice_size=size,
-        slice_level=level,
+        slice_sizes=tuple(size for size, _ in slices),
+        slice_levels=tuple(level for _, level in slices),
         queue=queue,
         minimum=minimum,
         problems=tuple(problems),
@@ -138,7 +139,8 @@ def tiers(mode: str, highest: str) -> tuple[str | None, str | None]:
     return tier(number), tier(1) if number > 1 else None
 
 
-def _slices(said: Mapping[str, str], problems: list[str]) -> tuple[int | None, str | None]:
+def _slices(said: Mapping[str, str], problems: list[str]) -> list[tuple[int, str]]:
+    """Return (size, level) of every layer of slices, widest first."""
     if _LAYERS in said:
         return _layers(said[_LAYERS], problems)
     level = _first(said, _SLICE_LEVEL)
@@ -146,22 +148,24 @@ def _slices(said: Mapping[str, str], problems: list[str]) -> tuple[int | None, s
     if level and size is None and not problems:
         key = next(key for key in _SLICE_LEVEL if key in said)
         problems.append(f'{key}: "{level}" needs the size of a slice beside it')
-    if not level or size is None:
-        return None, None
-    return size, foreign(level)
+    return [(size, foreign(level))] if level and size is not None else []
 
 
-def _layers(text: str, problems: list[str]) -> tuple[int | None, str | None]:
-    """Read Kueue's list of nested slices; the model has one layer of them."""
+def _layers(text: str, problems: list[str]) -> list[tuple[int, str]]:
+    """Read Kueue's list of nested slices, widest first."""
     try:
         layers = msgspec.json.decode(text, type=list[_Layer], strict=False)
     except msgspec.DecodeError as error:
         problems.append(f"{_LAYERS}: {error}")
-        return None, None
-    if len(layers) != 1:
-        problems.append(f"{_LAYERS}: {len(layers)} layers of slices; Muster has one")
-        return None, None
-    return layers[0].size, foreign(layers[0].topology)
+        return []
+    for wide, narrow in pairwise(layers):
+        if wide.size % narrow.size or wide.size == narrow.size:
+            problems.append(
+                f"{_LAYERS}: slices of {wide.size} cannot consist of slices of {narrow.size}: "
+                "write multiples, the largest first"
+            )
+            return []
+    return [(layer.size, foreign(layer.topology)) for layer in layers]
 
 
 def _number(said: Mapping[str, str], key: str, problems: list[str]) -> int | None:

@@ -10,7 +10,15 @@ from typing import Final
 
 import msgspec
 
-from cli.verification import foundconfig, leader, rights, scheduler, servingcert, webhooks
+from cli.verification import (
+    callers,
+    foundconfig,
+    leader,
+    rights,
+    scheduler,
+    servingcert,
+    webhooks,
+)
 from cli.verification.finding import Finding, broken, ok, unknown, warning
 from cli.verification.registration import PrintFailed
 from kube import clock
@@ -48,7 +56,7 @@ async def verify(auth: Auth, settings: Settings) -> list[Finding]:
     async with Transport(auth, user_agent="muster-verify", retry=Retry(attempts=2)) as transport:
         checks: tuple[tuple[str, Callable[[], Awaitable[list[Finding]]]], ...] = (
             ("version", lambda: _version(transport)),
-            (rights.AREA, lambda: rights.check(transport, settings.namespace)),
+            (rights.AREA, lambda: _rights(transport, settings.namespace)),
             (
                 webhooks.AREA,
                 lambda: webhooks.check(
@@ -56,12 +64,18 @@ async def verify(auth: Auth, settings: Settings) -> list[Finding]:
                 ),
             ),
             (servingcert.AREA, lambda: servingcert.check(transport, settings.namespace, now)),
+            (callers.AREA, lambda: callers.check(transport, settings.namespace)),
             (leader.AREA, lambda: leader.check(transport, settings.namespace, server_now)),
             (scheduler.AREA, lambda: _scheduler(transport, settings, now)),
         )
         for area, check in checks:
             findings += await _guarded(area, check)
     return findings
+
+
+async def _rights(transport: Transport, namespace: str) -> list[Finding]:
+    reviews = await callers.accepts_tokens(transport, namespace)
+    return await rights.check(transport, namespace, reviews=reviews)
 
 
 async def _scheduler(transport: Transport, settings: Settings, now: datetime) -> list[Finding]:

@@ -89,7 +89,7 @@ class Writer:
         if not request.dry_run:
             podactions.mark_evicted(pod, objects.now())
             objects.store.write(objects.collection(resource), request.target.key, pod)
-            objects.delete(resource, request.target.key, options)
+            objects.delete(resource, request.target.key, _of_any_version(options))
         return orjson.dumps(success(code=201)), 201
 
     def _budgets(self, namespace: str) -> list[JsonObject]:
@@ -166,6 +166,13 @@ class Writer:
             raise not_found(target.resource.plural, target.resource.group, target.name)
         entry, gone = self._objects.delete(target.resource, target.key, options)
         return _deleted(request, entry, gone=gone), 200
+
+
+def _of_any_version(options: JsonObject) -> JsonObject:
+    """Return the options without a resourceVersion: it was checked, and moved on by ourselves."""
+    wanted = dict(options.get("preconditions") or {})
+    wanted.pop("resourceVersion", None)
+    return {**options, "preconditions": wanted}
 
 
 def _deleted(request: Request, entry: Entry, *, gone: bool) -> bytes:

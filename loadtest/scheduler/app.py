@@ -19,7 +19,7 @@ import aiohttp
 from loadtest.api import Api, ApiFailed
 from loadtest.reflector import Change, Reflector
 from loadtest.scheduler import preemption
-from loadtest.scheduler.cache import Cache
+from loadtest.scheduler.cache import Cache, Plugin
 from loadtest.scheduler.config import Configuration
 from loadtest.scheduler.cycle import Cycle, FitError
 from loadtest.scheduler.extender import Extender, ExtenderError
@@ -43,12 +43,13 @@ class Scheduler:
         session: aiohttp.ClientSession,
         seed: int,
         clock: Callable[[], float] = time.time,
+        plugin: Plugin = lambda _pod, _node: None,
     ) -> None:
-        """``clock``: seconds since the epoch."""
+        """``clock``: seconds since the epoch. ``plugin``: see ``Cache``."""
         self._names = {profile.scheduler_name for profile in config.profiles}
         self._api = api
         self._clock = clock
-        self._cache = Cache()
+        self._cache = Cache(plugin)
         self._queue = SchedulingQueue(
             config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
         )

@@ -9,16 +9,23 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from loadtest.scheduler.objects import NodeInfo, PodInfo, node_info
+from loadtest.scheduler.requirements import Failure
 from loadtest.wirejson import JsonObject, name_of
+
+Plugin = Callable[[PodInfo, NodeInfo], Failure | None]
 
 
 class Cache:
-    """The scheduler's picture of the cluster, in the order in which nodes arrived."""
+    """The scheduler's picture of the cluster, in the order in which nodes arrived.
 
-    def __init__(self) -> None:
+    ``plugin``: one filter more, after all others; what it knows is not in pods and nodes.
+    """
+
+    def __init__(self, plugin: Plugin = lambda _pod, _node: None) -> None:
+        self.plugin = plugin
         self.nodes: dict[str, NodeInfo] = {}
         self._where: dict[str, str] = {}
         self._assumed: set[str] = set()

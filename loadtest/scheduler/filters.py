@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from loadtest.scheduler import podrules
-from loadtest.scheduler.cache import Cache
+from loadtest.scheduler.cache import Cache, Plugin
 from loadtest.scheduler.objects import NodeInfo, PodInfo
 from loadtest.scheduler.requirements import Failure, affine, required_terms
 from loadtest.wirejson import JsonObject, items_at
@@ -21,6 +21,7 @@ class PodState:
     pod: PodInfo
     terms: list[JsonObject] | None
     relations: podrules.Relations
+    plugin: Plugin
 
 
 def named_nodes(pod: PodInfo) -> set[str] | None:
@@ -43,7 +44,7 @@ def named_nodes(pod: PodInfo) -> set[str] | None:
 
 def prepare(pod: PodInfo, cache: Cache) -> PodState:
     """Count what spread and pod affinity need over all nodes."""
-    return PodState(pod, required_terms(pod), podrules.relations(pod, cache))
+    return PodState(pod, required_terms(pod), podrules.relations(pod, cache), cache.plugin)
 
 
 def failure(state: PodState, node: NodeInfo) -> Failure | None:
@@ -60,7 +61,7 @@ def failure(state: PodState, node: NodeInfo) -> Failure | None:
         return Failure("NodePorts", reason, resolvable=True)
     if found := _fits(pod, node):
         return found
-    return podrules.failure(pod, state.relations, node)
+    return podrules.failure(pod, state.relations, node) or state.plugin(pod, node)
 
 
 def _untolerated(pod: PodInfo, node: NodeInfo) -> Failure | None:

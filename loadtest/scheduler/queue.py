@@ -61,6 +61,7 @@ WAKES: Final[dict[str, frozenset[ClusterEvent]]] = {
     "NodeResourcesFit": _NODE | {ClusterEvent.POD_DELETED},
     "PodTopologySpread": _NODE | _PODS | {ClusterEvent.NODE_DELETED},
     "InterPodAffinity": _NODE | _PODS,
+    "VolumeBinding": _NODE,  # and changes of claims, volumes and classes, which are not watched
     EXTENDER: frozenset(ClusterEvent),
 }
 

@@ -4,9 +4,20 @@ import pytest
 from support.refusals import refused, strategic
 from support.wire import binding, gated, pod
 
-from loadtest.api import Api
+from loadtest.api import JSON, Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def eviction_of(seen: JSON) -> JSON:
+    """Return the eviction of a pod in the version in which it was seen."""
+    meta = {key: seen["metadata"][key] for key in ("uid", "resourceVersion")}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": seen["metadata"]["name"]},
+        "deleteOptions": {"preconditions": meta},
+    }
 
 
 async def test_a_binding_assigns_annotates_and_sets_the_condition(api: Api, pods: str) -> None:
@@ -58,6 +69,20 @@ async def test_an_evicted_pending_pod_is_gone_at_once(api: Api, pods: str) -> No
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
     reply = await api.create(f"{pods}/p/eviction", eviction)
     assert reply["status"] == "Success"
+    assert (await refused(api.get(f"{pods}/p"))).code == 404
+
+
+async def test_an_eviction_of_an_older_version_is_refused_at_once(api: Api, pods: str) -> None:
+    seen = await api.create(pods, pod())
+    await api.create(f"{pods}/p/binding", binding("p", "n1"))
+    failure = await refused(api.create(f"{pods}/p/eviction", eviction_of(seen)))
+    assert failure.code == 409
+    assert "deletionTimestamp" not in (await api.get(f"{pods}/p"))["metadata"]
+
+
+async def test_an_eviction_of_the_version_that_was_seen_is_done(api: Api, pods: str) -> None:
+    seen = await api.create(pods, pod())
+    await api.create(f"{pods}/p/eviction", eviction_of(seen))
     assert (await refused(api.get(f"{pods}/p"))).code == 404
 
 

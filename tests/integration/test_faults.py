@@ -7,11 +7,13 @@ import asyncio
 import itertools
 import json
 import time
+import uuid
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 from support.realcluster import EVENTS, PATIENCE_S, PODS, Cluster, cluster, gated, is_released
+from support.stormproxy import StormProxy
 from support.wallclock import WallClock
 
 from kube import names
@@ -108,29 +110,60 @@ async def known_gangs(fleet: Cluster) -> set[str]:
     return {row["gang"] for row in json.loads(found["text"])}
 
 
-@pytest.mark.parametrize("hours", [2, -2])
-async def test_a_clock_that_is_set_expires_no_hold_and_makes_no_gang_wait(
-    real_plane: ControlPlane, tmp_path: Path, hours: int
+async def test_a_clock_set_forward_expires_no_hold_of_a_gang_that_is_being_released(
+    real_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """Set while a gang is released and a rival waits, then set back the other way, twice as far."""
-    async with cluster(real_plane, releaseConcurrency=1) as fleet:
-        clock = WallClock(tmp_path / "offset")
-        fleet.muster.extender.kill()
-        fleet.muster.extender.command = clock.command(fleet.muster.extender.command)
-        await fleet.muster.start(fleet.muster.extender)
+    """A release takes 0.2 s, all of them more than six; holds are looked through every second."""
+    async with (
+        StormProxy(real_plane) as proxy,
+        cluster(real_plane, proxy_port=proxy.port, releaseConcurrency=1) as fleet,
+    ):
+        clock = await its_clock(fleet, tmp_path)
         await fleet.add_racks([0])
-        gang = pods.Gang("train", 128, gpus=1, required=names.RACK)
-        rival = pods.Gang(f"rival-{abs(hours + 12)}", 16, required=names.RACK)  # its own Events
+        gang = pods.Gang("train", 32, gpus=4, required=names.RACK)
         await fleet.submit(gang)
         await fleet.released(gang, 1)
-        clock.set(hours * HOUR_S)
-        await fleet.submit(rival)
+        proxy.delay_s = 0.2
+        clock.set(2 * HOUR_S)
         await fleet.bound(gang)
-        assert await told_at(fleet, rival) == pytest.approx(time.time() + hours * HOUR_S, abs=600)
-        clock.set(-hours * HOUR_S)
-        for pod in await fleet.list_pods(gang):
-            await fleet.api.delete(f"{PODS}/{pod['metadata']['name']}")
-        await fleet.bound(rival)
+        proxy.delay_s = 0.0
+        plans = {pod["metadata"]["annotations"][names.PLAN] for pod in await fleet.list_pods(gang)}
+        assert len({json.loads(plan)["id"] for plan in plans}) == 1
+        await it_has_the_time(fleet, 2 * HOUR_S)
+
+
+async def test_a_clock_set_back_makes_no_gang_wait_for_more_members_for_hours(
+    real_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """The gang does not tell its size: it is given five seconds after its latest member."""
+    async with cluster(real_plane, assemblyWindowSeconds=5) as fleet:
+        clock = await its_clock(fleet, tmp_path)
+        await fleet.add_racks([0])
+        gang = pods.Gang("train", 16, minimum="16", required=names.RACK)
+        owner = await pods.create_owner(fleet.api, gang)
+        members = list(pods.members(gang, owner))
+        for pod in members:
+            del pod["metadata"]["annotations"][names.GANG_SIZE]
+        await create_all(fleet.api, PODS, members)
+        clock.set(-2 * HOUR_S)
+        await fleet.bound(gang)
+        await it_has_the_time(fleet, -2 * HOUR_S)
+
+
+async def its_clock(fleet: Cluster, directory: Path) -> WallClock:
+    """Start the extender again, with a clock that the test sets."""
+    clock, extender = WallClock(directory / "offset"), fleet.muster.extender
+    extender.kill()
+    extender.command = clock.command(extender.command)
+    await fleet.muster.start(extender)
+    return clock
+
+
+async def it_has_the_time(fleet: Cluster, offset_s: float) -> None:
+    """Expect that what the extender writes now has its own time: of a gang without room."""
+    rival = pods.Gang(f"rival-{uuid.uuid4().hex[:5]}", 16, required=names.RACK)
+    await fleet.submit(rival)
+    assert await told_at(fleet, rival) == pytest.approx(time.time() + offset_s, abs=600)
 
 
 async def told_at(fleet: Cluster, gang: pods.Gang) -> float:

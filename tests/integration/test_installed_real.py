@@ -4,7 +4,6 @@ Only addresses, paths and credentials are replaced; who may call whom, and with 
 """
 
 import asyncio
-import base64
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -17,10 +16,10 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.eventually import eventually
+from support.installation import certificates
 from support.realcluster import PODS, is_bound
 from support.verdict import judged
 
-from cli.ops import issuing
 from cli.verification import scheduler
 from cli.verification.finding import Level
 from kube import auth, names
@@ -48,32 +47,24 @@ class Installed:
     directory: Path  # certificates and configurations
     url: str
 
-    async def probe(self, *, shown: bool) -> int:
-        """Run `muster probe` on /readyz, with or without a certificate to show."""
-        command = [sys.executable, "-m", "cli.main", "probe", f"{self.url}/readyz"]
+    async def probe(self, page: str, *, shown: bool) -> int:
+        """Run `muster probe` on a page, with or without a certificate to show."""
+        command = [sys.executable, "-m", "cli.main", "probe", f"{self.url}{page}"]
         command += ["--ca", str(self.directory / "ca.crt")]
         if shown:
-            command += ["--cert", str(self.directory / "tls.crt")]
-            command += ["--key", str(self.directory / "tls.key")]
+            made = self.directory / "made"
+            command += ["--cert", str(made / "scheduler.crt")]
+            command += ["--key", str(made / "scheduler.key")]
         process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
         return await process.wait()
 
     async def ready(self) -> bool:
-        return await self.probe(shown=True) == 0
+        """As the kubelet asks: with nothing to show."""
+        return await self.probe("/readyz", shown=False) == 0
 
 
 def _leads(pod: JSON) -> bool:
     return names.LEADER in pod["metadata"].get("labels", {})
-
-
-def certificates(directory: Path) -> None:
-    """Make them, and lay the extender's out as its Secret is mounted."""
-    made = directory / "made"
-    issuing.write(made, "muster-system", ("127.0.0.1",), 90)
-    secrets = yaml.safe_load_all((made / "secrets.yaml").read_text())
-    [tls] = [s for s in secrets if s["metadata"]["name"] == "muster-extender-tls"]
-    for name, value in tls["data"].items():
-        (directory / name).write_bytes(base64.b64decode(value))
 
 
 def extender_config(directory: Path, port: int) -> Path:
@@ -141,11 +132,12 @@ async def test_a_gang_is_placed_by_a_scheduler_that_shows_its_certificate(
             await eventually(api, f"{PODS}/{gang.name}-{rank}", is_bound, seconds=60)
 
 
-async def test_who_shows_no_certificate_is_not_even_told_whether_it_is_ready(
+async def test_who_shows_no_certificate_is_told_whether_it_is_ready_and_nothing_else(
     installed: Installed,
 ) -> None:
-    assert await installed.probe(shown=True) == 0
-    assert await installed.probe(shown=False) == 1
+    assert await installed.probe("/readyz", shown=False) == 0
+    assert await installed.probe("/v1/gangs", shown=False) == 1
+    assert await installed.probe("/metrics", shown=True) == 1  # kube-scheduler's does not read
 
 
 async def test_verify_finds_the_scheduler_configuration_and_its_certificates_good(

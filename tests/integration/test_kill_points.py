@@ -2,10 +2,11 @@
 
 ::
 
-    members come ─► plan ─► held ─► PATCH 1 … PATCH n ─► bound ─► the watch tells it
-         ▲                   ▲         ▲   ▲               ▲        ▲
-     one missing         no PATCH      │ done, the reply   │   nothing came back
-                         sent          half are sent   Binding done, the reply lost
+    members come ─► plan ─► held ─► PATCH 1 … PATCH n ─► filter ─► bound ─► the watch tells it
+         ▲                   ▲         ▲   ▲           ▲         ▲          ▲
+     one missing         no PATCH      │ done, reply   │     Binding kept   nothing came back
+                         sent          │ lost          │     back, or done
+                                  half are sent    nobody asks  and its reply lost
 
 Each test ends with the independent checker: no gang in part, no room given away twice.
 """
@@ -125,11 +126,12 @@ async def test_killed_after_kube_scheduler_has_bound_before_the_extender_hears_o
         await goes_on(fleet)
 
 
-async def test_killed_when_its_own_binding_is_done_and_not_answered(
-    real_plane: ControlPlane,
+@pytest.mark.parametrize("keeps", ["request", "reply"])
+async def test_killed_after_filter_at_its_own_binding_sent_or_done_and_not_answered(
+    real_plane: ControlPlane, keeps: Keeps
 ) -> None:
     async with stoppable(real_plane, "with-bind") as (fleet, proxy):
-        stop = proxy.stop_at("POST", "/binding", 4, keeps="reply")
+        stop = proxy.stop_at("POST", "/binding", 4, keeps=keeps)
         await fleet.submit(GANG)
         # The first are bound while the last are being released.
         assert 4 <= await killed_at(fleet, proxy, stop) <= GANG.size

@@ -69,7 +69,7 @@ async def test_a_dump_says_why_a_gang_waits_and_where_another_went(
         assert dump.stat().st_mode & 0o777 == 0o600
         assert "all identical" in replay(dump)
         why = replay(dump, "--gang", "default/large")
-        assert "muster/default/large waits: no domain of the required level has room" in why
+        assert "muster/default/large waits: not enough room" in why
         assert "has room for 12, lacks 32 nvidia.com/gpu; held by muster/default/train (32" in why
         answer = json.loads(replay(dump, "--gang", "default/train", "--json"))["decisions"][0]
         assert answer["made_before_the_dump"]

@@ -78,8 +78,7 @@ async def in_flight(it: Replicated, submitted: list[pods.Gang]) -> None:
     """Submit gangs and return as soon as some of their pods are released, and most are not."""
     before = len(await plans(it))
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
-        for gang in submitted:
-            group.create_task(it.submit(gang))
+        group.create_task(it.submit_at_once(submitted))
         while (new := len(await plans(it)) - before) < SIZE:  # noqa: ASYNC110  asked over HTTP
             await asyncio.sleep(0.01)
     assert new < GANGS * SIZE

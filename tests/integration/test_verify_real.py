@@ -1,7 +1,4 @@
-"""`muster verify` on the real API server: a good installation, and one broken in each way.
-
-The newest minor alone: what is asked of the API server is stable API, and each look takes seconds.
-"""
+"""`muster verify` on the real API server: a good installation, and one broken in each way."""
 
 import asyncio
 import base64
@@ -16,6 +13,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import yaml
 
 from cli.ops import issuing
 from cli.verification.finding import Finding, Level
@@ -38,6 +36,8 @@ VALIDATING = f"{ADMISSION}/validatingwebhookconfigurations/muster-webhook"
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/muster-extender"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases"
 SECRETS = "/api/v1/namespaces/muster-system/secrets"
+CONFIGMAPS = "/api/v1/namespaces/muster-system/configmaps"
+CONFIG = "muster-extender-5f2c"
 TLS = "muster-extender-tls"
 PATIENCE_S = 30.0  # for what takes the API server a fraction of a second
 
@@ -97,7 +97,19 @@ def lease(age: timedelta = timedelta()) -> JSON:
     return {"metadata": {"name": "muster-extender"}, "spec": spec}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS[-1:])
+async def install_extender(api: Api) -> None:
+    """Create its Deployment and its ConfigMap, as kustomize names it; nothing starts them."""
+    base = schedulerconfig.SHIPPED.parent / "base"
+    text = (base / "extender-config.yaml").read_text()
+    await api.create(CONFIGMAPS, {"metadata": {"name": CONFIG}, "data": {"extender.yaml": text}})
+    documents = yaml.safe_load_all((base / "extender.yaml").read_text())
+    [deployment] = [doc for doc in documents if doc["kind"] == "Deployment"]
+    [volume] = [v for v in deployment["spec"]["template"]["spec"]["volumes"] if "configMap" in v]
+    volume["configMap"]["name"] = CONFIG
+    await api.create("/apis/apps/v1/namespaces/muster-system/deployments", deployment)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
 async def good(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Installation]:
@@ -116,6 +128,7 @@ async def good(
         stack.push_async_callback(muster.webhook.stop)
         api = await stack.enter_async_context(plane.api())
         await api.create(LEASES, lease())
+        await install_extender(api)
         config = schedulerconfig.SHIPPED / "recommended.yaml"
         yield Installation(plane, api, Settings(scheduler_config=config))
 
@@ -130,6 +143,7 @@ async def test_a_good_installation_has_nothing_to_mend(good: Installation) -> No
         "rights",
         "webhook",
         "certificates",
+        "callers",
         "leader",
         "scheduler",
     }
@@ -248,6 +262,54 @@ async def test_a_serving_certificate_that_cannot_work_is_named(
             SECRETS, {"metadata": {"name": TLS}, "data": before["data"], "type": before["type"]}
         )
     assert says in finding.text
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"callers": {"tokens": {}}}, "every certificate of tls.clientCaFile may bind"),
+        (
+            {"callers": {"schedule": {"certificates": ["system:kube-scheduler"]}}},
+            "its certificate is of kube-scheduler, and callers.schedule names system:kube-sch",
+        ),
+        ({"callers": {"anybody": True}, "tls": None}, "everybody may call bind"),
+        ({"callers": {}, "tls": None}, "nobody is asked who they are"),
+    ],
+    ids=["no-schedule", "other-name", "anybody", "nobody-asked"],
+)
+async def test_an_extender_that_lets_in_the_wrong_ones_is_named(
+    good: Installation, change: JSON, says: str
+) -> None:
+    before = (await good.api.get(f"{CONFIGMAPS}/{CONFIG}"))["data"]
+    text = yaml.safe_dump(yaml.safe_load(before["extender.yaml"]) | change)
+    patch = {"data": {"extender.yaml": text}}
+    await good.api.patch(f"{CONFIGMAPS}/{CONFIG}", patch, kind=MERGE_PATCH)
+    try:
+        found = await good.broken()
+    finally:
+        await good.api.patch(f"{CONFIGMAPS}/{CONFIG}", {"data": before}, kind=MERGE_PATCH)
+    [finding] = [finding for finding in found if finding.area == "callers"]
+    assert says in finding.text
+
+
+async def test_rights_that_no_token_needs_may_be_missing(good: Installation) -> None:
+    binding = ROLE.replace("clusterroles", "clusterrolebindings") + "-callers"
+    before, config = await good.api.get(binding), await good.api.get(f"{CONFIGMAPS}/{CONFIG}")
+    settings = yaml.safe_load(config["data"]["extender.yaml"])
+    del settings["callers"]["tokens"]
+    patch = {"data": {"extender.yaml": yaml.safe_dump(settings)}}
+    async with good:
+        await good.api.delete(binding)
+        try:
+            await good.until_broken("create tokenreviews.authentication.k8s.io")
+            await good.api.patch(f"{CONFIGMAPS}/{CONFIG}", patch, kind=MERGE_PATCH)
+            assert await good.broken() == []
+        finally:
+            before["metadata"] = {"name": before["metadata"]["name"]}
+            await good.api.create(binding.rpartition("/")[0], before)
+            await good.api.patch(
+                f"{CONFIGMAPS}/{CONFIG}", {"data": config["data"]}, kind=MERGE_PATCH
+            )
 
 
 async def test_who_may_not_look_is_told_what_it_takes(good: Installation) -> None:

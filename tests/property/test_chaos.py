@@ -17,8 +17,15 @@ from chaos.settings import Settings
 from extender.release import Releaser
 from loadtest.scheduler import filters
 
-STEPS_PER_EXAMPLE = 15  # of the hypothesis profile: 450, 3,000 with `make test`, 30,000 deep
-ZEROS = ("double_allocations", "partial_gangs", "lost_pods", "scattered_gangs", "crashes")
+STEPS_PER_EXAMPLE = 30  # of the hypothesis profile: 900, 6,000 with `make test`, 60,000 deep
+ZEROS = (
+    "double_allocations",
+    "partial_gangs",
+    "lost_pods",
+    "scattered_gangs",
+    "late_writes",
+    "crashes",
+)
 
 
 def simulate(*words: str) -> tuple[dict[str, object], str]:
@@ -37,6 +44,7 @@ def simulate(*words: str) -> tuple[dict[str, object], str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(101, 106))
 def test_whatever_goes_wrong_no_room_is_doubled_no_gang_partial_and_no_pod_lost(seed: int) -> None:
     steps = STEPS_PER_EXAMPLE * settings.default.max_examples

@@ -3,8 +3,10 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from hypothesis import event as seen
 from hypothesis import given
 from hypothesis import strategies as st
+from support import recordings
 from support.scene import BLOCK, GPU, HOST, NAMESPACE, RACK, Scene, pod_class
 
 from cluster.constraints import (
@@ -21,6 +23,9 @@ from cluster.constraints import (
     Toleration,
 )
 from cluster.events import BudgetUpserted
+from decisions.question import Planned
+from decisions.record import outcome
+from decisions.replay import Verdict, rerun
 from placement.decision import Plan, Reject
 from placement.explain import render, to_dict
 from placement.feasibility import feasible
@@ -261,3 +266,44 @@ def test_members_above_the_minimum_never_worsen_the_minimum(
         racks = together.racks_of(both)[:minimum]
         assert len(set(racks)) <= len(set(alone.racks_of(least)))
     assert not isinstance(least, Reject) or isinstance(both, Reject)
+
+
+@given(
+    worlds(),
+    st.lists(st.tuples(classes(), st.integers(1, 3)), min_size=1, max_size=3),
+    levels,
+    st.data(),
+)
+def test_what_was_recorded_is_decided_again_to_the_byte(
+    scene: Scene, kinds: list[tuple[PodClass, int]], required: str | None, data: st.DataObject
+) -> None:
+    """Of gangs that wait when the file is written, and of decisions made on older states."""
+    made = []
+    names = st.lists(st.sampled_from(["n0", "n1", "n2", "gone"]), unique=True, max_size=1)
+    for number, (kind, size) in enumerate(kinds):
+        key = scene.gang(
+            f"g{number}",
+            size,
+            like=kind,
+            members=data.draw(st.sampled_from([size, size, size - 1])),
+            labels={"app": "train"},
+            required_level=required,
+        )
+        question = recordings.question(key, data.draw(st.sampled_from([0.0, 10.0])))
+        question = replace(
+            question,
+            refused=tuple(data.draw(names)),
+            kept=tuple(data.draw(names)),
+            deferred_until=data.draw(st.sampled_from([None, None, 5.0])),
+        )
+        made.append(recordings.asked(scene.snapshot, question))
+        answer = made[-1].answer
+        if isinstance(answer, Planned) and data.draw(st.booleans()):
+            scene.bind(answer.plan)
+    recording = recordings.recorded(recordings.taken(scene.state, 10.0, made))
+    for each in recording.entries:
+        state = recording.state(each.entry.state)
+        again = rerun(each, state.snapshot())
+        seen(outcome(again.answer))
+        assert again.verdict is Verdict.IDENTICAL, again.difference
+        state.validate()

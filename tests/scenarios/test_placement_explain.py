@@ -78,6 +78,7 @@ def test_a_plan_and_a_rejection_read_well_too() -> None:
     plan = scene.place(scene.gang("g", 2), spares=1)
     assert render(plan) == [
         "muster/ns/g goes: 2 members on 1 block, 1 rack, 2 hosts",
+        "proven: no placement of them is on fewer domains",
         "1 of 2 members have a spare node",
     ]
     rejected = scene.decide(scene.gang("h", 1, gpu=9))

@@ -3,7 +3,9 @@
 import pytest
 from support.scene import BLOCK, GPU, HOST, RACK, Scene, pod_class
 
-from placement.decision import Plan, Wait
+from placement.decision import Plan, Reject, RejectReason, Wait
+from placement.explain import render
+from placement.gang import plan_now
 
 NVLINK = "nvidia.com/gpu.clique"
 
@@ -190,3 +192,172 @@ def test_extended_resources_are_the_ones_asked_for() -> None:
     kind = pod_class(0)
     kind = type(kind)(requests=(*kind.requests, ("huawei.com/Ascend910", 8)))
     assert scene.nodes_of(scene.place(scene.gang("g", 1, like=kind))) == ["npu"]
+
+
+@pytest.fixture
+def blocks() -> Scene:
+    #  block a: racks of 3, 3 and 2 nodes      block b: racks of 4 and 4 nodes
+    return Scene("""
+        a/r1  n1 n2 n3
+        a/r2  n4 n5 n6
+        a/r3  n7 n8
+        b/r4  n9 n10 n11 n12
+        b/r5  n13 n14 n15 n16
+    """)
+
+
+def test_slices_of_slices_are_whole_in_one_block_and_one_rack(blocks: Scene) -> None:
+    wishes = {"slice_size": 2, "slice_level": RACK, "wider_slices": ((BLOCK, 6),)}
+    plan = blocks.place(blocks.gang("g", 12, **wishes))
+    assert all(len(racks) == 1 for racks in by_slice(blocks, plan, 2))
+    assert [{rack[0] for rack in six} for six in by_slice(blocks, plan, 6)] == [{"a"}, {"b"}]
+
+
+def test_a_block_is_worth_only_the_wider_slices_that_its_racks_make(blocks: Scene) -> None:
+    # block a has 8 nodes and b 8, but a only 3 slices of two: one wider slice of 6 each
+    wishes = {"slice_size": 2, "slice_level": RACK, "wider_slices": ((BLOCK, 8),)}
+    assert isinstance(blocks.decide(blocks.gang("g", 16, **wishes)), Wait)
+    assert isinstance(blocks.decide(blocks.gang("h", 8, **wishes)), Plan)
+
+
+def test_a_lost_member_goes_back_to_its_slice_of_a_slice(blocks: Scene) -> None:
+    wishes = {"slice_size": 2, "slice_level": RACK, "wider_slices": ((BLOCK, 4),)}
+    key = blocks.gang("g", 8, **wishes)
+    plan = blocks.place(key)
+    uids = blocks.bind(plan)
+    homes = blocks.racks_of(plan)
+    for rank in (0, 1, 6):
+        blocks.end(uids[rank])
+    blocks.members(key, [0, 1, 6], pod_class(8))
+    again = blocks.racks_of(blocks.place(key))
+    assert again[2] == homes[6]
+    assert {rack[0] for rack in again[:2]} == {homes[2][0]}
+
+
+def test_the_partial_slice_comes_last_on_every_level() -> None:
+    #  r1 holds one slice and a half: the half is the end of the gang, so block a is too
+    scene = Scene("""
+        a/r1  n1 n2 n3
+        b/r2  n4 n5
+        b/r3  n6 n7
+    """)
+    plan = scene.place(scene.gang("g", 7, slice_size=2, slice_level=RACK))
+    assert by_slice(scene, plan, 2)[-1] == {"a/r1"}
+    blocks_in_turn = [rack[0] for rack in scene.racks_of(plan)]
+    assert blocks_in_turn == sorted(blocks_in_turn, reverse=True)
+
+
+# --- nodes without labels -------------------------------------------------------------
+
+
+def test_nodes_without_a_rack_are_no_rack_together() -> None:
+    #  four nodes that lack the label could be anywhere: two racks are better
+    scene = Scene("""
+        a/-   n1 n2 n3 n4
+        a/r1  n5 n6
+        a/r2  n7 n8
+    """)
+    plan = scene.place(scene.gang("g", 4, preferred_level=RACK))
+    assert set(scene.racks_of(plan)) == {"a/r1", "a/r2"}
+    assert dict(plan.domains)[RACK] == 2
+
+
+def test_a_rack_without_a_block_is_a_block_of_its_own() -> None:
+    #  r1 and r2 lack the block's label: two blocks, where b is one
+    scene = Scene("""
+        -/r1  n1 n2
+        -/r2  n3 n4
+        b/r3  n5 n6
+        b/r4  n7 n8
+    """)
+    assert dict(scene.place(scene.gang("g", 4)).domains)[BLOCK] == 1
+    assert set(scene.racks_of(scene.place(scene.gang("h", 4)))) == {"b/r3", "b/r4"}
+
+
+# --- below the first level ------------------------------------------------------------
+
+
+def test_racks_are_chosen_so_that_the_hosts_in_them_are_few() -> None:
+    #  13 pods need two racks whichever; r1 with r3 does it on two hosts
+    scene = Scene("""
+        a/r1  n1:8
+        a/r2  n2:1 n3:1 n4:1 n5:1 n6:1 n7:1 n8:1 n9:1
+        a/r3  n10:5 n11:1 n12:1 n13:1
+    """)
+    plan = scene.place(scene.gang("g", 13, gpu=1))
+    assert dict(plan.domains) == {BLOCK: 1, RACK: 2, HOST: 2}
+    assert plan.proven
+
+
+# --- a preference that is a requirement for a while -----------------------------------
+
+
+def test_a_preferred_rack_is_required_until_it_relaxes() -> None:
+    scene = Scene("""
+        a/r1  n1 n2
+        a/r2  n3 n4
+    """)
+    wishes = {"preferred_level": RACK, "relax_after": 600.0, "submitted_at": 1_000.0}
+    key = scene.gang("g", 3, **wishes)
+    early = plan_now(scene.snapshot, key, spare_count=0, now=1_599.0)
+    assert isinstance(early, Wait)
+    assert early.explanation.relaxes_at == 1_600.0
+    assert render(early)[-1] == (
+        "one rack is required until 1970-01-01T00:26:40Z, from then on it is only preferred"
+    )
+    late = plan_now(scene.snapshot, key, spare_count=0, now=1_600.0)
+    assert isinstance(late, Plan)
+    assert dict(late.domains)[RACK] == 2
+
+
+def test_a_rack_that_is_free_is_taken_at_once_and_nothing_is_waited_for() -> None:
+    scene = Scene("a/r1 n1 n2")
+    wishes = {"preferred_level": RACK, "relax_after": 600.0, "submitted_at": 1_000.0}
+    key = scene.gang("g", 2, **wishes)
+    assert isinstance(plan_now(scene.snapshot, key, spare_count=0, now=1_000.0), Plan)
+
+
+# --- wishes that contradict themselves ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wishes", "reason", "named"),
+    [
+        (
+            {"slice_size": 4, "slice_level": RACK},
+            RejectReason.LARGER_THAN_ANY_DOMAIN,
+            "a slice has 4 members; the largest muster.dev/rack takes 3 when empty",
+        ),
+        (
+            {"slice_size": 2, "slice_level": RACK, "wider_slices": ((BLOCK, 3),)},
+            RejectReason.CONTRADICTORY_SPEC,
+            "slices of 3 do not consist of whole slices of 2",
+        ),
+        (
+            {"slice_size": 2, "slice_level": BLOCK, "wider_slices": ((RACK, 4),)},
+            RejectReason.CONTRADICTORY_SPEC,
+            "slices in muster.dev/block cannot be parts of slices in muster.dev/rack",
+        ),
+        (
+            {"slice_size": 2, "slice_level": RACK, "wider_slices": ((BLOCK, 8),)},
+            RejectReason.CONTRADICTORY_SPEC,
+            "slice_size 8 is more than the gang's size 6",
+        ),
+        (
+            {"slice_size": 2, "slice_level": RACK, "wider_slices": (("row", 4),)},
+            RejectReason.UNKNOWN_LEVEL,
+            "wider_slices 'row' is no topology level",
+        ),
+        ({"relax_after": 60.0}, RejectReason.CONTRADICTORY_SPEC, "there is nothing to relax"),
+        ({"min_count": 7}, RejectReason.CONTRADICTORY_SPEC, "more than the gang's size 6"),
+    ],
+)
+def test_a_wish_that_cannot_be_met_is_rejected_at_once(
+    racks: Scene, wishes: dict[str, object], reason: RejectReason, named: str
+) -> None:
+    racks.remove_node("n10")
+    racks.remove_node("n11")
+    decision = racks.decide(racks.gang("g", 6, **wishes))
+    assert isinstance(decision, Reject)
+    assert decision.reason is reason
+    assert named in decision.message

@@ -47,9 +47,11 @@ class FaultyServer(ApiServer):
 
 
 @asynccontextmanager
-async def api_server() -> AsyncIterator[tuple[FaultyServer, str]]:
+async def api_server(
+    server: FaultyServer | None = None,
+) -> AsyncIterator[tuple[FaultyServer, str]]:
     """Serve a simulated API server on loopback; yield it and its URL."""
-    server = FaultyServer()
+    server = server or FaultyServer()
     runner = web.ServerRunner(web.Server(server.handle, handler_cancellation=True))
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

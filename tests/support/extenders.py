@@ -183,12 +183,21 @@ async def eventually(condition: Callable[[], Any]) -> None:
 
 @asynccontextmanager
 async def running_extender(
-    server: FaultyServer, url: str, config: ExtenderConfig, clock: Callable[[], float] = time.time
+    server: FaultyServer,
+    url: str,
+    config: ExtenderConfig,
+    clock: Callable[[], float] = time.time,
+    without: Sequence[str] = (),
 ) -> AsyncIterator[World]:
-    """Run an extender on an API server that is there already; ``clock`` tells epoch seconds."""
+    """Run an extender on an API server that is there already; ``clock`` tells epoch seconds.
+
+    ``without``: jobs whose part the test plays itself.
+    """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(auth.fixed(url)))
         extender = Extender(config, client, clock)
+        for job in without:
+            del extender.parts.jobs[job]
         app = make_app(extender.parts)
         http = await stack.enter_async_context(TestClient(TestServer(app)))
         api = await stack.enter_async_context(Api(url))
@@ -198,11 +207,13 @@ async def running_extender(
 
 
 @asynccontextmanager
-async def world(*, clock: Callable[[], float] = time.time, **settings: Any) -> AsyncIterator[World]:
+async def world(
+    *, clock: Callable[[], float] = time.time, without: Sequence[str] = (), **settings: Any
+) -> AsyncIterator[World]:
     """Run an extender with ``settings`` of its configuration on a cluster of its own."""
     config = ExtenderConfig(**{"debounce_seconds": 0.0, "drain_seconds": 2.0} | settings)
     async with (
         api_server() as (server, url),
-        running_extender(server, url, config, clock) as running,
+        running_extender(server, url, config, clock, without) as running,
     ):
         yield running

@@ -28,16 +28,27 @@ def test_the_state_of_an_extender_fits_on_a_few_lines() -> None:
         "gangs": {"Pending": 1, "Admitted": 0, "Bound": 2},
         "holds": {"assumed": 0, "released": 0, "confirmed": 0},
         "waiting_for_room": 1, "watch_backlog": 0,
+        "queue": {
+            "gangs": {"NotEnoughRoom": 1, "MembersMissing": 1},
+            "pods": {"NotEnoughRoom": 64, "MembersMissing": 3},
+            "oldest_submitted_at": NOW - 300,
+        },
+        "problems": ["1 gangs run with too few members bound: muster gangs names them"],
     }  # fmt: skip
-    assert views.status(json.dumps(reply).encode()).splitlines() == [
-        "Cluster   prod, ready",
-        "Nodes     6,500 (generation 12,345)",
-        "Gangs     1 pending, 2 bound",
-        "Holds     none",
-        "Waiting   1 gangs for room",
-        "Backlog   0 events to apply",
+    assert views.status(json.dumps(reply).encode(), NOW).splitlines() == [
+        "Cluster            prod, ready",
+        "Nodes              6,500 (generation 12,345)",
+        "Gangs              1 pending, 2 bound",
+        "Holds              none",
+        "Queue              2 gangs with 67 pods wait, the oldest for 5m",
+        "  NotEnoughRoom    1 gangs, 64 pods",
+        "  MembersMissing   1 gangs, 3 pods",
+        "Backlog            0 events to apply",
+        "Problem            1 gangs run with too few members bound: muster gangs names them",
     ]
-    assert "NOT READY" in views.status(json.dumps(reply | {"ready": False}).encode())
+    assert "NOT READY" in views.status(json.dumps(reply | {"ready": False}).encode(), NOW)
+    empty = reply | {"queue": {}, "problems": []}
+    assert "Queue     nothing waits" in views.status(json.dumps(empty).encode(), NOW)
 
 
 def test_a_gang_is_one_line_with_its_reason() -> None:

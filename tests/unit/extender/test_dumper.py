@@ -45,9 +45,10 @@ def bench(directory: Path | None, **dump: object) -> Bench:
     return made
 
 
-def dumper(of: Bench) -> Dumper:
+def dumper(of: Bench, *, leads: bool = True) -> Dumper:
+    clock = of._tick
     return Dumper(
-        of.engine, of.planner, of.config, "extender-0", lambda: True, lambda: True, of._tick, Wall()
+        of.engine, of.planner, of.config, "extender-0", lambda: leads, lambda: True, clock, Wall()
     )
 
 
@@ -110,12 +111,29 @@ async def test_a_gang_that_is_looked_at_in_vain_again_and_again_is_kept_once(
     assert [name for name, made, _ in reruns(await dumped(it)) if made] == ["large", "small"]
 
 
-async def test_no_more_decisions_are_kept_than_wanted(tmp_path: Path) -> None:
+async def test_a_standby_knows_the_cluster_and_what_it_would_decide(tmp_path: Path) -> None:
+    it = bench(tmp_path)
+    it.gang("small", 2)
+    path = await dumper(it, leads=False).dump()
+    assert path is not None
+    recording = Recording(path.read_bytes())
+    assert not recording.source.leads
+    assert reruns(recording) == [("small", False, "plan")]
+
+
+async def test_of_plans_and_of_refusals_no_more_are_kept_than_wanted(tmp_path: Path) -> None:
     it = bench(tmp_path, keep_decisions=1)
-    it.gang("one", 1)
-    it.gang("two", 1)
+    for at, (name, size) in enumerate([("one", 1), ("two", 1), ("three", 9), ("four", 9)]):
+        it.gang(name, size, at=1.0 + at)
     await it.planner.settle()
-    assert [name for name, *_ in reruns(await dumped(it))] == ["two"]
+    assert [name for name, made, _ in reruns(await dumped(it)) if made] == ["four", "two"]
+
+
+async def test_nothing_is_kept_where_nothing_is_wanted(tmp_path: Path) -> None:
+    it = bench(tmp_path, keep_decisions=0)
+    it.gang("one", 1)
+    await it.planner.settle()
+    assert reruns(await dumped(it)) == []
 
 
 async def test_without_time_to_answer_the_questions_are_recorded_all_the_same(

@@ -2,24 +2,41 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
+import yaml
 from prometheus_client import CollectorRegistry
 
-from extender.metrics import ExtenderMetrics, StateCollector
+from extender.metrics import ExtenderMetrics, Readings, StateCollector
+from extender.waiting import CAUSES
+from webhook.metrics import Metrics
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "metrics.md"
+RULES = ROOT / "manifests" / "components" / "prometheus-rules" / "rules.yaml"
 ROW = re.compile(r"^\| `(muster_\w+)` \| (\w+) \| (.*?) \|", re.MULTILINE)
 
 
-def registry() -> CollectorRegistry:
+def extenders() -> CollectorRegistry:
     made = CollectorRegistry()
     ExtenderMetrics(made)
-    made.register(
-        StateCollector(
-            lambda: {"Bound": 1}, lambda: {"assumed": 1}, lambda: 0, lambda: 0, lambda: 0
-        )
-    )
+    ones = lambda: {"x": 1}  # noqa: E731 - six of them
+    zero = lambda: 0  # noqa: E731
+    made.register(StateCollector(Readings(ones, ones, ones, ones, lambda: 0.0, zero, zero, zero)))
     return made
+
+
+def webhooks() -> CollectorRegistry:
+    made = CollectorRegistry()
+    Metrics(made)
+    return made
+
+
+def registered(registry: CollectorRegistry) -> dict[str, str]:
+    return {
+        metric.name + ("_total" if metric.type == "counter" else ""): metric.type
+        for metric in registry.collect()
+    }
 
 
 def documented() -> dict[str, str]:
@@ -27,13 +44,43 @@ def documented() -> dict[str, str]:
 
 
 def test_every_metric_is_documented_with_its_type_and_nothing_else_is() -> None:
-    registered = {
-        metric.name + ("_total" if metric.type == "counter" else ""): metric.type
-        for metric in registry().collect()
-    }
-    assert documented() == registered
+    assert documented() == registered(extenders()) | registered(webhooks())
 
 
 def test_no_label_names_an_object() -> None:
     labels = set(re.findall(r"`(\w+)`", " ".join(row[2] for row in ROW.findall(PAGE.read_text()))))
-    assert labels == {"verb", "outcome", "answer", "phase", "state", "remedy", "resource"}
+    closed = {"verb", "outcome", "answer", "phase", "state", "remedy", "resource", "cause", "code"}
+    assert labels == closed | {"path", "operation", "scheduler", "route", "reason", "kind"}
+
+
+def test_every_cause_of_waiting_is_explained_in_the_page() -> None:
+    assert set(re.findall(r"`(\w+)`", PAGE.read_text())) >= set(CAUSES)
+
+
+def alerts() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(RULES.read_text())["spec"]["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def used(expression: str) -> set[str]:
+    return set(re.findall(r"muster_\w+", expression))
+
+
+def test_every_alert_asks_for_metrics_that_there_are() -> None:
+    known = registered(extenders()) | registered(webhooks())
+    series = {
+        name + suffix
+        for name, kind in known.items()
+        for suffix in (("_bucket", "_count", "_sum") if kind == "histogram" else ("",))
+    }
+    assert alerts()
+    for rule in alerts():
+        assert used(rule["expr"]) <= series, rule["alert"]
+        assert used(rule["expr"]), rule["alert"]
+        assert {"summary", "description"} <= rule["annotations"].keys()
+
+
+def test_every_alert_is_explained_in_the_page() -> None:
+    assert {rule["alert"] for rule in alerts()} == set(
+        re.findall(r"^\| `(Muster\w+)` \|", PAGE.read_text(), re.MULTILINE)
+    )

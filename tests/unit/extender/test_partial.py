@@ -169,6 +169,25 @@ async def test_a_gang_that_waits_for_kube_scheduler_alone_is_never_rolled_back(
     assert await torn.exists("g-0")
 
 
+async def test_a_gang_that_is_whole_by_now_is_kept_although_the_watch_has_not_told(
+    torn: Torn,
+) -> None:
+    """Found by the simulation: a watch of pods may hang for minutes before it is given up."""
+    placed = await torn.half(GANG)
+    await torn.look()
+    await torn.recreate(GANG, [2])
+    await torn.look()
+    await torn.cluster.api.create(NODES, _node_like(placed["g-2"]))
+    again = await torn.cluster.released(["g-2"])
+    await torn.cluster.settled()
+    (key, torso), *_ = torn.partial._torsos.items()
+    known = torn.cluster.extender.engine.state.gang(key)
+    assert known is not None
+    await torn.cluster.bind("g-2", again["g-2"])
+    await torn.partial._roll_back(known, torso)
+    assert await torn.exists("g-0")
+
+
 async def test_evictions_that_a_budget_refuses_are_tried_again(torn: Torn) -> None:
     await torn.half(GANG)
     budget = {

@@ -9,7 +9,14 @@ from support.planners import Bench
 
 from cluster.events import NodeGone, PodGone
 from cluster.ids import GangKey
+from cluster.snapshot import Snapshot
+from cluster.steps import Steps
+from extender import waiting
 from extender.config import ExtenderConfig
+from extender.planner import FAILED_RETRY_S
+from kube.names import RACK
+from placement import gang as gang_placement
+from placement.decision import Decision
 
 
 async def settle(bench: Bench) -> None:
@@ -44,6 +51,33 @@ async def test_a_gang_that_does_not_fit_is_counted_and_the_next_one_goes() -> No
     assert bench.view(large).skips == 1
     assert bench.view(large).last_reason
     assert bench.planner.waiting == 1
+
+
+async def test_a_gang_that_the_planner_fails_on_waits_alone_and_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The defect is made here: a search that cannot stand one gang."""
+    bench, search = Bench(), gang_placement.plan
+
+    def brittle(snapshot: Snapshot, key: GangKey, **words: object) -> Steps[Decision]:
+        if key.endswith("/odd"):
+            raise ZeroDivisionError("of all things")
+        return search(snapshot, key, **words)  # type: ignore[arg-type]
+
+    bench.node("n1")
+    bench.node("n2")
+    odd, even = bench.gang("odd", 1, priority=10), bench.gang("even", 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(gang_placement, "plan", brittle)
+        await settle(bench)
+    assert bench.is_released(even)
+    assert bench.planner.why(bench.view(odd)) == "PlannerFailed"
+    told = " ".join(waiting.lines(bench.view(odd), bench.planner.decisions[odd]))
+    assert "ZeroDivisionError: of all things (extender/test_planner.py:" in told
+    assert "dump" in told
+    bench.now += FAILED_RETRY_S
+    await settle(bench)
+    assert bench.is_released(odd)
 
 
 async def test_a_waiting_gang_is_not_looked_at_again_before_something_changes() -> None:
@@ -215,3 +249,18 @@ def test_gangs_are_placed_whole_or_not_at_all_and_none_that_fits_is_left(
                 assert size > nodes - used, "it fits and was left waiting"
 
     asyncio.run(run())
+
+
+async def test_a_preference_that_is_required_for_a_while_relaxes_by_itself() -> None:
+    bench = Bench()
+    bench.node("n1", rack="r1")
+    bench.node("n2", rack="r2")
+    gang = bench.gang("g", 2, at=bench.now, preferred_level=RACK, relax_after=60.0)
+    await settle(bench)
+    assert not bench.is_released(gang)
+    bench.now += 59.0
+    await settle(bench)
+    assert not bench.is_released(gang)
+    bench.now += 1.0
+    await settle(bench)
+    assert bench.is_released(gang)

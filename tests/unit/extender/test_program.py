@@ -44,9 +44,8 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-async def test_it_announces_its_address_answers_and_ends_on_sigterm(
-    tmp_path: Path, config: Path
-) -> None:
+async def logged_by(tmp_path: Path, config: Path, *signals: signal.Signals) -> list[str]:
+    """Run the program until it is ready, send the signals, the last of which ends it with 0."""
     async with api_server() as (_, url):
         flags = ["--config", str(config), "--kubeconfig", str(kubeconfig(tmp_path, url))]
         process = await asyncio.create_subprocess_exec(
@@ -56,23 +55,40 @@ async def test_it_announces_its_address_answers_and_ends_on_sigterm(
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(WITHIN_S), aiohttp.ClientSession() as session:
                 listening = json.loads(await process.stdout.readline())["listening"]
-                async with aiohttp.ClientSession() as session:
-                    while True:
-                        async with session.get(f"{listening}/readyz") as response:
-                            if response.status == 200:
-                                break
-                        await asyncio.sleep(0.05)
-                process.send_signal(signal.SIGTERM)
+                for number in signals:
+                    await ready(session, listening)
+                    process.send_signal(number)
                 logs = (await process.stderr.read()).decode()
                 assert await process.wait() == 0
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        lines = [json.loads(line) for line in logs.splitlines()]
-        assert {"cluster listed", "stopping"} <= {line["msg"] for line in lines}
+    return [json.loads(line)["msg"] for line in logs.splitlines()]
+
+
+async def ready(session: aiohttp.ClientSession, listening: str) -> None:
+    while True:
+        async with session.get(f"{listening}/readyz") as response:
+            if response.status == 200:
+                return
+        await asyncio.sleep(0.05)
+
+
+async def test_it_announces_its_address_answers_and_ends_on_sigterm(
+    tmp_path: Path, config: Path
+) -> None:
+    assert {"cluster listed", "stopping"} <= {*await logged_by(tmp_path, config, signal.SIGTERM)}
+
+
+async def test_a_signal_for_a_dump_with_nowhere_to_put_it_is_a_line_and_nothing_more(
+    tmp_path: Path, config: Path
+) -> None:
+    logs = await logged_by(tmp_path, config, signal.SIGUSR2, signal.SIGUSR2, signal.SIGTERM)
+    assert "dump not written: dump.directory is not set in the configuration" in logs
+    assert logs[-1] == "stopping"
 
 
 def test_a_mistake_in_the_configuration_is_one_line_and_exit_code_2(config: Path) -> None:

@@ -88,6 +88,24 @@ async def test_a_pod_refused_time_and_again_never_returns_to_a_node_that_refused
     await refusing.cluster.released(["free-0"])
 
 
+async def test_a_node_that_changes_after_it_refused_is_worth_another_try(
+    refusing: Refusing,
+) -> None:
+    """Found by the simulation: kube-scheduler saw it go before our watch of nodes did."""
+    await refusing.cluster.gang(Gang("free", 1, required=names.RACK), owned=False)
+    for _ in range(6):
+        last = (await refusing.cluster.released(["free-0"]))["free-0"]
+        await refusing.refuse("free-0")
+        await refusing.look()
+        await refusing.look(after=PATIENCE_S)
+    assert plan_of(await refusing.cluster.pod("free-0")) is None
+    found = await refusing.cluster.api.get(f"/api/v1/nodes/{last}")
+    await refusing.cluster.api.delete(f"/api/v1/nodes/{last}")
+    meta = {key: found["metadata"][key] for key in ("name", "labels")}
+    await refusing.cluster.api.create("/api/v1/nodes", found | {"metadata": meta})
+    assert await refusing.cluster.released(["free-0"]) == {"free-0": last}
+
+
 async def test_a_refused_pinned_pod_is_evicted_late_and_its_successor_goes_elsewhere(
     refusing: Refusing,
 ) -> None:

@@ -45,6 +45,18 @@ async def test_a_lost_connection_is_repeated_and_ends_released(
     await cluster.settled()
 
 
+async def test_a_pod_that_is_gone_is_released_once_although_the_watch_has_not_told(
+    cluster: World,
+) -> None:
+    """Found by the simulation: it was planned and patched fifty times a second meanwhile."""
+    fault = Fault("PATCH", "/pods/g-0", code=404, left=1000)
+    cluster.server.faults.append(fault)
+    await cluster.gang(Gang("g", 1))
+    await until(lambda: fault.left < 1000)
+    await cluster.settled()
+    assert fault.left == 999
+
+
 async def test_throttling_is_waited_out(cluster: World) -> None:
     cluster.server.faults.append(Fault("PATCH", "/pods/g-0", code=429, left=2))
     await cluster.gang(Gang("g", 1))

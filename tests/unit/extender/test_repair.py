@@ -9,6 +9,8 @@ import pytest
 from support.extenders import PODS, World, eventually, plan_of, world
 
 from extender.config import Pin
+from kube.names import PLAN
+from kube.translate import pod_uid
 from loadtest.api import ApiFailed
 from loadtest.pods import Gang
 
@@ -53,6 +55,22 @@ async def test_an_owned_pod_pinned_to_a_node_that_is_gone_is_evicted() -> None:
         await eventually(evicted)
 
 
+async def test_a_pod_that_was_bound_in_the_last_moment_is_not_evicted() -> None:
+    """Found by the simulation: the node came back, and the watch of pods was late."""
+    async with world(spare_count=0, evict_after_seconds=0.0) as cluster:
+        await cluster.nodes({"r1": 1})
+        await cluster.gang(Gang("g", 1))
+        (node,) = (await cluster.released(["g-0"])).values()
+        await cluster.settled()
+        repairer = cluster.extender.repairer
+        uid = pod_uid((await cluster.pod("g-0"))["metadata"]["uid"])
+        pending = repairer._pods.get(uid)
+        assert pending is not None
+        await cluster.bind("g-0", node)
+        await repairer._evict(uid, pending, "node gone")
+        assert (await cluster.pod("g-0"))["spec"]["nodeName"] == node
+
+
 async def test_a_pod_pinned_to_a_cordoned_node_is_given_time_before_it_is_evicted() -> None:
     now = [1_000_000.0]
     async with world(clock=lambda: now[0], spare_count=0, evict_after_seconds=60) as cluster:
@@ -90,6 +108,23 @@ async def test_a_nominated_pod_is_planned_again_and_never_deleted() -> None:
         await eventually(moved)
         assert (await cluster.pod("free-0"))["status"]["nominatedNodeName"] == other
         await cluster.settled()
+
+
+async def test_a_plan_that_another_replica_took_back_is_forgotten() -> None:
+    """Found by the simulation: a standby went on counting the room of such pods."""
+    async with world(pin=Pin.NOMINATE) as cluster:
+        await cluster.nodes({"r1": 2})
+        await cluster.gang(Gang("g", 1))
+        await cluster.released(["g-0"])
+        await cluster.settled()
+        first = plan_of(await cluster.pod("g-0"))
+        await cluster.api.patch(f"{PODS}/g-0", {"metadata": {"annotations": {PLAN: None}}})
+
+        async def planned_anew() -> bool:
+            plan = plan_of(await cluster.pod("g-0"))
+            return plan is not None and plan != first
+
+        await eventually(planned_anew)
 
 
 async def test_a_pinned_pod_without_a_controller_waits_for_its_node() -> None:

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.scene import Scene
 
-from cluster.steps import run
+from cluster.steps import Steps, run
 from placement.choose import choose, fewest, sizes_of
 from placement.families import Family, count_up, trim
-from placement.select import Wish, labelled_only, place
+from placement.select import Placing, Wish, labelled_only, place
 from placement.slices import partial_last, place_slices
-from placement.tree import ROOT, Tree, domains_used
+from placement.tree import ROOT, Tree, domains_used, tree_of
 
 
 def tree(*racks_per_zone: list[int]) -> Tree:
@@ -33,6 +34,11 @@ def tree(*racks_per_zone: list[int]) -> Tree:
 
 def leaf(*amounts: int) -> np.ndarray:
     return np.array(amounts, dtype=np.int64)
+
+
+def placed(work: Steps[Placing | None]) -> np.ndarray | None:
+    found = run(work)
+    return None if found is None else found.amounts
 
 
 def used(found: np.ndarray | None) -> list[int]:
@@ -87,29 +93,29 @@ def test_fewest_says_none_when_everything_together_does_not_suffice() -> None:
 
 def test_a_gang_goes_to_the_one_rack_that_holds_it() -> None:
     #  zone 0: racks [4 4] [4 4 4]     zone 1: rack [4 4]
-    found = run(place(tree([2, 3], [2]), leaf(4, 4, 4, 4, 4, 4, 4), [], Wish(), 12))
+    found = placed(place(tree([2, 3], [2]), leaf(4, 4, 4, 4, 4, 4, 4), [], Wish(), 12))
     assert used(found) == [0, 0, 4, 4, 4, 0, 0]
 
 
 def test_of_two_racks_that_hold_it_the_fuller_one_is_taken() -> None:
-    found = run(place(tree([2], [2]), leaf(8, 8, 8, 2), [], Wish(), 9))
+    found = placed(place(tree([2], [2]), leaf(8, 8, 8, 2), [], Wish(), 9))
     assert used(found) == [0, 0, 8, 1]
 
 
 def test_fewer_hosts_count_more_than_less_left_over() -> None:
-    found = run(place(tree([3], [4]), leaf(8, 8, 8, 4, 4, 4, 4), [], Wish(), 16))
+    found = placed(place(tree([3], [4]), leaf(8, 8, 8, 4, 4, 4, 4), [], Wish(), 16))
     assert used(found) == [8, 8, 0, 0, 0, 0, 0]
 
 
 def test_a_required_level_is_never_crossed() -> None:
-    assert run(place(tree([2, 2]), leaf(4, 4, 4, 4), [], Wish(required=1), 9)) is None
-    assert run(place(tree([2, 2]), leaf(4, 4, 4, 4), [], Wish(required=0), 9)) is not None
+    assert placed(place(tree([2, 2]), leaf(4, 4, 4, 4), [], Wish(required=1), 9)) is None
+    assert placed(place(tree([2, 2]), leaf(4, 4, 4, 4), [], Wish(required=0), 9)) is not None
 
 
 def test_a_preferred_level_means_the_fewest_domains_of_it() -> None:
     #  zone 0 would need 3 racks, zone 1 needs 2
     shape = tree([1, 1, 1], [2, 2])
-    found = run(place(shape, leaf(4, 4, 4, 4, 4, 4, 4), [], Wish(preferred=1), 12))
+    found = placed(place(shape, leaf(4, 4, 4, 4, 4, 4, 4), [], Wish(preferred=1), 12))
     assert used(found)[:3] == [0, 0, 0]
     assert domains_used(shape, found)[:2] == (1, 2)
 
@@ -117,7 +123,7 @@ def test_a_preferred_level_means_the_fewest_domains_of_it() -> None:
 def test_required_and_preferred_together_give_one_zone_with_the_fewest_racks() -> None:
     shape = tree([2, 2], [1, 1, 1, 1])
     wish = Wish(required=0, preferred=1)
-    found = run(place(shape, leaf(4, 4, 4, 4, 4, 4, 4, 4), [], wish, 16))
+    found = placed(place(shape, leaf(4, 4, 4, 4, 4, 4, 4, 4), [], wish, 16))
     assert domains_used(shape, found) == (1, 2, 4)
 
 
@@ -128,14 +134,14 @@ def test_unlabelled_nodes_are_no_rack_but_can_be_used() -> None:
     capacities = leaf(1, 1, 8, 8)
     assert labelled_only(shape, Wish(required=1)).tolist() == [True, True, False, False]
     assert labelled_only(shape, Wish(required=0)) is None
-    assert run(place(shape, capacities, [], Wish(required=1), 9)) is None
-    assert used(run(place(shape, capacities, [], Wish(), 9))).count(0) == 2
+    assert placed(place(shape, capacities, [], Wish(required=1), 9)) is None
+    assert used(placed(place(shape, capacities, [], Wish(), 9))).count(0) == 2
 
 
 def test_the_same_arrays_give_the_same_answer() -> None:
     shape, capacities = tree([3, 3], [2, 4]), leaf(*[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8])
-    first = used(run(place(shape, capacities, [], Wish(), 20)))
-    assert all(used(run(place(shape, capacities, [], Wish(), 20))) == first for _ in range(3))
+    first = used(placed(place(shape, capacities, [], Wish(), 20)))
+    assert all(used(placed(place(shape, capacities, [], Wish(), 20))) == first for _ in range(3))
 
 
 def brute_force(shape: Tree, capacities: list[int], wish: Wish, need: int) -> int | None:
@@ -174,7 +180,7 @@ def test_a_fit_is_found_whenever_there_is_one_with_the_fewest_domains(
     required = data.draw(st.integers(ROOT, 1))
     preferred = data.draw(st.integers(ROOT, 2))
     wish = Wish(required=required, preferred=preferred)
-    found = run(place(shape, np.array(capacities), [], wish, need))
+    found = placed(place(shape, np.array(capacities), [], wish, need))
     expected = brute_force(shape, capacities, wish, need)
     assert (found is None) == (expected is None)
     if found is not None:
@@ -192,7 +198,7 @@ def test_one_per_rack_is_counted_on_the_way_up() -> None:
     one_per_rack = Family(np.array([0, 0, 1, 1, 2, 2], dtype=np.int32), leaf(1, 1, 1), level=1)
     counts = count_up(shape, leaf(4, 4, 4, 4, 4, 4), [one_per_rack])
     assert [c.tolist() for c in counts[:2]] == [[2, 1], [1, 1, 1]]
-    found = run(place(shape, leaf(4, 4, 4, 4, 4, 4), [one_per_rack], Wish(), 3))
+    found = placed(place(shape, leaf(4, 4, 4, 4, 4, 4), [one_per_rack], Wish(), 3))
     assert shape.sums(found, 1, 2).tolist() == [1, 1, 1]
 
 
@@ -202,7 +208,7 @@ def test_a_budget_across_the_tree_limits_every_domain_it_touches() -> None:
     counts = count_up(shape, leaf(4, 4, 4, 4), [budget])
     assert counts[1].tolist() == [7, 7]
     assert counts[0].tolist() == [11]
-    found = run(place(shape, leaf(4, 4, 4, 4), [budget], Wish(), 11))
+    found = placed(place(shape, leaf(4, 4, 4, 4), [budget], Wish(), 11))
     assert budget.within(found)
 
 
@@ -223,7 +229,7 @@ def test_caps_that_cut_across_the_tree_leave_the_search_complete(
 ) -> None:
     shape = tree([2, 1], [3])
     family = Family(np.array(codes, dtype=np.int32), np.array(caps))
-    found = run(place(shape, np.array(capacities), [family], Wish(required=required), need))
+    found = placed(place(shape, np.array(capacities), [family], Wish(required=required), need))
     spans = (
         [(0, 6)]
         if required == ROOT
@@ -247,14 +253,14 @@ def test_slices_are_whole_in_their_rack() -> None:
     #  racks hold 7, 4 and 9: slices of 4 make 1 + 1 + 2, so 16 fit and 17 do not
     shape, wish = tree([2, 1, 2]), Wish(slice_size=4, slice_level=1)
     capacities = leaf(3, 4, 4, 5, 4)
-    found = run(place_slices(shape, capacities, [], wish, 16))
+    found = placed(place_slices(shape, capacities, [], wish, 16))
     assert shape.sums(found, 1, 2).tolist() == [4, 4, 8]
-    assert run(place_slices(shape, capacities, [], wish, 20)) is None
+    assert placed(place_slices(shape, capacities, [], wish, 20)) is None
 
 
 def test_a_partial_slice_takes_what_is_left_beside_whole_ones() -> None:
     shape, wish = tree([2, 1, 2]), Wish(slice_size=4, slice_level=1)
-    found = run(place_slices(shape, leaf(3, 4, 4, 4, 4), [], wish, 19))
+    found = placed(place_slices(shape, leaf(3, 4, 4, 4, 4), [], wish, 19))
     assert shape.sums(found, 1, 2).tolist() == [7, 4, 8]
     slots = partial_last(shape, wish, found)
     assert shape.at(1, slots).tolist() == [1] * 4 + [2] * 8 + [0] * 7
@@ -271,7 +277,7 @@ def test_slices_fit_exactly_when_counting_says_so(
 ) -> None:
     shape = tree([2, 3], [1, 2])
     wish = Wish(required=required, slice_size=size, slice_level=1)
-    found = run(place_slices(shape, np.array(capacities), [], wish, need))
+    found = placed(place_slices(shape, np.array(capacities), [], wish, need))
     racks = shape.sums(np.array(capacities), 1, 2).tolist()
     rest = need % size
     groups = [racks] if required == ROOT else [racks[:2], racks[2:]]
@@ -289,3 +295,24 @@ def test_slices_fit_exactly_when_counting_says_so(
         assert (found <= capacities).all()
         shares = shape.sums(found, 1, 2) % size
         assert sorted(shares.tolist())[:-1] == [0] * 3
+
+
+def test_nodes_without_labels_are_domains_of_their_own_from_the_hosts_upwards() -> None:
+    #  block a: rack r1 of two hosts, two hosts without a rack    no block: rack r2 of two hosts
+    scene = Scene("""
+        a/r1  n1 n2
+        a/-   n3 n4
+        -/r2  n5 n6
+        -/-   n7
+    """)
+    found = tree_of(scene.snapshot.topology)
+    assert found.starts[1].tolist() == [0, 2, 3, 4, 6]
+    assert found.labelled[1].tolist() == [True, False, False, True, False]
+    assert found.starts[0].tolist() == [0, 4, 6]
+    assert found.labelled[0].tolist() == [True, False, False]
+    assert found.along[0].tolist() == [0, 0, 0, 0, 1, 1, 2]
+
+
+def test_a_level_that_no_node_has_says_nothing() -> None:
+    found = tree_of(Scene("-/r1 n1 n2\n-/r2 n3").snapshot.topology)
+    assert found.starts[0].tolist() == [0]

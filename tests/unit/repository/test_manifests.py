@@ -8,10 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from cryptography.x509.oid import NameOID
 
+from cli.ops import issuing
 from cli.verification import scheduler
 from cli.verification.finding import Level
+from cli.verification.x509files import load_bundle
 from extender import config as extender_config
+from extender.callersconfig import Named, Readers
 from kube import names
 from loadtest import schedulerconfig
 from webhook import config as webhook_config
@@ -57,7 +61,32 @@ def test_every_shipped_extender_configuration_loads_and_admits_only_callers_it_k
     config = extender_config.load(path)
     assert config.tls is not None
     assert config.tls.client_ca_file is not None
+    assert config.callers.schedule == Named(certificates=("kube-scheduler",))
+    assert config.callers.tokens is not None
+    assert config.callers.read == Readers()
     assert config.leader_election.leader_elect
+
+
+def test_kube_schedulers_certificate_has_the_name_that_the_extender_lets_schedule(
+    tmp_path: Path,
+) -> None:
+    """From `muster certificates` as from cert-manager."""
+    issuing.write(tmp_path / "made", "muster-system", (), 1)
+    [made] = load_bundle((tmp_path / "made" / "scheduler.crt").read_bytes())
+    subject = made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    [managed] = [
+        doc
+        for doc in documents(MANIFESTS / "components" / "cert-manager" / "certificates.yaml")
+        if doc["metadata"]["name"] == "muster-scheduler-client"
+    ]
+    assert [name.value for name in subject] == [managed["spec"]["commonName"]] == ["kube-scheduler"]
+
+
+def test_the_readers_role_covers_every_page_but_health_and_no_verb() -> None:
+    [role] = documents(MANIFESTS / "rbac" / "reader.yaml")
+    [rule] = role["rules"]
+    assert set(rule["nonResourceURLs"]) == {"/metrics", "/v1/status", "/v1/gangs", "/v1/explain/*"}
+    assert rule["verbs"] == ["get"]
 
 
 @pytest.mark.parametrize("path", EXTENDERS, ids=by_name)

@@ -8,10 +8,13 @@ from support.manifest import read
 from support.wirepods import pod
 
 from cluster.gangs import GangSpec
+from cluster.ids import GangKey
+from kube import wire
 from kube.names import BLOCK, DEFAULT_LEVELS, HOST, RACK
 from workloads import batchjob, registry
 from workloads.dialect import Member
 from workloads.levels import resolve
+from workloads.parts import Part, whole
 
 GROUP = {"kueue.x-k8s.io/pod-group-name": "sample-group"}
 COUNT = {"kueue.x-k8s.io/pod-group-total-count": "4"}
@@ -95,6 +98,28 @@ def test_a_slice_is_a_size_and_a_level(annotations: dict[str, str]) -> None:
     assert (spec.slice_size, spec.slice_level, spec.problems) == (2, RACK, ())
 
 
+def test_slices_of_one_pod_set_are_slices_of_its_pods_alone() -> None:
+    sliced = wire.ObjectMeta(
+        annotations={
+            "kueue.x-k8s.io/podset-slice-required-topology": RACK,
+            "kueue.x-k8s.io/podset-slice-size": "4",
+        }
+    )
+    plain = GangSpec(GangKey("jobset/ns/x"), "ns", "x", "jobset", min_count=9, size=9)
+    parts = [Part("driver", wire.ObjectMeta(), 1, 1), Part("worker", sliced, 8, 8)]
+    spec = whole(plain, wire.ObjectMeta(), parts)
+    assert (spec.slice_size, spec.slice_roles, spec.problems) == (4, ("worker",), ())
+    assert whole(plain, sliced, parts).slice_roles == ()
+
+
+def test_layers_of_slices_are_slices_of_slices() -> None:
+    wide = LAYER.replace(RACK, BLOCK).replace("2", "8")
+    key = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
+    keys = {key: f"{wide[:-1]},{LAYER[1:]}"}
+    spec = spec_of(COUNT | keys)
+    assert (spec.wider_slices, spec.slice_size, spec.slice_level) == (((BLOCK, 8),), 2, RACK)
+
+
 @pytest.mark.parametrize(
     ("annotations", "problem"),
     [
@@ -106,7 +131,7 @@ def test_a_slice_is_a_size_and_a_level(annotations: dict[str, str]) -> None:
         ({"podset-slice-required-topology-constraints": "rack"}, "constraints: "),
         (
             {"podset-slice-required-topology-constraints": LAYER[:-1] + "," + LAYER[1:]},
-            "2 layers of slices; Muster has one",
+            "slices of 2 cannot consist of slices of 2",
         ),
     ],
 )

@@ -35,6 +35,53 @@ def test_every_key_is_read_into_its_type() -> None:
     assert (keys.queue, keys.role, keys.inject) == ("research", "worker", False)
 
 
+def test_slices_of_slices_and_a_relaxation_are_read() -> None:
+    keys = read(
+        {},
+        {
+            "muster.dev/slice-size": "32, 8",
+            "muster.dev/slice-topology": "block,rack",
+            "muster.dev/topology-relax-after": "1h30m",
+        },
+    ).keys
+    assert (keys.slice_sizes, keys.slice_levels) == ((32, 8), (names.BLOCK, names.RACK))
+    assert (keys.slice_size, keys.slice_level, keys.relax_after) == (8, names.RACK, 5400.0)
+
+
+@pytest.mark.parametrize("text", ["", "0s", "10", "-5m", "1d", "1h 30m", "721h", "5m" * 9])
+def test_a_time_that_cannot_be_read_is_refused(text: str) -> None:
+    keys = GANG | {"muster.dev/topology-preferred": "rack"}
+    (error,) = refused(keys | {"muster.dev/topology-relax-after": text})
+    assert error.startswith("metadata.annotations[muster.dev/topology-relax-after]: ")
+    assert error.endswith('is not allowed: a time such as "90s", "10m" or "1h30m", at most 720h')
+
+
+@pytest.mark.parametrize(
+    ("keys", "rule"),
+    [
+        (
+            {"slice-size": "4", "slice-topology": "block,rack"},
+            "muster.dev/slice-topology has 2 levels: write as many sizes",
+        ),
+        (
+            {"slice-size": "4,3", "slice-topology": "block,rack"},
+            "each slice consists of whole smaller ones: write multiples, the largest first",
+        ),
+        (
+            {"slice-size": "4,2", "slice-topology": "rack,block"},
+            "each slice is inside a wider one: write narrower and narrower levels",
+        ),
+        (
+            {"topology-relax-after": "10m"},
+            "it needs muster.dev/topology-preferred beside it: add that, or remove this key",
+        ),
+    ],
+)
+def test_keys_that_contradict_each_other_are_refused(keys: dict[str, str], rule: str) -> None:
+    (error,) = refused(GANG | {f"muster.dev/{key}": text for key, text in keys.items()})
+    assert error.endswith(f"is not allowed: {rule}")
+
+
 def test_a_label_is_read_before_an_annotation_and_a_difference_is_refused() -> None:
     reading = read({"muster.dev/gang": "a"}, {"muster.dev/gang": "b"})
     assert reading.keys.gang == "a"

@@ -185,7 +185,9 @@ def test_phases_follow_the_gang_as_volcanos_scheduler_would_write_them(
 
 
 def test_only_what_changes_is_written() -> None:
-    group = read(POD_GROUP + "status: {phase: Running, running: 8}\n", volcano.PodGroup)
+    said = f"{{type: Scheduled, status: 'True', reason: {volcano.READY}}}"
+    status = f"status: {{phase: Running, running: 8, conditions: [{said}]}}\n"
+    group = read(POD_GROUP + status, volcano.PodGroup)
     (watched,) = volcano.Volcano.watched
     assert watched.status is not None
     assert watched.status.change(group, Progress(present=8, bound=8)) == {}

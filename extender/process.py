@@ -1,0 +1,122 @@
+"""The life of the process: signals, the listening socket, and the order of the end.
+
+::
+
+    list everything ──► ready: answer and plan ──► SIGTERM: not ready, listening socket
+                         (with an election:        closed, calls and releases in flight
+                         as soon as it leads)      finished, watches cancelled
+                                   │
+                                   └── deposed: connections cut, nothing finished, exit code 1
+
+How a replica comes to lead is drawn in ``extender.leadership``, its parts in ``extender.shell``.
+"""
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+from contextlib import AsyncExitStack
+
+from aiohttp import web
+
+from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, make_app
+from extender.candidacy import AGENT, Candidacy, agent, stand
+from extender.config import ExtenderConfig
+from extender.errors import Deposed
+from extender.ownpod import PodName
+from extender.shell import Extender
+from extender.tls import ServingCertificate
+from kube.auth import Auth
+from kube.client import KubeClient
+from kube.transport import Transport
+
+log = logging.getLogger(__name__)
+
+
+async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None = None) -> None:
+    """Run until SIGTERM or SIGINT. Prints one JSON line with the URL once it listens.
+
+    ``pod``: the one this process runs in; needed for an election. Raises ``Deposed``.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # until there is something to dump
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    tls = ServingCertificate.of(config)
+    await auth.current()  # a kubeconfig that cannot be read ends the process, not a retry
+    async with AsyncExitStack() as stack:
+        candidacy = await stand(stack, config.leader_election, auth, pod)
+        transport = _transport(config, auth, candidacy, writes=False)
+        writes = None if candidacy is None else _transport(config, auth, candidacy, writes=True)
+        client = await stack.enter_async_context(
+            KubeClient(auth, transport=transport, writes=writes)
+        )
+        extender = Extender(config, client, candidacy=candidacy, on_deposed=stop.set)
+        loop.add_signal_handler(signal.SIGUSR2, extender.dumper.request)
+        if tls is not None:
+            extender.parts.jobs["certificates"] = tls.keep
+            tls.on_failed = extender.parts.gate.handshake_failed
+        runner = web.AppRunner(
+            make_app(extender.parts),
+            access_log=None,
+            keepalive_timeout=KEEP_ALIVE_S,
+            read_bufsize=READ_BUFFER_BYTES,
+            shutdown_timeout=config.drain_seconds,
+        )
+        await runner.setup()
+        try:
+            await _serve(runner, config, tls)
+            await stop.wait()
+            await _begin_to_stop(extender, runner)
+        finally:
+            await runner.cleanup()
+        if extender.leadership is not None:
+            await extender.leadership.resign()
+    if extender.deposed:
+        raise Deposed(extender.deposed)
+
+
+def _transport(
+    config: ExtenderConfig, auth: Auth, candidacy: Candidacy | None, *, writes: bool
+) -> Transport:
+    """Return the transport of everything, or in an election one for reads and one for writes."""
+    return Transport(
+        auth,
+        connections=config.release_concurrency,
+        timeout_s=config.api_server.request_timeout_seconds,
+        user_agent=AGENT if candidacy is None else agent(candidacy.identity),
+        fence=candidacy.fence if candidacy is not None and writes else None,
+    )
+
+
+async def _begin_to_stop(extender: Extender, runner: web.AppRunner) -> None:
+    log.info("stopping")
+    extender.draining = True
+    if extender.deposed:
+        await _hang_up(runner)
+    elif extender.leadership is not None:
+        await extender.leadership.step_down()
+
+
+async def _hang_up(runner: web.AppRunner) -> None:
+    """Stop listening and cut every connection: kube-scheduler keeps its own open for ever."""
+    for site in list(runner.sites):
+        await site.stop()
+    for connection in [] if runner.server is None else runner.server.connections:
+        if connection.transport is not None:
+            connection.transport.abort()
+
+
+async def _serve(
+    runner: web.AppRunner, config: ExtenderConfig, tls: ServingCertificate | None
+) -> None:
+    front = None if tls is None else tls.front
+    site = web.TCPSite(runner, config.listen.host, config.listen.port, ssl_context=front)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    scheme = "http" if tls is None else "https"
+    shown = f"[{host}]" if ":" in host else host
+    sys.stdout.write(json.dumps({"listening": f"{scheme}://{shown}:{port}"}) + "\n")
+    sys.stdout.flush()

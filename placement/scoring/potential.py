@@ -1,0 +1,179 @@
+"""The worth of a node's free room, and what placing a shape takes from it.
+
+In devices, for a node with holes h_1.. and free CPU c::
+
+    worth(node) = sum worth[h_i]  +  slots[number of free devices]  -  stranded(x, var)
+
+    x   = sum cpu[h_i] - c      CPU missing to use all its holes up, negative: to spare
+    var = sum cpu_var[h_i]
+    stranded = stranding * (x + sqrt(x*x + var)) / 2
+
+``stranded`` is Scarf's bound: the largest expected shortage that any distribution of this
+mean and variance can have (Scarf, "A min-max solution of an inventory problem", 1958). It
+costs a square root where a normal distribution costs an error function, it assumes no
+distribution, and its slow tail orders nodes that are all far from short, so that no tie is
+left to chance and CPU-rich nodes are kept for whoever is hungry.
+
+A shape goes where ``worth`` falls least. The whole table (``Worths``) and the rows and
+scalars below do the same operations in the same order, so they agree to the last bit; a
+choice therefore does not depend on what was cached.
+"""
+
+import math
+
+import numpy as np
+
+from placement.scoring.holes import Floats
+from placement.scoring.prices import Prices
+from placement.scoring.shape import DEVICE, Shape
+from placement.scoring.stock import Ints, Stock
+
+_LEAST_VARIANCE = 1.0
+"""Keeps the root defined under rounding; one (milli-CPU) squared."""
+
+
+class Worths:
+    """Per node row: ``short`` (x above), ``var`` and ``stranded``, float64[n] each."""
+
+    __slots__ = ("_cpu", "_var", "prices", "short", "stranded", "var")
+
+    def __init__(self, stock: Stock, prices: Prices) -> None:
+        """Evaluate every node of a stock."""
+        self.prices = prices
+        self._cpu: list[float] = prices.cpu.tolist()
+        self._var: list[float] = prices.cpu_var.tolist()
+        need, var = np.zeros(stock.nodes), np.full(stock.nodes, _LEAST_VARIANCE)
+        for column in stock.holes.T:  # one by one: the order in which ``refresh`` adds
+            need += prices.cpu[column]
+            var += prices.cpu_var[column]
+        self.short = need - stock.cpu
+        self.var = var
+        self.stranded = stranded(prices, self.short, var)
+
+    def refresh(self, stock: Stock, node: int) -> None:
+        """Evaluate one node anew."""
+        need, var = 0.0, _LEAST_VARIANCE
+        for hole in stock.holes[node].tolist():
+            need += self._cpu[hole]
+            var += self._var[hole]
+        short = need - int(stock.cpu[node])
+        self.short[node] = short
+        self.var[node] = var
+        self.stranded[node] = self.prices.stranding * (short + math.sqrt(short * short + var)) * 0.5
+
+
+def stranded(prices: Prices, short: Floats, var: Floats) -> Floats:
+    """Return Scarf's bound in devices, elementwise."""
+    found: Floats = prices.stranding * (short + np.sqrt(short * short + var)) * 0.5
+    return found
+
+
+def total(stock: Stock, prices: Prices) -> float:
+    """Return the worth of a whole stock, in devices, from nothing but stock and prices."""
+    worths = Worths(stock, prices)
+    rooms = prices.worth[stock.holes].sum(axis=1) + prices.slots[stock.whole]
+    return float((rooms - worths.stranded).sum())
+
+
+class Gain:
+    """What placing one shape does to nodes: tables over the hole it would go into.
+
+    ``of_rows`` returns the change of worth (0 or less, -inf: does not fit) and the device.
+    """
+
+    __slots__ = ("_cpu", "_lists", "_var", "_worth", "prices", "shape")
+
+    def __init__(self, shape: Shape, prices: Prices) -> None:
+        """Tabulate a shape under some prices."""
+        self.shape = shape
+        self.prices = prices
+        self._lists: tuple[list[float], list[float], list[float]] | None = None
+        if shape.fractional:
+            ask = shape.milli
+            self._worth = np.full(DEVICE + 1, -np.inf)
+            self._worth[ask:] = prices.worth[: DEVICE + 1 - ask] - prices.worth[ask:]
+            self._cpu = np.zeros(DEVICE + 1)
+            self._cpu[ask:] = prices.cpu[: DEVICE + 1 - ask] - prices.cpu[ask:]
+            self._var = np.zeros(DEVICE + 1)
+            self._var[ask:] = prices.cpu_var[: DEVICE + 1 - ask] - prices.cpu_var[ask:]
+
+    def of_rows(self, stock: Stock, worths: Worths, rows: Ints) -> tuple[Floats, Ints]:
+        """Return (float64[t] change of worth, int64[t] device or -1) for node rows."""
+        if self.shape.fractional:
+            gain, device = self._part(stock, worths, rows)
+        else:
+            gain, device = self._whole(stock, worths, rows), np.full(len(rows), -1)
+        room = (stock.cpu[rows] >= self.shape.cpu) & (stock.memory[rows] >= self.shape.memory)
+        gain[~room] = -np.inf
+        return gain, device
+
+    def _part(self, stock: Stock, worths: Worths, rows: Ints) -> tuple[Floats, Ints]:
+        half = self.prices.stranding
+        hole = stock.holes[rows]
+        short = (worths.short[rows] + self.shape.cpu)[:, None] + self._cpu[hole]
+        var = worths.var[rows][:, None] + self._var[hole]
+        gain = self._worth[hole] - half * (short + np.sqrt(short * short + var)) * 0.5
+        free, slots = stock.whole[rows], self.prices.slots
+        opened = slots[free - 1] - slots[free]
+        gain += np.where(hole == DEVICE, opened[:, None], 0.0)
+        device = gain.argmax(axis=1)
+        best: Floats = gain[np.arange(len(rows)), device] + worths.stranded[rows]
+        return best, device
+
+    def _whole(self, stock: Stock, worths: Worths, rows: Ints) -> Floats:
+        count, prices = self.shape.devices, self.prices
+        free = stock.whole[rows]
+        short = (worths.short[rows] + self.shape.cpu) - count * prices.cpu[DEVICE]
+        var = np.maximum(worths.var[rows] - count * prices.cpu_var[DEVICE], 0.0)
+        gain = -count * prices.worth[DEVICE] - (
+            prices.stranding * (short + np.sqrt(short * short + var)) * 0.5
+        )
+        gain += prices.slots[free - count] - prices.slots[free]
+        gain += worths.stranded[rows]
+        found: Floats = np.where(free < count, -np.inf, gain)
+        return found
+
+    def of_node(self, stock: Stock, worths: Worths, node: int) -> tuple[float, int]:
+        """As ``of_rows`` for one node, without arrays: several times faster for one."""
+        shape = self.shape
+        if stock.cpu[node] < shape.cpu or stock.memory[node] < shape.memory:
+            return -math.inf, -1 if not shape.fractional else 0
+        if shape.fractional:
+            return self._part_of_node(stock, worths, node)
+        return self._whole_of_node(stock, worths, node), -1
+
+    def _part_of_node(self, stock: Stock, worths: Worths, node: int) -> tuple[float, int]:
+        if self._lists is None:
+            self._lists = (self._worth.tolist(), self._cpu.tolist(), self._var.tolist())
+        worth, cpu, var_of = self._lists
+        ask, half, slots = self.shape.milli, self.prices.stranding, self.prices.slots
+        base = float(worths.short[node]) + self.shape.cpu
+        var0 = float(worths.var[node])
+        free = int(stock.whole[node])
+        opened = float(slots[free - 1] - slots[free])
+        best, device, seen = -math.inf, 0, -1
+        for number, hole in enumerate(stock.holes[node].tolist()):
+            if hole < ask or hole == seen:
+                continue
+            seen = hole
+            short = base + cpu[hole]
+            root = math.sqrt(short * short + (var0 + var_of[hole]))
+            gain = worth[hole] - half * (short + root) * 0.5
+            if hole == DEVICE:
+                gain += opened
+            if gain > best:
+                best, device = gain, number
+        return best + float(worths.stranded[node]), device
+
+    def _whole_of_node(self, stock: Stock, worths: Worths, node: int) -> float:
+        count, prices = self.shape.devices, self.prices
+        free = int(stock.whole[node])
+        if free < count:
+            return -math.inf
+        short = (float(worths.short[node]) + self.shape.cpu) - count * float(prices.cpu[DEVICE])
+        var = max(float(worths.var[node]) - count * float(prices.cpu_var[DEVICE]), 0.0)
+        gain = -count * float(prices.worth[DEVICE]) - (
+            prices.stranding * (short + math.sqrt(short * short + var)) * 0.5
+        )
+        gain += float(prices.slots[free - count] - prices.slots[free])
+        return gain + float(worths.stranded[node])

@@ -1,0 +1,55 @@
+"""Pods that come alone: they go where they strand the fewest GPUs."""
+
+import pytest
+from support.scene import GPU, HOST, Scene, pod_class
+
+from cluster.constraints import Operator, Requirement
+from cluster.events import BudgetUpserted
+from placement.decision import Plan
+
+
+@pytest.fixture
+def scene() -> Scene:
+    #  r1  n1 n2 n3    8 GPUs and 64 cores each
+    return Scene("a/r1  n1 n2 n3")
+
+
+def node_of(scene: Scene, name: str, **ask: int) -> str:
+    decision = scene.place(scene.gang(name, 1, like=pod_class(**ask)))
+    assert isinstance(decision, Plan)
+    return scene.nodes_of(decision)[0]
+
+
+def test_a_pod_without_gpu_leaves_free_gpus_the_cpu_they_will_need(scene: Scene) -> None:
+    #  n1  8 GPUs free, 8 cores each     n2  all GPUs taken, 56 cores to spare     n3 as n1
+    scene.gang("those to come", 20, like=pod_class(gpu=1, cpu=8000))
+    for _ in range(8):
+        scene.run("n2", like=pod_class(gpu=1, cpu=1000))
+    assert node_of(scene, "web", gpu=0, cpu=16_000) == "n2"
+
+
+def test_a_gpu_pod_goes_beside_others_and_leaves_whole_nodes_whole(scene: Scene) -> None:
+    scene.run("n3", like=pod_class(gpu=1, cpu=8000))
+    assert node_of(scene, "job", gpu=1, cpu=8000) == "n3"
+
+
+def test_a_hungry_pod_goes_where_cpu_is_to_spare(scene: Scene) -> None:
+    scene.node("fat:8", block="a", rack="r1", allocatable={"cpu": 256_000})
+    for _ in range(4):
+        scene.run("n1", like=pod_class(gpu=1, cpu=8000))
+    assert node_of(scene, "hungry", gpu=1, cpu=30_000) == "fat"
+
+
+def test_a_full_budget_sends_a_pod_to_the_next_best_node(scene: Scene) -> None:
+    scene.run("n3", like=pod_class(gpu=1, cpu=8000))
+    on_n3 = Requirement(HOST, Operator.IN, ("n3",))
+    scene.state.apply(BudgetUpserted("n3", {GPU: 1}, (on_n3,)), now=0.0)
+    assert node_of(scene, "job", gpu=1, cpu=8000) == "n1"
+
+
+def test_the_same_pods_listed_in_a_fresh_process_give_the_same_choice(scene: Scene) -> None:
+    scene.run("n2", like=pod_class(gpu=2, cpu=8000))
+    again = Scene("a/r1  n1 n2 n3")
+    again.run("n2", like=pod_class(gpu=2, cpu=8000))
+    ask = {"gpu": 1, "cpu": 9000}
+    assert node_of(scene, "job", **ask) == node_of(again, "job", **ask)

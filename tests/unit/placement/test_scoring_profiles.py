@@ -1,0 +1,67 @@
+"""Named profiles: binpack, spread, and Volcano's three weights."""
+
+import numpy as np
+import pytest
+from support.scene import Scene, pod_class
+
+from placement.decision import Plan
+from placement.gang import plan_now
+from placement.scoring.profiles import Profile, Scoring, Weights, preference
+from placement.scoring.shape import DEVICE, Shape
+from placement.scoring.stock import Stock
+
+ONE = Shape(1000, 0, 1, DEVICE)
+PAIR = Shape(1000, 0, 2, DEVICE)
+
+
+@pytest.fixture
+def stock() -> Stock:
+    """Of 4 devices each: all free, two free, two half used and one free."""
+    return Stock(
+        cpu=np.full(3, 64_000),
+        memory=np.zeros(3),
+        holes=np.array([[1000] * 4, [1000, 1000, 0, 0], [500, 500, 1000, 0]]),
+        models=[""] * 3,
+        capacity=12 * DEVICE,
+        installed=np.full(3, 4),
+    )
+
+
+def best(stock: Stock, shape: Shape, profile: Profile, *weights: float) -> int:
+    return int(preference(stock, shape, Scoring(profile, Weights(*weights))).argmax())
+
+
+def test_binpack_takes_the_fullest_and_spread_the_emptiest(stock: Stock) -> None:
+    assert best(stock, ONE, Profile.SPREAD) == 0
+    assert best(stock, ONE, Profile.BINPACK) == 1
+
+
+def test_of_nodes_with_equal_gpus_binpack_takes_the_one_with_less_cpu(stock: Stock) -> None:
+    stock.cpu[2] = 8000
+    assert best(stock, ONE, Profile.BINPACK) == 2
+
+
+def test_compute_counts_devices_in_use_and_memory_what_is_used_of_them(stock: Stock) -> None:
+    assert best(stock, ONE, Profile.WEIGHTED, 0.0, 1.0, 0.0) == 2
+    assert best(stock, ONE, Profile.WEIGHTED, 1.0, 0.0, 0.0) in {1, 2}
+
+
+def test_communication_wants_a_free_set_that_the_request_fills(stock: Stock) -> None:
+    assert best(stock, PAIR, Profile.WEIGHTED, 0.0, 0.0, 1.0) == 1
+    assert best(stock, ONE, Profile.WEIGHTED, 0.0, 0.0, 1.0) == 2
+
+
+@pytest.mark.parametrize(
+    ("profile", "node"),
+    [(Profile.SPREAD, "n1"), (Profile.BINPACK, "n2"), (Profile.WEIGHTED, "n2")],
+)
+def test_the_planner_follows_the_profile_for_a_pod_that_comes_alone(
+    profile: Profile, node: str
+) -> None:
+    scene = Scene("a/r1  n1 n2 n3")
+    scene.run("n2", 4)
+    scene.run("n3", 2)
+    key = scene.gang("g", 1, like=pod_class(2))
+    found = plan_now(scene.snapshot, key, spare_count=0, scoring=Scoring(profile))
+    assert isinstance(found, Plan)
+    assert scene.nodes_of(found) == [node]
