@@ -49,13 +49,13 @@ def by_node(
     if not (state != NO_ROW).any():
         return np.full(len(state), unknown, dtype=np.int64)
     table = np.full(len(states) + 1, unknown, dtype=np.int64)  # the last is NO_ROW's
-    for layout, numbers, uses in _by_layout(states):
+    for layout, numbers, uses in by_layout(states):
         table[numbers] = by_state(layouts[layout], uses, pod_class)
     rooms: Ints = table[state]
     return rooms
 
 
-def _by_layout(states: NameView[bytes]) -> list[tuple[int, list[int], NDArray[np.int32]]]:
+def by_layout(states: NameView[bytes]) -> list[tuple[int, list[int], NDArray[np.int32]]]:
     """Return (layout id, state ids, int32[states, devices, WIDTH] uses) per layout."""
     numbers: dict[int, list[int]] = {}
     packed: dict[int, list[bytes]] = {}

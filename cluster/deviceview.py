@@ -73,6 +73,12 @@ class DeviceView:
             and tuple(uses[device * WIDTH : (device + 1) * WIDTH]) == _NO_USE
         ]
 
+    def state_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return int32[rows]: state ids, -1 where no device is known."""
+        padded = np.append(self.state, np.int32(NO_ROW))
+        found: NDArray[np.int32] = padded[np.minimum(rows, len(self.state))]
+        return found
+
     def rooms(self, pod_class: PodClass, count: int) -> NDArray[np.int64]:
         """Return int64[count]: how many pods of a class the devices of each node can take.
 
@@ -80,9 +86,7 @@ class DeviceView:
         """
         found = self._rooms.get(pod_class)
         if found is None or len(found) != count:
-            state = np.full(count, NO_ROW, dtype=np.int32)
-            shown = self.state[:count]
-            state[: len(shown)] = shown
+            state = self.state_of(np.arange(count))
             found = devicerooms.by_node(self.layouts, self.states, state, pod_class)
             self._rooms[pod_class] = found
         return found

@@ -94,6 +94,13 @@ def _heaviest_first(layout: Layout, load: Load) -> Iterator[tuple[tuple[Need, ..
         yield needs_of(layout, pod_class) or (), amount
 
 
+def free_units(world: World, resource: str) -> Ints:
+    """Return int64[n], what is free of a resource, and of devices no more than are free whole."""
+    free = world.free(resource)
+    rooms = device_rooms(world, PodClass(((resource, 1),))) if "/" in resource else None
+    return free if rooms is None else np.minimum(free, rooms)
+
+
 def empty_rooms(snapshot: Snapshot, pod_class: PodClass) -> Ints | None:
     """Return int64[n], pods the devices of each node could take if nobody used any."""
     view, count = snapshot.devices, snapshot.nodes.count

@@ -191,3 +191,12 @@ def test_who_waits_for_a_device_is_told_what_it_lacks_and_who_has_it() -> None:
     assert decision.explanation.remedy == (
         "goes when devices in the cluster have room for 0.5 of one nvidia GPU, 2 times more"
     )
+
+
+def test_a_half_that_comes_alone_fills_the_half_that_is_left_on_another_node() -> None:
+    # n1  [..........] [..........]     n2  [.....AAAAA] [..........]
+    told = {"n2": ("g1",)}
+    other = pod("a", kind=HALF, on="n2", plan=note("n2", devices=told), managed=False)
+    cluster = state(gpu_node("n1", "plain"), gpu_node("n2", "plain"), other)
+    apply(cluster, pod("w", gpus=2, on=None, gang="w", rank=0))  # whole nodes are wanted, too
+    assert placed(cluster, "g", HALF) == {"g-0 on n2": ("g1",)}
