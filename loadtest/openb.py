@@ -57,8 +57,11 @@ def read(tasks: Path, machines: Path | None = None) -> Trace:
     Raises ``OpenbError`` naming file, row and column of what cannot be read.
     """
     nodes = machines or tasks.parent / NODES_FILE
+    known: dict[Shape, Shape] = {}  # one object per shape, as one class per kind of pod
+    shapes = (_task(row) for row in _rows(tasks))
     found = Trace(
-        tuple(_task(row) for row in _rows(tasks)), tuple(_machine(row) for row in _rows(nodes))
+        tuple(known.setdefault(shape, shape) for shape in shapes),
+        tuple(_machine(row) for row in _rows(nodes)),
     )
     if not found.tasks or not found.capacity:
         raise OpenbError(f"{tasks}, {nodes}: no tasks or no GPUs in them")

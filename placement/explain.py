@@ -41,7 +41,7 @@ def _plan_lines(plan: Plan) -> list[str]:
         f"{count} {short(level)}{'' if count == 1 else 's'}" for level, count in plan.domains
     )
     lines = [f"{plan.gang} goes: {len(plan.pods)} members on {used or 'no node'}"]
-    if plan.proven:
+    if plan.proven and len(plan.pods) > 1:
         lines.append("proven: no placement of them is on fewer domains")
     if len(plan.left_over):
         lines.append(f"{len(plan.left_over)} members above the minimum wait for room")

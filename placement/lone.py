@@ -2,8 +2,8 @@
 
 Every host satisfies any wish for a level, so topology does not tell hosts apart and what
 remains is the fleet: the pod goes where the worth of the free room falls least
-(``scoring.potential``), or where the profile says that was configured. Hosts whose room other plans keep as spares come last; caps on sets
-of nodes hold as for gangs.
+(``scoring.potential``), or where the profile says that was configured. Hosts whose room
+other plans keep as spares come last; caps on sets of nodes hold as for gangs.
 """
 
 import numpy as np

@@ -38,7 +38,7 @@ def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None
     if total == 1:
         lone = yield from place_lone(arena)
         if lone is not None:
-            return Found(lone, lone)
+            return Found(lone, lone, proven=True)  # on one host whichever
     found = yield from _place(arena, mandatory, total)
     if arena.quiet is None or found is None:
         return found

@@ -6,7 +6,7 @@ A score changes where the node changed, or everywhere when the prices were learn
     scores(shape A)       ^ known up to here: at A's next turn rows 2, 9 .. are evaluated
     scores(shape B)   ^
 
-Prices are learned anew once the arrivals since the last time asked for a fortieth of the
+Prices are learned anew once the arrivals since the last time asked for a thirtieth of the
 fleet, sooner while little is known: after as much again as all before.
 """
 
@@ -22,7 +22,7 @@ from placement.scoring.prices import Prices, learn, untrained
 from placement.scoring.shape import Shape
 from placement.scoring.stock import Ints, Mask, Stock
 
-RELEARN_SHARE: Final = 40
+RELEARN_SHARE: Final = 30
 """Prices are learned anew when arrivals ask for one part in this many of the fleet."""
 _FEW: Final = 2
 """Up to this many changed nodes are evaluated one by one."""
@@ -190,7 +190,7 @@ class Chooser:
                     found = scores.gain.of_node(self.stock, self._worths, node)
                     scores.change[node], scores.device[node] = found
             return
-        touched = np.array(rows)
+        touched = np.fromiter(rows, dtype=np.int64, count=len(rows))
         if scores.allowed is not None:
             touched = touched[scores.allowed[touched]]
         change, device = scores.gain.of_rows(self.stock, self._worths, touched)

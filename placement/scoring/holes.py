@@ -41,8 +41,8 @@ _NOTHING: Final = 0.3
 _BARRIER: Final = 1e-4
 """Weight of the barrier, in devices per request of the demand."""
 _STEPS: Final = 40
-_TOLERANCE: Final = 3e-3
-"""Newton stops when the predicted gain is below this share of the demand."""
+_TOLERANCE: Final = 3e-2
+"""Newton stops with the step whose predicted gain is below this, in devices per request."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,9 +80,9 @@ def worths(demand: Demand, supply: Floats, start: Floats) -> Floats:
         gradient, hessian = problem.derivatives(v)
         step = _solve(hessian, gradient)
         gain = float(gradient @ step)
+        v, value = _line_search(problem, v, value, step, gain)
         if gain < _TOLERANCE:
             break
-        v, value = _line_search(problem, v, value, step, gain)
     return v
 
 

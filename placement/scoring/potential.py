@@ -103,33 +103,39 @@ class Gain:
             gain, device = self._part(stock, worths, rows)
         else:
             gain, device = self._whole(stock, worths, rows), np.full(len(rows), -1)
-        room = (stock.cpu[rows] >= self.shape.cpu) & (stock.memory[rows] >= self.shape.memory)
-        gain[~room] = -np.inf
+        gain[stock.cpu.take(rows) < self.shape.cpu] = -np.inf
+        gain[stock.memory.take(rows) < self.shape.memory] = -np.inf
         return gain, device
 
     def _part(self, stock: Stock, worths: Worths, rows: Ints) -> tuple[Floats, Ints]:
         half = self.prices.stranding
-        hole = stock.holes[rows]
-        short = (worths.short[rows] + self.shape.cpu)[:, None] + self._cpu[hole]
-        var = worths.var[rows][:, None] + self._var[hole]
-        gain = self._worth[hole] - half * (short + np.sqrt(short * short + var)) * 0.5
-        free, slots = stock.whole[rows], self.prices.slots
+        hole = stock.holes.take(rows, axis=0)
+        short = self._cpu.take(hole)
+        short += (worths.short.take(rows) + self.shape.cpu)[:, None]
+        root = self._var.take(hole)
+        root += worths.var.take(rows)[:, None]
+        root += short * short
+        np.sqrt(root, out=root)
+        root += short
+        gain = self._worth.take(hole)
+        gain -= half * root * 0.5
+        free, slots = stock.whole.take(rows), self.prices.slots
         opened = slots[free - 1] - slots[free]
-        gain += np.where(hole == DEVICE, opened[:, None], 0.0)
+        gain += (hole == DEVICE) * opened[:, None]
         device = gain.argmax(axis=1)
-        best: Floats = gain[np.arange(len(rows)), device] + worths.stranded[rows]
+        best: Floats = gain[np.arange(len(rows)), device] + worths.stranded.take(rows)
         return best, device
 
     def _whole(self, stock: Stock, worths: Worths, rows: Ints) -> Floats:
         count, prices = self.shape.devices, self.prices
-        free = stock.whole[rows]
-        short = (worths.short[rows] + self.shape.cpu) - count * prices.cpu[DEVICE]
-        var = np.maximum(worths.var[rows] - count * prices.cpu_var[DEVICE], 0.0)
+        free = stock.whole.take(rows)
+        short = (worths.short.take(rows) + self.shape.cpu) - count * prices.cpu[DEVICE]
+        var = np.maximum(worths.var.take(rows) - count * prices.cpu_var[DEVICE], 0.0)
         gain = -count * prices.worth[DEVICE] - (
             prices.stranding * (short + np.sqrt(short * short + var)) * 0.5
         )
         gain += prices.slots[free - count] - prices.slots[free]
-        gain += worths.stranded[rows]
+        gain += worths.stranded.take(rows)
         found: Floats = np.where(free < count, -np.inf, gain)
         return found
 

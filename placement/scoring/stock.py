@@ -20,7 +20,8 @@ class Stock:
     """Mutable columns over n nodes with up to d devices each.
 
     ``cpu`` (milli) and ``memory`` (any one unit): int64[n]; ``holes``: int64[n, d], milli;
-    ``whole``, ``installed``: int64[n], devices free and in all; ``capacity``: milli-GPU of all devices together.
+    ``whole``, ``installed``: int64[n], devices free and in all; ``capacity``: milli-GPU of
+    all devices together.
     ``changed`` lists the rows that ``take`` and ``give`` touched, in order.
     """
 

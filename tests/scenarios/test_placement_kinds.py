@@ -156,3 +156,30 @@ def test_a_lost_worker_goes_back_to_its_slice_beside_a_driver_that_is_in_none() 
     scene.end(uids[3])
     scene.members(key, [3], WORKER, role="worker")
     assert scene.racks_of(scene.place(key)) == [homes[4]]
+
+
+def test_in_a_large_cluster_a_mixed_gang_is_searched_rack_by_rack() -> None:
+    #  70 racks of 16 hosts; the first host of all racks but one is taken
+    scene = Scene(
+        "\n".join(
+            f"b{r // 32}/r{r:02} " + " ".join(f"n{r:02}-{i:02}" for i in range(16))
+            for r in range(70)
+        )
+    )
+    for rack in range(70):
+        if rack != 41:
+            scene.run(f"n{rack:02}-00")
+    plan = scene.place(mixed(scene, "g", (LAUNCHER, 1), (WORKER, 16)))
+    assert set(scene.racks_of(plan)) == {"b1/r41"}
+    assert plan.proven
+
+
+def test_more_kinds_than_are_searched_exactly_are_placed_all_the_same() -> None:
+    scene = Scene("""
+        a/r1  n1 n2 n3
+        a/r2  n4 n5
+    """)
+    kinds = tuple((pod_class(gpu), 1) for gpu in (1, 2, 3, 4, 5))
+    plan = scene.place(mixed(scene, "g", *kinds))
+    assert dict(plan.domains)[RACK] == 1
+    assert not plan.proven

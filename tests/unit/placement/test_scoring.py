@@ -107,7 +107,7 @@ def test_the_demand_is_priced_alike_wherever_the_search_begins() -> None:
     ours = holes.worths(wanted, NOTHING_OPEN, holes.linear())
     theirs = holes.worths(wanted, NOTHING_OPEN, start)
     paid = wanted.count @ holes.prices(wanted, ours)
-    assert wanted.count @ holes.prices(wanted, theirs) == pytest.approx(paid, rel=0.01)
+    assert wanted.count @ holes.prices(wanted, theirs) == pytest.approx(paid, rel=0.02)
 
 
 def test_the_price_of_the_whole_demand_is_close_to_the_fewest_devices_it_needs() -> None:
