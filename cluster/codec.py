@@ -1,7 +1,8 @@
 """Plain values ↔ JSON, guided by the types that the dataclasses declare.
 
 Knows what the model's values are made of: scalars, enums, tuples, frozensets, mappings,
-optionals and dataclasses of those. No pickle: a dump may come from somebody else.
+optionals, dataclasses of those and unions of dataclasses that differ in their fields. No
+pickle: a dump may come from somebody else.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ def encode(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: encode(getattr(value, f.name)) for f in fields(value) if f.init}
     if isinstance(value, Mapping):
         return {key: encode(item) for key, item in value.items()}
     if isinstance(value, frozenset):
@@ -39,13 +40,13 @@ def decode(kind: type[T], data: object) -> T:
 def _decode(kind: object, data: object) -> object:
     origin = get_origin(kind)
     if origin is Union or origin is UnionType:
-        inner = next(arg for arg in get_args(kind) if arg is not type(None))
-        return None if data is None else _decode(inner, data)
+        kinds = [arg for arg in get_args(kind) if arg is not type(None)]
+        return None if data is None else _decode(_the_one(kinds, data), data)
     if origin is not None:
         return _decode_container(origin, get_args(kind), data)
     if isinstance(kind, type) and is_dataclass(kind):
         told = _mapping(data)
-        return kind(**{f.name: _decode(f.type, told[f.name]) for f in fields(kind)})
+        return kind(**{f.name: _decode(f.type, told[f.name]) for f in fields(kind) if f.init})
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(data)
     plain = getattr(kind, "__supertype__", kind)  # a NewType is its supertype
@@ -54,6 +55,17 @@ def _decode(kind: object, data: object) -> object:
     if not (isinstance(plain, type) and isinstance(data, plain)):
         raise TypeError(f"{data!r} is no {plain}")
     return data
+
+
+def _the_one(kinds: list[object], data: object) -> object:
+    """Return which of several dataclasses an object is: the one with just its fields."""
+    if len(kinds) == 1:
+        return kinds[0]
+    keys = _mapping(data).keys()
+    for kind in kinds:
+        if isinstance(kind, type) and is_dataclass(kind) and {f.name for f in fields(kind)} == keys:
+            return kind
+    raise TypeError(f"an object with {sorted(keys)} is none of {kinds}")
 
 
 def _decode_container(origin: object, inner: tuple[object, ...], data: object) -> object:

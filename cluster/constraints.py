@@ -9,6 +9,8 @@ both. The values mirror core/v1 field by field; ``kube.translate`` makes them an
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from cluster.deviceasks import NO_ASKS, DeviceAsks
+
 
 class Operator(StrEnum):
     """Operators of node selector and label selector requirements (core/v1, meta/v1)."""
@@ -127,7 +129,8 @@ class PodClass:
     units (bytes, pieces), always with ``("pods", 1)``. ``node_affinity``: ORed terms;
     ``None`` asks nothing, ``()`` matches no node. ``volume_affinity``: one ORed list per
     bound volume, all of which must hold. ``unmodelled``: constraints that kube-scheduler
-    knows and this model does not, in words; such a pod is pinned softly.
+    knows and this model does not, in words; such a pod is pinned softly. ``devices``: what it
+    asks of single devices.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -140,6 +143,7 @@ class PodClass:
     pod_affinity: tuple[PodAffinityTerm, ...] = ()
     pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
     unmodelled: tuple[str, ...] = ()
+    devices: DeviceAsks = NO_ASKS
 
     def request(self, resource: str) -> int:
         """Return the amount asked of ``resource``, 0 when it is not asked for."""

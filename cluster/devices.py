@@ -1,281 +1,372 @@
-"""Device rows: what the device plugin published, and whose each device is.
+"""Whose the devices of the nodes are: what was published, who claims what, what is used.
 
-::
+Nodes that are alike share everything: a *layout* (the devices of a node, without their
+names) and a *state* (a layout and what is used of each device) are interned values, and a
+node has the number of its state. A hundred thousand equal nodes cost two values, and a
+question about all nodes is answered once per state (``cluster.devicerooms``).
 
-                 PlanHeld (planned node)           pod gone, hold dropped
-      ┌──────┐ ───────────────────────► ┌────────┐ ──────► free
-      │ free │                          │ holder │
-      └──────┘ ───────────────────────► └────────┘
-                 PlanHeld (spare node)      ▲ the pod is bound on the spare
-                        ┌───────────┐       │
-                        │ spare_for │───────┘
-                        └───────────┘
+A pod that stands on a node claims devices there, by the names in its plan or without any::
 
-A device is one pod's at most. What the API server tells is a fact even where two pods
-claim the same device or the device is not published (yet): such a claim stays *open* and
-is met as soon as the device is there and free.
+           plan names devices, they suit and are free
+    ┌──────────────────────────────────────────────────► firm
+    │                                                      │ somebody else is named there
+  claim ── no names, or they cannot be had ──► presumed ◄──┘ (the API server says so twice)
+    │                                             │ ▲
+    └── no device has room, or none is known ──►  open: tried again at every change
+
+*Presumed* claims keep the sums right for pods that some other scheduler placed: they have
+devices, nobody knows which. They move aside for firm ones. Names that do not fit what the
+pod asks for were not written by Muster: such a pod is presumed somewhere, too. Claims for a
+spare node are firm or not at all. Everything follows from the set of claims, not from the
+order in which they came.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.columns import Column, PagedColumn, PagedList
-from cluster.deviceview import DeviceShape, DeviceView
+from cluster.columns import Column, PagedList
+from cluster.constraints import PodClass
+from cluster.deviceclaims import (
+    CLAIM,
+    PRESUMED,
+    SPARE,
+    Canonical,
+    Claim,
+    Told,
+    all_healthy,
+    pack_claim,
+    unpack,
+)
+from cluster.devicenode import (
+    WIDTH,
+    Layout,
+    Need,
+    Seat,
+    choose,
+    fits,
+    named_seats,
+    needs_of,
+    put,
+    seat_name,
+)
+from cluster.deviceview import DeviceView, pack_state, spec_of
 from cluster.events import DeviceSpec
 from cluster.ids import NO_ROW
 from cluster.names import NameTable
 
-COLUMNS: Final[dict[str, tuple[type[np.generic], int]]] = {
-    "node": (np.int32, NO_ROW),
-    "shape": (np.int32, NO_ROW),
-    "healthy": (np.bool_, False),
-    "holder": (np.int32, NO_ROW),
-    "spare_for": (np.int32, NO_ROW),
-}
-
-IntColumn = PagedColumn[np.int32, int]
-
 
 class DeviceTable:
-    """The live device rows; ``freeze`` makes a ``DeviceView``."""
+    """The devices of all nodes; ``freeze`` makes a ``DeviceView``.
+
+    ``kind``: pod row → (class id, class), ``uid``: pod row → uid; both of pods in use.
+    """
 
     __slots__ = (
-        *COLUMNS,
+        "_canonical",
         "_frozen",
-        "by_node",
-        "count",
-        "free",
-        "free_rows",
-        "listed",
+        "_kind",
+        "_needs",
+        "_uid",
+        "claims",
+        "layout",
+        "layouts",
         "names",
         "open",
-        "resources",
-        "shapes",
+        "state",
+        "states",
     )
 
-    node: IntColumn
-    shape: IntColumn
-    healthy: PagedColumn[np.bool_, bool]
-    holder: IntColumn
-    spare_for: IntColumn
-
-    def __init__(self, like: DeviceView | None = None) -> None:
+    def __init__(
+        self,
+        kind: Callable[[int], tuple[int, PodClass]],
+        uid: Callable[[int], bytes],
+        like: DeviceView | None = None,
+    ) -> None:
+        self._kind = kind
+        self._uid = uid
         self._frozen: DeviceView | None = None
-        self.count = 0 if like is None else like.count
-        self.free_rows: list[int] = []
-        self.open: dict[tuple[int, int], tuple[str, ...]] = {} if like is None else dict(like.open)
-        for name, (dtype, fill) in COLUMNS.items():
-            setattr(self, name, PagedColumn(dtype, fill, like=getattr(like, name, None)))
-        self.names: PagedList[str] = PagedList("", like=None if like is None else like.names)
-        self.by_node: PagedList[bytes] = PagedList(b"", like=None if like is None else like.by_node)
-        self.shapes: NameTable[DeviceShape] = NameTable(like=None if like is None else like.shapes)
-        self.resources: NameTable[str] = NameTable(like=None if like is None else like.resources)
-        listed = () if like is None else like.listed_columns
-        free = () if like is None else like.free_columns
-        self.listed: list[Column[np.int32, int]] = [Column(np.int32, 0, like=c) for c in listed]
-        self.free: list[Column[np.int32, int]] = [Column(np.int32, 0, like=c) for c in free]
+        self._canonical = Canonical()
+        self._needs: dict[tuple[int, int], tuple[Layout, PodClass, tuple[Need, ...] | None]] = {}
+        self.layouts: NameTable[Layout] = NameTable(like=None if like is None else like.layouts)
+        self.states: NameTable[bytes] = NameTable(like=None if like is None else like.states)
+        self.layout: Column[np.int32, int] = Column(
+            np.int32, NO_ROW, like=None if like is None else like.layout
+        )
+        self.state: Column[np.int32, int] = Column(
+            np.int32, NO_ROW, like=None if like is None else like.state
+        )
+        self.names: PagedList[tuple[str, ...]] = PagedList(
+            (), like=None if like is None else like.names
+        )
+        self.claims: PagedList[bytes] = PagedList(b"", like=None if like is None else like.claims)
+        self.open: dict[int, dict[int, Told]] = {}
+        if like is not None:
+            self.open = {node: dict(told) for node, told in like.open.items()}
 
     # --- what is there ----------------------------------------------------------------
 
     def grow_nodes(self, count: int) -> None:
         """Make room for ``count`` node rows."""
-        self.by_node.grow(count)
-        for column in (*self.listed, *self.free):
-            column.grow(count)
+        self.layout.grow(count)
+        self.state.grow(count)
+        self.names.grow(count)
+        self.claims.grow(count)
         self._frozen = None
 
-    def on_node(self, node: int) -> list[int]:
-        """Return the device rows of a node, in the order they were published."""
-        rows: list[int] = np.frombuffer(self.by_node[node], dtype=np.int32).tolist()
-        return rows
+    @property
+    def node_rows(self) -> int:
+        """Node rows there is room for."""
+        return min(self.names.capacity, self.layout.capacity)
 
     def specs(self, node: int) -> tuple[DeviceSpec, ...]:
-        """Return the devices of a node as they were published."""
+        """Return the devices of a node as they were published, by NUMA node, parent and name."""
+        if self.layout[node] == NO_ROW:
+            return ()
+        slots = self.layouts[self.layout[node]]
         return tuple(
-            self.shapes[self.shape[row]].spec(self.names[row], healthy=self.healthy[row])
-            for row in self.on_node(node)
+            spec_of(slot, name) for slot, name in zip(slots, self.names[node], strict=True)
         )
 
     def differs(self, node: int, specs: tuple[DeviceSpec, ...]) -> bool:
         """Tell whether a node's devices are other than ``specs``."""
-        if len(specs) * 4 != len(self.by_node[node]):
-            return True
-        return bool(specs) and self.specs(node) != specs
+        if self.layout[node] == NO_ROW or not specs:
+            return bool(specs) or self.layout[node] != NO_ROW
+        slots, names = self._canonical(specs)
+        return names != self.names[node] or slots != self.layouts[self.layout[node]]
 
-    def publish(self, node: int, specs: tuple[DeviceSpec, ...]) -> None:
-        """Replace a node's devices. Those that stay keep row and owner; a claim on one that
-        goes stays open.
-        """  # noqa: D205  # one sentence
-        known = {self.names[row]: row for row in self.on_node(node)}
-        rows = [self._put(known.pop(spec.name, NO_ROW), node, spec) for spec in specs]
-        for name, row in known.items():
-            if self.holder[row] != NO_ROW:
-                self._keep_open(self.holder[row], node, [name])
-            self._remove(row)
-        self.by_node[node] = np.array(rows, dtype=np.int32).tobytes()
-        self.retry(node)
-        self._frozen = None
+    def publish(self, node: int, specs: tuple[DeviceSpec, ...], occupants: Iterable[int]) -> None:
+        """Replace a node's devices; ``occupants``, the pods on it, claim theirs again."""
+        wants = self._wants(node)
+        for pod in occupants:
+            wants.setdefault(pod, Told(()))
+        old = self.layout[node]
+        slots, self.names[node] = self._canonical(specs)
+        self.layout[node] = self.layouts.acquire(slots) if slots else NO_ROW
+        self._settle(node, wants)
+        if old != NO_ROW:
+            self.layouts.release(old)
+
+    def slots(self, node: int) -> Layout:
+        """Return the devices of a node, without their names; none where none are known."""
+        number = self.layout[node]
+        return () if number == NO_ROW else self.layouts[number]
 
     # --- whose it is ------------------------------------------------------------------
 
-    def available(self, node: int, names: Iterable[str]) -> bool:
-        """Tell whether all these devices of a node are published, healthy and nobody's."""
-        rows = {self.names[row]: row for row in self.on_node(node)}
-        return all(name in rows and self._is_free(rows[name]) for name in names)
+    def class_of(self, pod: int) -> PodClass:
+        """Return the class of a pod."""
+        return self._kind(pod)[1]
 
-    def claim(self, pod: int, node: int, names: Sequence[str], *, spare: bool) -> list[str]:
-        """Give devices to a pod; return the names that are not to be had and stay open."""
-        if not names:
-            return []
-        rows = {self.names[row]: row for row in self.on_node(node)}
-        refused = []
-        for name in names:
-            row = rows.get(name, NO_ROW)
-            if row == NO_ROW or self.holder[row] != NO_ROW or self.spare_for[row] != NO_ROW:
-                refused.append(name)
-                continue
-            self._set_owner(row, pod, spare=spare)
-        if refused and not spare:
-            self._keep_open(pod, node, refused)
-        return refused
+    def needs(self, pod: int, node: int) -> tuple[Need, ...] | None:
+        """Return what a pod needs of a node's devices; ``None``: they can never serve it."""
+        number = self.layout[node]
+        if number == NO_ROW:
+            return ()
+        class_id, pod_class = self._kind(pod)
+        layout = self.layouts[number]
+        known = self._needs.get((number, class_id))
+        if known is None or known[0] is not layout or known[1] is not pod_class:
+            known = layout, pod_class, needs_of(layout, pod_class)
+            self._needs[number, class_id] = known
+        return known[2]
+
+    def seats(self, pod: int, node: int, told: Sequence[str]) -> list[Seat] | None:
+        """Return the seats that names stand for, ``None`` if they cannot be this pod's."""
+        needs = self.needs(pod, node)
+        if not needs:
+            return None
+        return named_seats(self.layouts[self.layout[node]], self.names[node], needs, told)
+
+    def claim(self, pod: int, node: int, told: Sequence[str], *, spare: bool) -> None:
+        """Give a pod its devices on a node: those ``told``, else any that suit."""
+        if not self.needs(pod, node):  # none asked for, or none known that would do
+            if told:
+                self._keep_open(pod, node, Told(tuple(told), spare))
+            return
+        seats = self.seats(pod, node, told) if told else None
+        free = seats is not None and fits(self.slots(node), self.uses(node), seats)
+        if seats is not None and free and not self._is_unsettled(node):
+            self._append(node, [pack_claim(pod, seat, SPARE * spare) for seat in seats])
+        elif free or not spare:
+            self._settle(node, self._wants(node) | {pod: Told(tuple(told), spare)})
+
+    def tell(self, pod: int, node: int, told: Sequence[str]) -> None:
+        """Take over the names of a pod that is on its node already."""
+        if self.layout[node] == NO_ROW or self.needs(pod, node):
+            self._settle(node, self._wants(node) | {pod: Told(tuple(told))})
 
     def unclaim(self, pod: int, node: int) -> None:
-        """Take a node's devices from a pod, and drop its open claims there."""
-        if not self.open and not self.by_node[node]:
-            return
-        freed = False
-        if self.open.pop((pod, node), None) is not None:
+        """Take a node's devices from a pod; others may have them now."""
+        told = self.open.get(node)
+        if told is not None and told.pop(pod, None) is not None:
             self._frozen = None
-        for row in self.on_node(node):
-            if pod in (self.holder[row], self.spare_for[row]):
-                self._set_owner(row, NO_ROW, spare=False)
-                freed = True
-        if freed and self.open:
-            self.retry(node)
-
-    def claims_on(self, node: int) -> dict[tuple[int, bool], tuple[str, ...]]:
-        """Return the device names claimed on a node by (pod row, is a spare)."""
-        found: dict[tuple[int, bool], tuple[str, ...]] = {}
-        for row in self.on_node(node):
-            for owner, spare in ((self.holder[row], False), (self.spare_for[row], True)):
-                if owner != NO_ROW:
-                    found[owner, spare] = (*found.get((owner, spare), ()), self.names[row])
-        return found
+            if not told:
+                del self.open[node]
+        packed = self.claims[node]
+        if not packed and node not in self.open:
+            return
+        kept = [claim for claim in unpack(packed) if claim.pod != pod]
+        if self._is_unsettled(node):
+            wants = self._wants(node)
+            wants.pop(pod, None)
+            self._settle(node, wants)
+        elif len(kept) * CLAIM.size < len(packed):
+            self._write(node, b"".join(CLAIM.pack(*claim) for claim in kept))
 
     def claimed(self, pod: int, node: int) -> tuple[str, ...]:
-        """Return the devices of a node that a pod holds, met and open."""
-        met = self.claims_on(node).get((pod, False), ())
-        return (*met, *self.open.get((pod, node), ()))
+        """Return the devices of a node that a pod is said to have; none that are presumed."""
+        told = self.open.get(node, {}).get(pod)
+        if told is not None:
+            return told.names
+        return tuple(
+            self.name(node, claim)
+            for claim in unpack(self.claims[node])
+            if claim.pod == pod and not claim.flags
+        )
 
-    def retry(self, node: int) -> None:
-        """Meet the open claims on a node as far as they can be met now."""
-        for pod, at in sorted(key for key in self.open if key[1] == node):
-            names = self.open.pop((pod, at))
-            self._frozen = None
-            self.claim(pod, at, names, spare=False)
+    def claims_on(self, node: int) -> list[Claim]:
+        """Return all claims on a node that are met, firm and presumed."""
+        return unpack(self.claims[node])
+
+    def uses(self, node: int) -> list[int]:
+        """Return what is used of each device of a node, ``WIDTH`` integers a device."""
+        packed = self.states[self.state[node]]
+        found: list[int] = memoryview(packed).cast("i")[1:].tolist()
+        return found
+
+    def name(self, node: int, claim: Claim) -> str:
+        """Return what a claim is called in a plan."""
+        return seat_name(self.layouts[self.layout[node]], self.names[node], claim.seat)
+
+    # --- frozen -----------------------------------------------------------------------
 
     def freeze(self) -> DeviceView:
-        """Return all columns read-only; O(pages), nothing is copied."""
+        """Return everything read-only; O(pages), nothing is copied."""
+        count = self.node_rows
         if self._frozen is None:
-            nodes = self.listed[0].capacity if self.listed else 0
             self._frozen = DeviceView(
-                names=self.names.freeze(self.count),
-                shapes=self.shapes.freeze(),
-                by_node=self.by_node.freeze(self.by_node.capacity),
-                resources=self.resources.freeze(),
-                listed_columns=tuple(c.freeze(nodes) for c in self.listed),
-                free_columns=tuple(c.freeze(nodes) for c in self.free),
-                open=dict(self.open),
-                **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
+                layouts=self.layouts.freeze(),
+                states=self.states.freeze(),
+                layout=self.layout.freeze(count),
+                state=self.state.freeze(count),
+                names=self.names.freeze(count),
+                claims=self.claims.freeze(count),
+                open={node: dict(told) for node, told in self.open.items()},
             )
         return self._frozen
 
     def restore(
         self,
-        *,
-        names: list[str],
-        columns: Mapping[str, NDArray[np.generic]],
-        by_node: Iterable[tuple[int, list[int]]],
-        resources: Iterable[str],
-        free_rows: list[int],
+        layout: NDArray[np.int32],
+        names: Iterable[tuple[str, ...] | None],
+        claims: Iterable[bytes],
+        opened: Mapping[int, dict[int, Told]],
     ) -> None:
-        """Take over what ``dump`` wrote; ``shapes`` must be there already."""
-        self.count = len(names)
-        self.free_rows = list(free_rows)
-        for key in COLUMNS:
-            getattr(self, key).fill(columns[key])
-        self.names.grow(self.count)
-        for row, name in enumerate(names):
-            self.names[row] = name
-        for resource in resources:
-            self._resource(resource)
-        for node, rows in by_node:
-            self.by_node[node] = np.array(rows, dtype=np.int32).tobytes()
-            for row in rows:
-                self._count(row, 1)
-        self._frozen = None
+        """Take over what ``dump`` wrote; ``layouts`` must be there already."""
+        self.grow_nodes(len(layout))
+        self.layout.fill(layout)
+        for node, called in enumerate(names):
+            if called:
+                self.names[node] = called
+        for node, packed in enumerate(claims):
+            if self.layout[node] != NO_ROW or packed:
+                self._write(node, packed)
+        self.open.update(opened)
 
-    # --- rows -------------------------------------------------------------------------
+    def _is_unsettled(self, node: int) -> bool:
+        """Tell whether claims on a node may have to move when another one comes or goes."""
+        if node in self.open:
+            return True
+        return any(claim.flags & PRESUMED for claim in unpack(self.claims[node]))
 
-    def _put(self, row: int, node: int, spec: DeviceSpec) -> int:
-        # Write a device into its row, or into a new one.
-        if row == NO_ROW:
-            row = self.free_rows.pop() if self.free_rows else self._append()
-            self.node[row] = node
-            self.names[row] = spec.name
+    # --- settling ---------------------------------------------------------------------
+
+    def _wants(self, node: int) -> dict[int, Told]:
+        """Return what every pod claims on a node: met claims by their names, and open ones."""
+        wants: dict[int, Told] = {}
+        for claim in unpack(self.claims[node]):
+            known = wants.get(claim.pod, Told((), bool(claim.flags & SPARE)))
+            names = () if claim.flags & PRESUMED else (*known.names, self.name(node, claim))
+            wants[claim.pod] = Told(names, known.spare)
+        return wants | self.open.get(node, {})
+
+    def _settle(self, node: int, wants: Mapping[int, Told]) -> None:
+        """Meet the claims on a node anew: named ones, spares, then those without names."""
+        number = self.layout[node]
+        unmet: dict[int, Told] = {}
+        packed: list[bytes] = []
+        if number == NO_ROW:
+            unmet = {pod: told for pod, told in wants.items() if told.names}
         else:
-            self._count(row, -1)
-            self.shapes.release(self.shape[row])
-        self.shape[row] = self.shapes.acquire(DeviceShape.of(spec))
-        self.healthy[row] = spec.healthy
-        self._count(row, 1)
-        return row
+            packed, unmet = self._meet(node, wants)
+        if unmet:
+            self.open[node] = unmet
+        else:
+            self.open.pop(node, None)
+        self._write(node, b"".join(packed))
 
-    def _remove(self, row: int) -> None:
-        self._count(row, -1)
-        self.shapes.release(self.shape[row])
-        for name, (_, fill) in COLUMNS.items():
-            getattr(self, name)[row] = fill
-        self.names[row] = ""
-        self.free_rows.append(row)
+    def _meet(self, node: int, wants: Mapping[int, Told]) -> tuple[list[bytes], dict[int, Told]]:
+        layout = self.layouts[self.layout[node]]
+        uses = [0] * (len(layout) * WIDTH)
+        packed: list[bytes] = []
+        unmet: dict[int, Told] = {}
+        for pod, told in self._named_first(wants):
+            needs = self.needs(pod, node)
+            if not needs:
+                unmet |= {pod: told} if told.names else {}
+                continue
+            seats = named_seats(layout, self.names[node], needs, told.names)
+            if seats is not None and fits(all_healthy(layout), uses, seats):
+                self._take(pod, seats, SPARE * told.spare, uses, packed)
+            elif not told.spare:
+                unmet[pod] = told
+        for pod, told in sorted(unmet.items(), key=lambda item: self._uid(item[0])):
+            needs = self.needs(pod, node) or ()
+            seats = choose(all_healthy(layout), uses, needs)
+            if seats is not None:
+                self._take(pod, seats, PRESUMED, uses, packed)
+                if not told.names:
+                    del unmet[pod]
+        return packed, unmet
 
-    def _count(self, row: int, sign: int) -> None:
-        resource = self._resource(self.shapes[self.shape[row]].resource)
-        self.listed[resource].add(self.node[row], sign)
-        if self._is_free(row):
-            self.free[resource].add(self.node[row], sign)
+    def _named_first(self, wants: Mapping[int, Told]) -> list[tuple[int, Told]]:
+        def rank(item: tuple[int, Told]) -> tuple[bool, bool, bytes]:
+            pod, told = item
+            return (not told.names, told.spare, self._uid(pod))
 
-    def _keep_open(self, pod: int, node: int, names: Iterable[str]) -> None:
-        known = self.open.get((pod, node), ())
-        self.open[pod, node] = tuple(dict.fromkeys((*known, *names)))
+        return sorted(wants.items(), key=rank)
+
+    @staticmethod
+    def _take(
+        pod: int, seats: Iterable[Seat], flags: int, uses: list[int], packed: list[bytes]
+    ) -> None:
+        for seat in seats:
+            put(uses, seat)
+            packed.append(pack_claim(pod, seat, flags))
+
+    # --- writing ----------------------------------------------------------------------
+
+    def _append(self, node: int, packed: list[bytes]) -> None:
+        self._write(node, self.claims[node] + b"".join(packed))
+
+    def _write(self, node: int, packed: bytes) -> None:
+        """Write a node's claims and the state that follows from them."""
+        if self.claims[node] != packed:
+            self.claims[node] = packed
+        old, number, new = self.state[node], self.layout[node], NO_ROW
+        if number != NO_ROW:
+            uses = [0] * (len(self.layouts[number]) * WIDTH)
+            for claim in unpack(packed):
+                put(uses, claim.seat)
+            new = self.states.acquire(pack_state(number, uses))
+        if new != old:
+            self.state[node] = new
+        if old != NO_ROW:
+            self.states.release(old)
         self._frozen = None
 
-    def _append(self) -> int:
-        self.count += 1
-        for name in COLUMNS:
-            getattr(self, name).grow(self.count)
-        self.names.grow(self.count)
-        return self.count - 1
-
-    def _resource(self, name: str) -> int:
-        number = self.resources.find(name)
-        if number is None:
-            number = self.resources.add(name)
-            for columns in (self.listed, self.free):
-                column: Column[np.int32, int] = Column(np.int32, 0)
-                column.grow(self.by_node.capacity)
-                columns.append(column)
-        return number
-
-    def _is_free(self, row: int) -> bool:
-        return self.healthy[row] and self.holder[row] == NO_ROW and self.spare_for[row] == NO_ROW
-
-    def _set_owner(self, row: int, pod: int, *, spare: bool) -> None:
-        self._count(row, -1)
-        self.holder[row] = NO_ROW if spare else pod
-        self.spare_for[row] = pod if spare else NO_ROW
-        self._count(row, 1)
+    def _keep_open(self, pod: int, node: int, told: Told) -> None:
+        self.open.setdefault(node, {})[pod] = told
         self._frozen = None

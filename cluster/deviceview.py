@@ -1,122 +1,142 @@
 """The devices of a snapshot, read-only."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.columns import PagedListView, PagedView
+from cluster import devicerooms
+from cluster.columns import PagedListView
+from cluster.constraints import PodClass
+from cluster.devicenode import WIDTH, Layout, Slot
+from cluster.deviceshape import DeviceShape
 from cluster.events import DeviceSpec
 from cluster.ids import NO_ROW
 from cluster.names import NameView
 
+if TYPE_CHECKING:
+    from cluster.deviceclaims import Told
 
-@dataclass(frozen=True, slots=True)
-class DeviceShape:
-    """Everything about a device but its name and health: shared by all alike.
-
-    ``counters``: sorted (name, amount) pairs of what can be shared out of it.
-    """
-
-    resource: str
-    driver: str
-    pool: str
-    kind: str
-    numa: int
-    parent: str
-    counters: tuple[tuple[str, int], ...]
-
-    @classmethod
-    def of(cls, spec: DeviceSpec) -> "DeviceShape":
-        """Return the shape of a published device."""
-        return cls(
-            spec.resource,
-            spec.driver,
-            spec.pool,
-            spec.kind,
-            spec.numa,
-            spec.parent,
-            tuple(sorted(spec.counters.items())),
-        )
-
-    def spec(self, name: str, *, healthy: bool) -> DeviceSpec:
-        """Return the published device again."""
-        return DeviceSpec(
-            name=name,
-            resource=self.resource,
-            driver=self.driver,
-            pool=self.pool,
-            kind=self.kind,
-            numa=self.numa,
-            parent=self.parent,
-            healthy=healthy,
-            counters=dict(self.counters),
-        )
+_NO_USE: Final = (0,) * WIDTH
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceView:
-    """A row per device; ``shapes`` says what it is.
+    """Per node row: ``layout``, ``state``: int32 ids, -1 where no device is known.
 
-    ``node``: node row, -1 for an unused device row. ``holder``: pod row that has or is
-    planned to have the device, ``spare_for``: pod row that would have it on this spare
-    node; -1 for none. Either makes the device unavailable to everybody else.
-    ``free_columns``: per resource, int32[n] of node rows: devices listed (``listed``), and
-    those healthy and unclaimed (``free``). ``open``: device names by (pod row, node row)
-    that a pod is said to have and that are not there, or another's.
+    ``names``: device names in the order of the layout. ``claims``: packed
+    ``cluster.deviceclaims.Claim``. ``open``: claims by node and pod row that are not met as told.
+    ``states``: layout id and ``WIDTH`` integers a device, packed int32.
     """
 
-    names: PagedListView[str]
-    shapes: NameView[DeviceShape]
-    by_node: PagedListView[bytes]
-    node: PagedView[np.int32, int]
-    shape: PagedView[np.int32, int]
-    healthy: PagedView[np.bool_, bool]
-    holder: PagedView[np.int32, int]
-    spare_for: PagedView[np.int32, int]
-    resources: NameView[str]
-    listed_columns: tuple[NDArray[np.int32], ...]
-    free_columns: tuple[NDArray[np.int32], ...]
-    open: Mapping[tuple[int, int], tuple[str, ...]]
+    layouts: NameView[Layout]
+    states: NameView[bytes]
+    layout: NDArray[np.int32]
+    state: NDArray[np.int32]
+    names: PagedListView[tuple[str, ...]]
+    claims: PagedListView[bytes]
+    open: Mapping[int, Mapping[int, "Told"]]
+    _rooms: dict[PodClass, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
-    def count(self) -> int:
-        """Device rows, unused ones included."""
-        return len(self.names)
+    def known(self) -> bool:
+        """Whether the devices of any node are known."""
+        return any(value is not None for value in self.states)
 
-    def on_node(self, node_row: int) -> NDArray[np.int32]:
-        """Return the device rows of a node, in the order they were published."""
-        if node_row >= len(self.by_node):
-            return np.zeros(0, dtype=np.int32)
-        return np.frombuffer(self.by_node[node_row], dtype=np.int32)
+    def slots(self, node_row: int) -> Layout:
+        """Return the devices of a node, without their names; none where none are known."""
+        known = node_row < len(self.layout) and self.layout[node_row] != NO_ROW
+        return self.layouts[int(self.layout[node_row])] if known else ()
 
-    def spec(self, row: int) -> DeviceSpec:
-        """Return a device as it was published."""
-        return self.shapes[self.shape[row]].spec(self.names[row], healthy=self.healthy[row])
+    def uses(self, node_row: int) -> list[int]:
+        """Return what is used of each device, ``WIDTH`` integers a device."""
+        if not self.slots(node_row):
+            return []
+        return unpack_state(self.states[int(self.state[node_row])])[1]
 
-    def available(self, row: int) -> bool:
-        """Tell whether a device is healthy and nobody's."""
-        return self.healthy[row] and self.holder[row] == NO_ROW and self.spare_for[row] == NO_ROW
-
-    def counters_free(self, row: int) -> Mapping[str, int]:
-        """Return what can still be shared out of a device: all of it or nothing so far."""
-        return dict(self.shapes[self.shape[row]].counters) if self.available(row) else {}
+    def specs(self, node_row: int) -> tuple[DeviceSpec, ...]:
+        """Return the devices of a node as they were published."""
+        slots = self.slots(node_row)
+        names = self.names[node_row] if slots else ()
+        return tuple(spec_of(slot, name) for slot, name in zip(slots, names, strict=True))
 
     def free_devices(self, node_row: int, resource: str) -> list[str]:
-        """Return the available devices of a resource on a node by (NUMA, parent, name)."""
-        found = []
-        for row in self.on_node(node_row).tolist():
-            shape = self.shapes[self.shape[row]]
-            if shape.resource == resource and self.available(row):
-                found.append((shape.numa, shape.parent, self.names[row]))
-        return [name for _, _, name in sorted(found)]
+        """Return the healthy, wholly unused devices of a resource by (NUMA, parent, name)."""
+        uses, slots = self.uses(node_row), self.slots(node_row)
+        return [
+            self.names[node_row][device]
+            for device, slot in enumerate(slots)
+            if slot.shape.resource == resource
+            and slot.healthy
+            and tuple(uses[device * WIDTH : (device + 1) * WIDTH]) == _NO_USE
+        ]
 
-    def free_counts(self, resource: str, count: int) -> NDArray[np.int64]:
-        """Return int64[count]: available devices per node, -1 where it lists none."""
-        out = np.full(count, -1, dtype=np.int64)
-        number = self.resources.find(resource)
-        if number is not None:
-            listed, free = self.listed_columns[number][:count], self.free_columns[number][:count]
-            out[: len(listed)] = np.where(listed > 0, free, -1)
-        return out
+    def state_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return int32[rows]: state ids, -1 where no device is known."""
+        padded = np.append(self.state, np.int32(NO_ROW))
+        found: NDArray[np.int32] = padded[np.minimum(rows, len(self.state))]
+        return found
+
+    def rooms(self, pod_class: PodClass, count: int) -> NDArray[np.int64]:
+        """Return int64[count]: how many pods of a class the devices of each node can take.
+
+        ``devicerooms.UNLIMITED`` where devices set no limit.
+        """
+        found = self._rooms.get(pod_class)
+        if found is None or len(found) != count:
+            state = self.state_of(np.arange(count))
+            found = devicerooms.by_node(self.layouts, self.states, state, pod_class)
+            self._rooms[pod_class] = found
+        return found
+
+
+def pack_state(layout: int, uses: Sequence[int]) -> bytes:
+    """Return a state as one value."""
+    return np.array([layout, *uses], dtype=np.int32).tobytes()
+
+
+def unpack_state(state: bytes) -> tuple[int, list[int]]:
+    """Return the layout id of a state and its uses."""
+    layout, *uses = memoryview(state).cast("i").tolist()
+    return layout, uses
+
+
+def shape_of(spec: DeviceSpec) -> DeviceShape:
+    """Return the shape of a published device."""
+    return DeviceShape(
+        resource=spec.resource,
+        driver=spec.driver,
+        pool=spec.pool,
+        kind=spec.kind,
+        numa=spec.numa,
+        parent=spec.parent,
+        counters=tuple(sorted(spec.counters.items())),
+        family=spec.family,
+        model=spec.model,
+        tier=spec.tier,
+        by_memory=spec.by_memory,
+        placements=spec.placements,
+    )
+
+
+def spec_of(slot: Slot, name: str) -> DeviceSpec:
+    """Return a published device again."""
+    shape = slot.shape
+    return DeviceSpec(
+        name=name,
+        resource=shape.resource,
+        driver=shape.driver,
+        pool=shape.pool,
+        kind=shape.kind,
+        numa=shape.numa,
+        parent=shape.parent,
+        healthy=slot.healthy,
+        counters=dict(shape.counters),
+        family=shape.family,
+        model=shape.model,
+        tier=shape.tier,
+        by_memory=shape.by_memory,
+        placements=shape.placements,
+    )

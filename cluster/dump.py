@@ -17,7 +17,6 @@ import numpy as np
 
 from cluster.blocks import Array, BlockWriter, Pieces, line, paged, rows_paged
 from cluster.container import Packer, frame
-from cluster.devices import COLUMNS as DEVICE_COLUMNS
 from cluster.gangtable import COLUMNS as GANG_COLUMNS
 from cluster.ids import NO_ROW
 from cluster.model import Model
@@ -41,7 +40,7 @@ class StateIndex:
     """What a file says of one state.
 
     ``columns``: numbers of the blocks that say where each ``Column`` is. ``free``: per table
-    of names, and for rows of pods and devices, what waits for reuse, the next one last.
+    of names, and for rows of pods, what waits for reuse, the next one last.
     ``labels``: node label keys in the order of their columns.
     """
 
@@ -83,7 +82,7 @@ def freeze_past(snapshot: Snapshot, gate: str) -> Frozen:
 
 
 def free_ids(model: Model) -> Iterator[tuple[str, list[int]]]:
-    """Yield what waits for reuse in every table of names, and the rows of pods and devices."""
+    """Yield what waits for reuse in every table of names, and the rows of pods."""
     nodes, pods, gangs, devices = model.nodes, model.pods, model.gangs, model.devices
     yield "nodes", nodes.names.free_ids()
     yield "taint_sets", nodes.taint_sets.free_ids()
@@ -94,9 +93,8 @@ def free_ids(model: Model) -> Iterator[tuple[str, list[int]]]:
     yield "gangs", gangs.keys.free_ids()
     yield "shapes", gangs.shapes.free_ids()
     yield "reasons", gangs.reasons.free_ids()
-    yield "device_shapes", devices.shapes.free_ids()
+    yield "layouts", devices.layouts.free_ids()
     yield "pods", pods.free_rows()
-    yield "devices", devices.free_rows
 
 
 # --- files ----------------------------------------------------------------------------
@@ -163,6 +161,7 @@ def _flat_columns(snapshot: Snapshot) -> Iterator[tuple[str, Array]]:
         yield f"node.allocatable.{number}", amounts
     for key, codes in nodes.label_view.codes.items():
         yield f"node.label.{key}", codes
+    yield "device.layout", snapshot.devices.layout
 
 
 def _paged_columns(
@@ -172,7 +171,6 @@ def _paged_columns(
     for part, view, kinds in (
         ("pod", tables.pods, POD_COLUMNS),
         ("gang", tables.gangs, GANG_COLUMNS),
-        ("device", tables.devices, DEVICE_COLUMNS),
     ):
         for name, (dtype, _) in kinds.items():
             column = getattr(view, name)
@@ -184,10 +182,14 @@ def _value_columns(
 ) -> Iterator[tuple[str, Iterable[Sequence[object]], int]]:
     tables = snapshot.tables
     yield from _names(snapshot)
-    for name, listed in (("pod.names", tables.pods.names), ("device.names", tables.devices.names)):
-        yield name, listed.pages, listed.count
+    yield "pod.names", tables.pods.names.pages, tables.pods.names.count
+    yield "device.names", tables.devices.names.pages, tables.devices.names.count
     yield "holds", tables.holds.pages, tables.holds.count
-    opened = [(pod, node, names) for (pod, node), names in tables.devices.open.items()]
+    opened = [
+        (node, pod, told.names, told.spare)
+        for node, pods in tables.devices.open.items()
+        for pod, told in pods.items()
+    ]
     spaces, budgets = list(tables.namespaces.items()), list(tables.budgets.values())
     yield "namespaces", paged(spaces), len(spaces)
     yield "budgets", paged(budgets), len(budgets)
@@ -210,12 +212,11 @@ def _names(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[object]]
     yield "gangs", gangs.keys.values.pages, len(gangs.keys)
     yield "shapes", gangs.shapes.values.pages, len(gangs.shapes)
     yield "reasons", gangs.reasons.values.pages, len(gangs.reasons)
-    yield "device_shapes", devices.shapes.values.pages, len(devices.shapes)
-    yield "device_resources", devices.resources.values.pages, len(devices.resources)
+    yield "layouts", devices.layouts.values.pages, len(devices.layouts)
 
 
 def _string_columns(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[bytes]], int]]:
     tables = snapshot.tables
     yield "pod.uids", tables.pods.uids.pages, tables.pods.uids.count
     yield "gang.members", tables.gangs.members.pages, tables.gangs.members.count
-    yield "device.by_node", tables.devices.by_node.pages, tables.devices.by_node.count
+    yield "device.claims", tables.devices.claims.pages, tables.devices.claims.count

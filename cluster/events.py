@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cluster.constraints import LabelSet, PodClass, Requirement, Taint
+from cluster.deviceshape import MigProfile
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
 
@@ -17,8 +18,9 @@ from cluster.ids import GangKey, PodUid
 class DeviceSpec:
     """One device of a node, as the device plugin publishes it (``muster.dev/node-topology``).
 
-    ``counters`` are what can be shared out of it, in the units of their names (for
-    instance ``milli-gpu: 1000``, ``memory: bytes``); a whole device has ``{"devices": 1}``.
+    ``counters`` are what can be shared out of it: ``memory`` in MiB, ``replicas``; a device
+    without them can be had whole or by thousandths. The fields are those of
+    ``cluster.deviceshape.DeviceShape``.
     """
 
     name: str
@@ -30,6 +32,11 @@ class DeviceSpec:
     parent: str = ""
     healthy: bool = True
     counters: Mapping[str, int] = field(default_factory=dict)
+    family: str = ""
+    model: str = ""
+    tier: str = ""
+    by_memory: bool = False
+    placements: tuple[MigProfile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

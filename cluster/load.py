@@ -17,8 +17,8 @@ from cluster.blocks import Array, BlockReader
 from cluster.codec import decode
 from cluster.constraints import LabelSet, PodClass, Taint
 from cluster.container import unpack
-from cluster.devices import COLUMNS as DEVICE_COLUMNS
-from cluster.deviceview import DeviceShape
+from cluster.deviceclaims import Told
+from cluster.devicenode import Slot
 from cluster.dump import FLAGS, Column, StateIndex
 from cluster.events import BudgetUpserted
 from cluster.gangs import GangSpec
@@ -147,23 +147,19 @@ class _Loading:
 
     def _devices(self) -> None:
         devices = self._model.devices
-        columns = {name: self._numbers(f"device.{name}") for name in DEVICE_COLUMNS}
-        self._fill(devices.shapes, DeviceShape, "device_shapes", columns["shape"])
-        names = [name or "" for name in self._values(str, "device.names")]
-        unused = np.flatnonzero(columns["node"] == NO_ROW).tolist()
+        layout = cast("NDArray[np.int32]", self._numbers("device.layout"))
+        self._fill(devices.layouts, tuple[Slot, ...], "layouts", layout)
+        opened: dict[int, dict[int, Told]] = {}
+        for node, pod, names, spare in self._present(
+            tuple[int, int, tuple[str, ...], bool], "device.open"
+        ):
+            opened.setdefault(node, {})[pod] = Told(names, spare)
         devices.restore(
-            names=names,
-            columns=columns,
-            by_node=[
-                (node, np.frombuffer(packed, dtype=np.int32).tolist())
-                for node, packed in enumerate(self._strings("device.by_node"))
-                if packed
-            ],
-            resources=self._present(str, "device_resources"),
-            free_rows=self._rows_free("devices", unused),
+            layout,
+            self._values(tuple[str, ...], "device.names"),
+            self._strings("device.claims"),
+            opened,
         )
-        for pod, node, claimed in self._present(tuple[int, int, tuple[str, ...]], "device.open"):
-            devices.open[pod, node] = claimed
 
     # --- pods and holds ---------------------------------------------------------------
 

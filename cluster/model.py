@@ -74,10 +74,12 @@ class Model:
         self.nodes = NodeTable(None if like is None else like.nodes)
         self.pods = PodTable(None if like is None else like.pods)
         self.gangs = GangTable(None if like is None else like.gangs)
-        self.devices = DeviceTable(None if like is None else like.devices)
         self.classes: NameTable[PodClass] = NameTable(like=None if like is None else like.classes)
         self.label_sets: NameTable[LabelSet] = NameTable(
             like=None if like is None else like.label_sets
+        )
+        self.devices = DeviceTable(
+            self._kind_of, self._uid_of, None if like is None else like.devices
         )
         self.holds: PagedList[Hold | None] = PagedList(
             None, like=None if like is None else like.holds
@@ -104,7 +106,7 @@ class Model:
         row = self.nodes.row(name)
         if row >= known:
             self.topology_changed()  # its arrays have one entry per row
-        if row >= self.devices.by_node.capacity:
+        if row >= self.devices.node_rows:
             self.devices.grow_nodes(self.nodes.alive.capacity)
         return row
 
@@ -301,6 +303,13 @@ class Model:
         )
 
     # --- details ----------------------------------------------------------------------
+
+    def _kind_of(self, row: int) -> tuple[int, PodClass]:
+        number = self.pods.pod_class[row]
+        return number, self.classes[number]
+
+    def _uid_of(self, row: int) -> bytes:
+        return self.pods.uids[row]
 
     def _count(self, row: int, node: int, sign: int) -> None:
         pods = self.pods

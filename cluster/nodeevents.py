@@ -34,8 +34,8 @@ def gone(model: Model, event: NodeGone, out: Outcome) -> None:
         return
     out.changed = True
     model.nodes.refer(row, 1)  # the row must outlive what is done to its last pod
-    if model.devices.by_node[row]:
-        model.devices.publish(row, ())
+    if model.devices.differs(row, ()):
+        model.devices.publish(row, (), ())
     model.nodes.clear(row)
     model.topology_changed()
     ledger.review(model, row, out)
@@ -64,7 +64,7 @@ def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:
     if old_capacity != capacity:
         nodes.set_capacity(row, capacity)
     if not same_devices:
-        model.devices.publish(row, event.devices)
+        model.devices.publish(row, event.devices, model.pods_on(row))
     usable = (True, True, False)
     return flags == usable and (
         old_flags != usable

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from cluster import ledger
 from cluster.counters import collide
+from cluster.devicenode import choose, fits, named_seats, needs_known_devices, put
 from cluster.errors import PlanStale
 from cluster.events import Assignment, GangSkipped, PlanHeld, PodForgotten, PodReleased
 from cluster.holds import Hold, HoldState
@@ -19,11 +20,11 @@ from cluster.pods import STATES, PodState
 
 @dataclass(slots=True)
 class _Claims:
-    """What a plan takes in all: (node row, resource id) → amount, (node row, device)."""
+    """What a plan takes in all: (node row, resource id) → amount, device uses by node row."""
 
     planned: dict[tuple[int, int], int] = field(default_factory=dict)
     spare: dict[tuple[int, int], int] = field(default_factory=dict)
-    devices: set[tuple[int, str]] = field(default_factory=set)
+    devices: dict[int, list[int]] = field(default_factory=dict)
     pods: dict[int, list[int]] = field(default_factory=dict)
 
 
@@ -134,7 +135,9 @@ def _check_nodes(
         taken = claims.planned if name == assignment.node else claims.spare
         for resource, amount in requests:
             taken[node, resource] = taken.get((node, resource), 0) + amount
-        _check_devices(model, node, assignment.devices.get(name, ()), claims, plan)
+        told = assignment.devices.get(name, ())
+        if told or name == assignment.node:
+            _check_devices(model, row, node, told, claims, plan)
         if name == assignment.node:
             _check_ports(model, row, node, claims, plan)
 
@@ -150,14 +153,29 @@ def _check_node(model: Model, row: int, name: str, plan: str) -> int:
 
 
 def _check_devices(
-    model: Model, node: int, names: tuple[str, ...], claims: _Claims, plan: str
+    model: Model, row: int, node: int, told: tuple[str, ...], claims: _Claims, plan: str
 ) -> None:
-    wanted = {(node, name) for name in names}
-    if len(wanted) < len(names) or wanted & claims.devices:
-        raise PlanStale(f"{plan}: a device of {model.nodes.names[node]} is assigned twice")
-    if not model.devices.available(node, names):
-        raise PlanStale(f"{plan}: devices {names} of {model.nodes.names[node]} are not free")
-    claims.devices |= wanted
+    devices, where = model.devices, model.nodes.names[node]
+    layout = devices.slots(node)
+    needs = devices.needs(row, node)
+    if needs is None or (not layout and needs_known_devices(devices.class_of(row))):
+        raise PlanStale(f"{plan}: no device of {where} suits pod {model.pods.uids[row].hex()}")
+    if not needs:
+        if told:
+            raise PlanStale(f"{plan}: devices {told} of {where} are not free for such a pod")
+        return
+    uses = claims.devices.setdefault(node, devices.uses(node))
+    seats = (
+        named_seats(layout, devices.names[node], needs, told)
+        if told
+        else choose(layout, uses, needs)
+    )
+    if seats is None and told:
+        raise PlanStale(f"{plan}: devices {told} of {where} are not what its pod asks for")
+    if seats is None or not fits(layout, uses, seats):
+        raise PlanStale(f"{plan}: devices {told or ''} of {where} are not free")
+    for seat in seats:
+        put(uses, seat)
 
 
 def _check_ports(model: Model, row: int, node: int, claims: _Claims, plan: str) -> None:

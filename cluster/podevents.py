@@ -282,11 +282,9 @@ def _note_bound(model: Model, row: int, event: PodUpserted, now: float) -> None:
         model.gangs.first_bound(gang, min(event.started or now, now))
     if event.plan is not None and event.node is not None:
         node = model.pods.node[row]
-        missing = set(event.plan.devices.get(event.node, ())) - set(
-            model.devices.claimed(row, node)
-        )
-        if missing:
-            model.devices.claim(row, node, sorted(missing), spare=False)
+        told = event.plan.devices.get(event.node, ())
+        if told and model.devices.claimed(row, node) != tuple(told):
+            model.devices.tell(row, node, told)
 
 
 def _flags(event: PodUpserted) -> int:

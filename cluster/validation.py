@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from cluster.counters import CountView, count_pods
+from cluster.deviceclaims import SPARE, Claim
 from cluster.errors import InvariantViolation
 from cluster.holds import Hold, HoldState
 from cluster.ids import NO_ROW
@@ -184,8 +185,10 @@ def _check_shared_values(model: Model) -> None:
     alive = [row for row, _ in model.nodes.names.live()]
     taints = (model.nodes.taint_set[row] for row in alive)
     _check_refs("taint set", model.nodes.taint_sets.refs, taints)
-    shapes = (devices.shape[row] for node in alive for row in devices.on_node(node))
-    _check_refs("device shape", devices.shapes.refs, shapes)
+    layouts = (devices.layout[node] for node in alive)
+    _check_refs("device layout", devices.layouts.refs, layouts)
+    states = (devices.state[node] for node in alive)
+    _check_refs("device state", devices.states.refs, states)
 
 
 def _check_refs(what: str, refs: Callable[[int], int], users: Iterable[int]) -> None:
@@ -220,32 +223,49 @@ def _pairs(view: CountView) -> dict[int, int]:
 
 def _check_devices(model: Model) -> None:
     devices = model.devices
-    free: Counter[tuple[int, str]] = Counter()
-    for node, name in model.nodes.names.live():
-        for row in devices.on_node(node):
-            _require(devices.node[row] == node, f"device row {row} is not of node {name}")
-            shape = devices.shapes[devices.shape[row]]
-            owned = {devices.holder[row], devices.spare_for[row]} - {NO_ROW}
-            free[node, shape.resource] += devices.healthy[row] and not owned
-            _check_owner(model, row, node)
-    for number, resource in devices.resources.live():
-        for node, name in model.nodes.names.live():
-            counted = devices.free[number][node]
-            _require(counted == free[node, resource], f"node {name}: free {resource} counted wrong")
-    for pod, node in devices.open:
-        _require(model.pods.node[pod] == node, f"{_who(model, pod)}: open claim where it is not")
+    for node, _ in model.nodes.names.live():
+        claims = devices.claims_on(node)
+        if devices.layout[node] == NO_ROW:
+            _require(not claims, f"{_node(model, node)}: claims on devices it does not list")
+            continue
+        used = [(0, 0, 0, 0)] * len(devices.slots(node))
+        for claim in claims:
+            _check_claim(model, node, claim)
+            milli, memory, units, mask = used[claim.device]
+            what = f"device {devices.names[node][claim.device]} of {_node(model, node)}"
+            _require(not mask & claim.mask, f"{what}: two MIG instances overlap")
+            used[claim.device] = (
+                milli + claim.milli,
+                memory + claim.memory,
+                units + claim.units,
+                mask | claim.mask,
+            )
+        for slot, name, sums in zip(devices.slots(node), devices.names[node], used, strict=True):
+            most = (1000, slot.shape.memory, slot.shape.units)
+            over = any(sum_ > limit for sum_, limit in zip(sums, most, strict=False))
+            _require(not over, f"device {name} of {_node(model, node)}: {sums} used of {most}")
+        flat = [amount for sums in used for amount in sums]
+        _require(devices.uses(node) == flat, f"{_node(model, node)}: device uses counted wrong")
+    for node, told in devices.open.items():
+        for pod in told:
+            _check_open(model, node, pod)
 
 
-def _check_owner(model: Model, row: int, node: int) -> None:
-    holder, spare_for = model.devices.holder[row], model.devices.spare_for[row]
-    name = f"device {model.devices.names[row]} of {_node(model, node)}"
-    _require(NO_ROW in (holder, spare_for), f"{name} is held twice")
-    if holder != NO_ROW:
-        _require(model.pods.node[holder] == node, f"{name} is held by a pod that is not there")
-    if spare_for != NO_ROW:
-        hold = model.holds[spare_for]
+def _check_claim(model: Model, node: int, claim: Claim) -> None:
+    who = f"{_who(model, claim.pod)} claims a device of {_node(model, node)}"
+    if claim.flags & SPARE:
+        hold = model.holds[claim.pod]
         there = hold is not None and model.nodes.names[node] in hold.spares
-        _require(there, f"{name} is spare for a pod without that spare")
+        _require(there, f"{who} as a spare that it has not")
+    else:
+        _require(model.pods.node[claim.pod] == node, f"{who} and is not there")
+
+
+def _check_open(model: Model, node: int, pod: int) -> None:
+    hold = model.holds[pod]
+    spares = () if hold is None else hold.spares
+    there = model.pods.node[pod] == node or model.nodes.names[node] in spares
+    _require(there, f"{_who(model, pod)}: open claim where it is not")
 
 
 def _check_deadlines(model: Model) -> None:

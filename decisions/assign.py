@@ -1,8 +1,7 @@
 """From a plan's rows to the assignments that are held: names, and the devices of each pod.
 
-Devices are taken in the order the node lists them free, which is by NUMA node and PCIe
-parent, so the devices of one pod are neighbours. The planned node and the spares get
-devices of their own, disjoint within the plan: whichever node wins, the set is valid.
+Which devices they are is ``cluster.devicenode``'s choice. The planned node and the spares
+get devices of their own, disjoint within the plan: whichever node wins, the set is valid.
 
 A pod that has a rank of its own keeps it: its completion index, or in a JobSet its place
 after the pods of the jobs before its own. The others are numbered in the order of the plan,
@@ -18,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from cluster.constraints import PodClass
+from cluster.devicenode import Layout, Need, choose, class_weight, needs_of, put, seat_name
 from cluster.events import Assignment
 from cluster.gangs import ranks
 from cluster.gangview import GangView
@@ -32,36 +31,38 @@ PODS_PER_STEP: Final = 16  # about 0.2 ms; the caller decides at each yield whet
 
 @dataclass(slots=True)
 class _Devices:
-    """Free devices of the nodes touched so far, each list shrinking as pods take from it."""
+    """What is used of the devices of the nodes touched so far; it grows as pods take theirs."""
 
     snapshot: Snapshot
-    _free: dict[tuple[int, str], list[str]] = field(default_factory=dict)
+    _uses: dict[int, list[int]] = field(default_factory=dict)
+    _needs: dict[tuple[int, int], tuple[Need, ...]] = field(default_factory=dict)
 
-    def take(self, node: int, pod_class: PodClass) -> tuple[str, ...]:
-        """Return devices for every counted resource of ``pod_class``; () if one runs short.
+    def take(self, node: int, class_id: int) -> tuple[str, ...] | None:
+        """Return devices for all asks of a class; () if none are asked for there.
 
-        A node without device rows, or with fewer healthy ones than its allocatable
-        says, leaves the choice to the device plugin.
+        ``None`` when they are not to be had. A node without known devices leaves the choice
+        to its device plugin.
         """
-        wanted = [
-            (name, amount, self._of(node, name))
-            for name, amount in pod_class.requests
-            if "/" in name and amount > 0
-        ]
-        listed = [(name, amount, free) for name, amount, free in wanted if free is not None]
-        if not listed or any(len(free) < amount for _, amount, free in listed):
+        view = self.snapshot.devices
+        layout = view.slots(node)
+        needs = self._needs_of(node, layout, class_id)
+        if not needs:
             return ()
-        taken: list[str] = []
-        for _, amount, free in listed:
-            taken.extend(free[:amount])
-            del free[:amount]
-        return tuple(taken)
+        uses = self._uses.setdefault(node, view.uses(node))
+        seats = choose(layout, uses, needs)
+        if seats is None:
+            return None
+        for seat in seats:
+            put(uses, seat)
+        return tuple(seat_name(layout, view.names[node], seat) for seat in seats)
 
-    def _of(self, node: int, resource: str) -> list[str] | None:
-        key = (node, resource)
-        if key not in self._free:
-            self._free[key] = list(self.snapshot.devices.free_devices(node, resource))
-        return self._free[key] or None
+    def _needs_of(self, node: int, layout: Layout, class_id: int) -> tuple[Need, ...]:
+        if not layout:
+            return ()
+        key = (int(self.snapshot.devices.layout[node]), class_id)
+        if key not in self._needs:
+            self._needs[key] = needs_of(layout, self.snapshot.classes[class_id]) or ()
+        return self._needs[key]
 
 
 def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[Assignment, ...]]:
@@ -69,32 +70,56 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
 
     ``snapshot`` must be the one the plan was made on: the plan holds its rows.
     """
-    devices = _Devices(snapshot)
-    known = snapshot.devices.count > 0
     gang = snapshot.gang(plan.gang)
     rank = _ranks(snapshot, plan, gang)
-    result: list[Assignment] = []
-    for index, row in enumerate(plan.pods.tolist()):
-        pod_class = snapshot.classes[snapshot.pods.pod_class[row]]
-        spares = () if pod_class.node_affinity is not None else plan.spares[index].tolist()
-        nodes = [node for node in (int(plan.nodes[index]), *spares) if node != NO_ROW]
-        names = [snapshot.nodes.name(node) for node in nodes]
-        chosen: Mapping[str, tuple[str, ...]] = {}
-        if known:
-            sets = [devices.take(node, pod_class) for node in nodes]
-            chosen = {name: taken for name, taken in zip(names, sets, strict=True) if taken}
-        result.append(
-            Assignment(
-                uid=snapshot.pods.uid(row),
-                node=names[0],
-                spares=tuple(names[1:]),
-                devices=chosen,
-                rank=rank[index],
-            )
+    rows = plan.pods.tolist()
+    classes = [int(snapshot.pods.pod_class[row]) for row in rows]
+    result: list[Assignment | None] = [None] * len(rows)
+    devices = _Devices(snapshot)
+    for step, index in enumerate(_heaviest_first(snapshot, classes)):
+        chosen, names = _choose(snapshot, plan, index, classes[index], devices)
+        result[index] = Assignment(
+            uid=snapshot.pods.uid(rows[index]),
+            node=names[0],
+            spares=tuple(names[1:]),
+            devices=chosen,
+            rank=rank[index],
         )
-        if index % PODS_PER_STEP == PODS_PER_STEP - 1:
+        if step % PODS_PER_STEP == PODS_PER_STEP - 1:
             yield
-    return tuple(result)
+    return tuple(each for each in result if each is not None)
+
+
+def _heaviest_first(snapshot: Snapshot, classes: list[int]) -> list[int]:
+    """Return the order in which pods get their devices: as room for them was counted."""
+    if not snapshot.devices.known or len(set(classes)) == 1:
+        return list(range(len(classes)))
+    weights = {number: class_weight(snapshot.classes[number]) for number in set(classes)}
+    return sorted(range(len(classes)), key=lambda i: weights[classes[i]], reverse=True)
+
+
+def _choose(
+    snapshot: Snapshot, plan: Plan, index: int, class_id: int, devices: _Devices
+) -> tuple[Mapping[str, tuple[str, ...]], list[str]]:
+    """Return devices by node name, and the names of the planned node and the spares.
+
+    A spare on which the devices are not to be had is none.
+    """
+    pod_class = snapshot.classes[class_id]
+    pinned = pod_class.node_affinity is not None
+    spares = () if pinned else plan.spares[index].tolist()
+    chosen: dict[str, tuple[str, ...]] = {}
+    names = [snapshot.nodes.name(int(plan.nodes[index]))]
+    taken = devices.take(int(plan.nodes[index]), class_id)
+    if taken:
+        chosen[names[0]] = taken
+    for node in spares:
+        taken = devices.take(node, class_id) if node != NO_ROW else None
+        if taken is not None:
+            names.append(snapshot.nodes.name(node))
+            if taken:
+                chosen[names[-1]] = taken
+    return chosen, names
 
 
 def _ranks(snapshot: Snapshot, plan: Plan, gang: GangView | None) -> list[int]:

@@ -19,10 +19,12 @@ from extender.report import Reporter
 from extender.specbook import SpecBook
 from kube import names, translate, wire
 from kube.volumes import VolumeIndex
+from workloads import mig
 from workloads.book import GangBook
 from workloads.dialect import Member, Specs
 from workloads.levels import resolve
 from workloads.managed import Policy, is_ours, takes
+from workloads.nodedevices import NodeDevices
 from workloads.objects import GangObjects
 from workloads.registry import SINGLE, Placed, conflicts, place, place_or_single
 
@@ -92,7 +94,8 @@ class Feed:
         self._levels = levels
         self._pending = pods
         self._reporter = reporter
-        self._translator = translate.Translator()
+        self._translator = translate.Translator(policy.devices)
+        self._node_devices = NodeDevices(policy.device_names, mig.load())
         self._volumes = VolumeIndex()
         self._claimants = _Claimants()
         self._objects = GangObjects()
@@ -130,7 +133,7 @@ class Feed:
 
     def node(self, node: wire.Node) -> None:
         """Take a node over."""
-        event, problems = translate.read_node(node)
+        event, problems = translate.read_node(node, self._node_devices.of)
         for problem in problems:
             self._reporter.unreadable("nodes", problem)
         self._apply_node(event, node.metadata.name)

@@ -14,11 +14,13 @@ API server adds has a random one in every pod.
 """
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from dataclasses import replace
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
 from cluster.constraints import PodAffinityTerm, PodClass, SpreadConstraint
+from cluster.deviceasks import NO_ASKS, DeviceAsks
 from cluster.events import PlanNote
 from kube import selectors, wire
 from kube.plan import required_terms, without_pin
@@ -39,10 +41,21 @@ Terms = tuple[wire.NodeSelectorTerm, ...] | None
 _KEY: Final = msgspec.msgpack.Encoder()
 
 
+class DeviceReader(Protocol):
+    """Reads what pods ask of devices (``workloads.deviceasks``)."""
+
+    def mentions(self, meta: wire.ObjectMeta) -> tuple[tuple[str, str], ...]:
+        """Return what of a pod's metadata ``asks`` depends on."""
+
+    def asks(self, pod: wire.Pod) -> DeviceAsks:
+        """Return what a pod asks of devices beyond whole ones."""
+
+
 class ClassCache:
     """Classes seen so far, for one cluster."""
 
-    def __init__(self) -> None:
+    def __init__(self, devices: DeviceReader | None = None) -> None:
+        self._devices = devices
         self._by_key: dict[tuple[object, ...], PodClass] = {}
         self._by_value: dict[PodClass, PodClass] = {}
 
@@ -62,9 +75,13 @@ class ClassCache:
         """
         terms = without_pin(required_terms(pod.spec.affinity), note)
         key = _settled_key(pod) if settled else _key(pod, terms, volumes)
+        if self._devices is not None:
+            key = (*key, self._devices.mentions(pod.metadata))
         found = self._by_key.get(key)
         if found is None:
             made = settled_class(pod) if settled else full_class(pod, terms, volumes)
+            if self._devices is not None:
+                made = with_devices(made, self._devices.asks(pod))
             found = self._by_value.setdefault(made, made)
             self._keep(key, found)
         return found
@@ -74,6 +91,14 @@ class ClassCache:
             self._by_key.clear()
             self._by_value = {value: value}
         self._by_key[key] = value
+
+
+def with_devices(pod_class: PodClass, asks: DeviceAsks) -> PodClass:
+    """Return the class with its device asks, and without what kube-scheduler does not count."""
+    if asks == NO_ASKS:
+        return pod_class
+    requests = tuple(pair for pair in pod_class.requests if pair[0] not in asks.uncounted)
+    return replace(pod_class, requests=requests, devices=asks)
 
 
 def full_class(pod: wire.Pod, terms: Terms, volumes: VolumeConstraints = UNCONSTRAINED) -> PodClass:

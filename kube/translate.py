@@ -4,7 +4,7 @@ Translation never fails. What cannot be read is either named in the pod's class 
 unmodelled (the pod is then placed softly) or returned as a problem to be logged.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import blake2b
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from cluster.constraints import LabelSet, Taint
+from cluster.deviceshape import MigProfile
 from cluster.events import (
     DeviceSpec,
     NamespaceGone,
@@ -25,7 +26,7 @@ from cluster.events import (
 from cluster.ids import GangKey, PodUid
 from kube import names, wire
 from kube.plan import encode_plan, plan_note
-from kube.podclass import CLASS_LIMIT, ClassCache
+from kube.podclass import CLASS_LIMIT, ClassCache, DeviceReader
 from kube.quantity import QuantityError
 from kube.requests import amounts
 from kube.selectors import UnknownOperator, kept_labels, taint
@@ -41,6 +42,13 @@ _UUID_BYTES: Final = 16
 _MIRROR: Final = "kubernetes.io/config.mirror"  # annotation of static pods; core/v1
 
 
+class PlacementWire(msgspec.Struct, frozen=True, gc=False):
+    """A MIG profile of a device: (start, bits of memory slices) of each of its places."""
+
+    name: str
+    masks: tuple[tuple[int, int], ...]
+
+
 class DeviceWire(msgspec.Struct, frozen=True, gc=False):
     """One device in the ``muster.dev/node-topology`` annotation."""
 
@@ -53,6 +61,11 @@ class DeviceWire(msgspec.Struct, frozen=True, gc=False):
     parent: str = ""
     healthy: bool = True
     counters: dict[str, int] = msgspec.field(default_factory=dict)
+    family: str = ""
+    model: str = ""
+    tier: str = ""
+    by_memory: bool = False
+    placements: tuple[PlacementWire, ...] = ()
 
 
 class NodeTopologyWire(msgspec.Struct, frozen=True, gc=False):
@@ -61,14 +74,19 @@ class NodeTopologyWire(msgspec.Struct, frozen=True, gc=False):
     devices: tuple[DeviceWire, ...] = ()
 
 
+DeriveDevices = Callable[[wire.Node], tuple[DeviceSpec, ...]]
+
 _TOPOLOGY: Final = msgspec.json.Decoder(NodeTopologyWire)
 
 
 class Translator:
-    """Translates the pods of one cluster, sharing equal values between them."""
+    """Translates the pods of one cluster, sharing equal values between them.
 
-    def __init__(self) -> None:
-        self._classes = ClassCache()
+    ``devices`` reads what pods ask of devices; without it only whole devices are known.
+    """
+
+    def __init__(self, devices: DeviceReader | None = None) -> None:
+        self._classes = ClassCache(devices)
         self._labels: dict[LabelSet, LabelSet] = {}
 
     def pod_event(
@@ -155,8 +173,12 @@ def node_event(node: wire.Node) -> NodeUpserted:
     return read_node(node)[0]
 
 
-def read_node(node: wire.Node) -> tuple[NodeUpserted, tuple[str, ...]]:
+def read_node(
+    node: wire.Node, derive: DeriveDevices | None = None
+) -> tuple[NodeUpserted, tuple[str, ...]]:
     """Return the event for ``node``, and a message per part that could not be read.
+
+    ``derive``: what else tells of devices, where Muster's device plugin does not.
 
     A node without a ``Ready`` condition counts as ready: kube-scheduler goes by taints.
     """
@@ -169,7 +191,7 @@ def read_node(node: wire.Node) -> tuple[NodeUpserted, tuple[str, ...]]:
         taints=tuple(_taints(node, problems)),
         unschedulable=node.spec.unschedulable,
         ready=all(c.status == "True" for c in node.status.conditions if c.type == "Ready"),
-        devices=_devices(meta, problems),
+        devices=_devices(meta, problems) or (() if derive is None else derive(node)),
     )
     return event, tuple(problems)
 
@@ -253,4 +275,10 @@ def _devices(meta: wire.ObjectMeta, problems: list[str]) -> tuple[DeviceSpec, ..
             "its devices are unknown"
         )
         return ()
-    return tuple(DeviceSpec(**msgspec.structs.asdict(device)) for device in found)
+    return tuple(map(_spec, found))
+
+
+def _spec(device: DeviceWire) -> DeviceSpec:
+    told = msgspec.structs.asdict(device)
+    told["placements"] = tuple(MigProfile(p.name, p.masks) for p in device.placements)
+    return DeviceSpec(**told)

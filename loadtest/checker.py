@@ -10,8 +10,8 @@ so it always exists for a moment), or when it holds at the end. Running and succ
 members count as bound, also after their pods are deleted; failed ones do not.
 
 **Double allocation**: the pods on a node ask for more of a resource than it can allocate,
-or two pods on a node hold the same device by their ``muster.dev/plan`` annotations. Each
-time a node enters such a state counts once.
+or pods have more of one device than there is by their ``muster.dev/plan`` annotations
+(``loadtest.devicechecker``). Each time a node enters such a state counts once.
 """
 
 import json
@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from loadtest.devicechecker import UNCOUNTED, NodeParts, Part, parts_of
 from loadtest.reflector import Change
 from loadtest.scheduler.objects import Resources, amount, pod_requests
 from loadtest.wirejson import (
@@ -69,7 +70,7 @@ class _Placed:
 
     node: str
     requests: Resources
-    devices: tuple[str, ...]
+    devices: tuple[Part, ...]
 
 
 class Checker:
@@ -84,7 +85,7 @@ class Checker:
         self._allocatable: dict[str, Resources] = {}
         self._placed: dict[str, _Placed] = {}
         self._used: dict[str, Counter[str]] = {}
-        self._devices: dict[str, Counter[str]] = {}
+        self._devices: dict[str, NodeParts] = {}
         self._over: set[tuple[str, str]] = set()
         self._partial: dict[str, Finding] = {}
         self._double: list[Finding] = []
@@ -100,6 +101,8 @@ class Checker:
             return
         allocatable = mapping_at(node, "status", "allocatable")
         self._allocatable[name] = {key: amount(key, value) for key, value in allocatable.items()}
+        parts = self._devices.setdefault(name, NodeParts())
+        parts.memory = _device_memory(node)
         self._check_node(name, at)
 
     def pod_group(self, group: JsonObject) -> None:
@@ -176,17 +179,19 @@ class Checker:
         if known is not None:
             return
         self.bound_once.add(uid)
-        placed = _Placed(node, pod_requests(pod), _planned_devices(pod, node))
+        devices = self._devices.setdefault(node, NodeParts())
+        names = _planned_devices(pod, node)
+        placed = _Placed(node, pod_requests(pod), parts_of(pod, names, devices.memory))
         self._placed[uid] = placed
         self._used.setdefault(node, Counter()).update(placed.requests)
-        self._devices.setdefault(node, Counter()).update(placed.devices)
+        devices.change(placed.devices, 1)
         self._check_node(node, at)
 
     def _take_away(self, uid: str) -> None:
         placed = self._placed.pop(uid, None)
         if placed is not None:
             self._used[placed.node].subtract(placed.requests)
-            self._devices[placed.node].subtract(placed.devices)
+            self._devices[placed.node].change(placed.devices, -1)
             self._over -= {
                 entry
                 for entry in self._over
@@ -203,11 +208,10 @@ class Checker:
         allocatable = self._allocatable.get(node)
         if allocatable is not None:
             for resource, used in self._used.get(node, Counter()).items():
-                if used > allocatable.get(resource, 0):
+                if used > allocatable.get(resource, 0) and resource not in UNCOUNTED:
                     yield node, resource
-        for device, holders in self._devices.get(node, Counter()).items():
-            if holders > 1:
-                yield node, f"device {device}"
+        for what in self._devices.get(node, NodeParts()).excess():
+            yield node, what
 
     # ── the verdict ─────────────────────────────────────────────────────────────────────
 
@@ -252,3 +256,9 @@ def _planned_devices(pod: JsonObject, node: str) -> tuple[str, ...]:
     except ValueError:
         return ()
     return tuple(str(device) for device in devices or ())
+
+
+def _device_memory(node: JsonObject) -> int:
+    """Return MiB of each GPU by the label of GPU feature discovery, 0 where there is none."""
+    text = labels_of(node).get("nvidia.com/gpu.memory", "")
+    return int(text) if text.isdigit() else 0

@@ -94,13 +94,14 @@ def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
     feasibility = feasible_in(world, group.pod_class, group.labels_id)
     yield
     order = board.topology.order
-    leaf = capacity(world.free, group.pod_class, feasibility.mask)[order]
+    devices = feasibility.devices
+    leaf = capacity(world.free, group.pod_class, feasibility.mask, devices)[order]
     yield
     limits = limits_of(world, board.topology, board.tree, group)
     quiet = None
     if _spares_kept(world, group):
         yield
-        quiet = capacity(world.unreserved, group.pod_class, feasibility.mask)[order]
+        quiet = capacity(world.unreserved, group.pod_class, feasibility.mask, devices)[order]
         quiet = limits.clip(quiet)
     yield
     wish = replace(wish, required=max(wish.required, limits.together))
@@ -194,10 +195,11 @@ def _spread_free_leaf(arena: Arena, limits: Limits) -> Ints:
     """Capacities without the constraints that count the members: those are checked singly."""
     world, group = arena.world, arena.group
     unspread = replace(group.pod_class, spread=())
-    mask = feasible_in(world, unspread, group.labels_id).mask
+    open_feasibility = feasible_in(world, unspread, group.labels_id)
+    mask = open_feasibility.mask
     for spread in spreads(world, group.pod_class, group.labels_id):
         mask = mask & (spread.keyed if spread.own else spread.mask())
-    by_row = capacity(world.free, group.pod_class, mask)
+    by_row = capacity(world.free, group.pod_class, mask, open_feasibility.devices)
     leaf = limits.clip(by_row[arena.board.topology.order])
     return leaf if arena.region is None else np.where(arena.region, leaf, 0)
 

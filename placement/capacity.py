@@ -14,10 +14,16 @@ UNLIMITED: Final = 1 << 20
 for sums over a million nodes."""
 
 
-def capacity(free: Callable[[str], Ints], pod_class: PodClass, mask: Mask) -> Ints:
+def capacity(
+    free: Callable[[str], Ints],
+    pod_class: PodClass,
+    mask: Mask,
+    devices: Ints | None = None,
+) -> Ints:
     """Return int64[n]: how many pods fit on each node of ``mask``.
 
     ``free`` returns what is free of a resource per node; a request of zero asks nothing.
+    ``devices``: int64[n], pods that the devices of a node have room for, ``None``: no limit.
     """
     room: Ints = np.multiply(mask, UNLIMITED, dtype=np.int64)
     each = np.empty_like(room)  # one buffer: fresh pages cost more than the division
@@ -25,6 +31,8 @@ def capacity(free: Callable[[str], Ints], pod_class: PodClass, mask: Mask) -> In
         if amount:
             np.floor_divide(free(resource), amount, out=each)
             np.minimum(room, each, out=room)
+    if devices is not None:
+        np.minimum(room, devices, out=room)
     return np.maximum(room, 0, out=room)
 
 

@@ -4,7 +4,7 @@ Rules are applied in a fixed order and every rule gets a row, also when it remov
 (all but two: nodes that were refused, or are kept for others, are told where there are any)::
 
     node is ready, not cordoned ─► taints ─► selector, affinity ─► volumes ─► host ports
-      ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► budgets
+      ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► devices ─► budgets
 
 Resources come last: what they remove comes back when pods end, everything before is a
 matter of the pod's or the node's description. A rule works per distinct value (taint set,
@@ -18,13 +18,15 @@ from typing import Final
 import numpy as np
 
 from cluster.constraints import PodClass
+from cluster.devicerooms import UNLIMITED
 from cluster.matching import UNSCHEDULABLE, untolerated
 from cluster.snapshot import Snapshot
 from placement import interpod
 from placement.decision import RuleCount
+from placement.devices import device_rooms, text
 from placement.labels import Mask, any_term_mask, selector_mask
 from placement.taints import commonest, taint_mask
-from placement.world import World
+from placement.world import Ints, World
 
 NOT_READY: Final = "not ready"
 CORDONED: Final = "cordoned"
@@ -39,6 +41,7 @@ POD_AFFINITY: Final = "pod affinity"
 ANTI_AFFINITY: Final = "pod anti-affinity"
 REPELLED: Final = "anti-affinity of other pods"
 RESOURCE: Final = "insufficient resource"
+DEVICES: Final = "no device with room"
 KEPT: Final = "kept for a lost member of another gang"
 BUDGET: Final = "budget exhausted"
 
@@ -57,13 +60,15 @@ class Feasibility:
     """``mask``: bool[n], nodes that can take one more pod. ``rules``: one row per rule.
 
     ``suitable``: bool[n], nodes that pass everything but resources and budgets.
-    ``unmodelled``: constraints that kube-scheduler knows and this model does not.
+    ``unmodelled``: constraints that kube-scheduler knows and this model does not. ``devices``:
+    int64[n], pods that the devices of a node have room for, ``None``: no limit.
     """
 
     mask: Mask
     suitable: Mask
     rules: tuple[RuleCount, ...]
     unmodelled: tuple[str, ...]
+    devices: Ints | None = None
 
 
 class _Sieve:
@@ -102,11 +107,14 @@ def feasible_in(world: World, pod_class: PodClass, labels_id: int) -> Feasibilit
     for resource, amount in pod_class.requests:
         passing = world.free(resource) >= amount if amount else None
         sieve.apply(RESOURCE, passing, resource)
+    devices = device_rooms(world, pod_class)
+    if devices is not None and (devices < UNLIMITED).any():
+        sieve.apply(DEVICES, devices > 0, text(pod_class))
     if world.kept is not None:
         sieve.apply(KEPT, ~world.kept)
     for name, passing in _budget_rules(world, pod_class):
         sieve.apply(BUDGET, passing, name)
-    return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled)
+    return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled, devices)
 
 
 def _node_rules(world: World, pod_class: PodClass, sieve: _Sieve) -> None:

@@ -18,12 +18,14 @@ from collections.abc import Generator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.deviceasks import Mig
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps, run
 from placement.arena import Arena, Board, arenas_of
 from placement.capacity import capacity
 from placement.decision import Decision, Plan, Reject, RejectReason
+from placement.devices import beyond_devices
 from placement.refused import masks, named
 from placement.request import Group, Request, Rows, read
 from placement.scoring.profiles import DEFAULT, Scoring
@@ -110,7 +112,11 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
     if not snapshot.nodes.alive.any():
         return None
     for group in request.groups:
-        message = _larger_than_nodes(snapshot, group)
+        # A MIG profile that no device has is told by its name, not as a resource of which
+        # the largest node has none.
+        message = beyond_devices(snapshot, group.pod_class)
+        if not message or not any(isinstance(a, Mig) for a in group.pod_class.devices.asks):
+            message = _larger_than_nodes(snapshot, group) or message
         if message:
             return Reject(
                 request.key,

@@ -22,8 +22,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.deviceasks import NO_ASKS
 from cluster.steps import Steps
 from placement.arena import Arena
+from placement.devices import free_units
 from placement.exact import MOST_HOSTS, MOST_KINDS, Layer, Quest, Share, cheapest
 from placement.select import Wish, all_holding, fewest_inside
 from placement.stock import MOST_MIXES, Stock, mixed_stock, mixes
@@ -87,7 +89,8 @@ def _is_plain(arena: Arena) -> bool:
     limits, pods = arena.limits, arena.group.pod_class
     binds = limits.families or limits.spreads or limits.together_loose or limits.one_per_node
     speaks = pods.pod_affinity or pods.pod_anti_affinity or pods.spread
-    return not binds and not speaks and limits.together == ROOT
+    parts = pods.devices != NO_ASKS  # parts of devices do not add up like amounts of a node
+    return not binds and not speaks and not parts and limits.together == ROOT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +135,7 @@ def _stock(task: Task, leaves: NDArray[np.int64], low: int, high: int) -> Steps[
     asked = [dict(arena.group.pod_class.requests) for arena in task.arenas]
     resources = sorted({name for each in asked for name, amount in each.items() if amount})
     world = task.arenas[0].world
-    free = np.stack([world.free(name)[rows] for name in resources])
+    free = np.stack([free_units(world, name)[rows] for name in resources])
     table = np.array([[each.get(name, 0) for name in resources] for each in asked])
     yield
     stock = yield from mixed_stock(leaves, free, table, task.needs)

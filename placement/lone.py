@@ -15,7 +15,7 @@ from placement.scoring.potential import Gain, Worths
 from placement.scoring.prices import Prices
 from placement.scoring.profiles import Profile, preference
 from placement.scoring.stock import Stock
-from placement.scoring.view import prices_of, shape_of, stock_of
+from placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
 from placement.tree import Ints
 
 
@@ -49,7 +49,8 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
 
 def _preference(arena: Arena, stock: Stock, prices: Prices | None) -> Floats:
     """Return float64[rows of the stock], the higher the better."""
-    shape = shape_of(arena.group.pod_class)
+    memory = device_memory_of(arena.world.snapshot)
+    shape = shape_of(arena.group.pod_class, memory)
     if prices is None:
         return preference(stock, shape, arena.world.scoring)
     change, _ = Gain(shape, prices).of_rows(stock, Worths(stock, prices), np.arange(stock.nodes))

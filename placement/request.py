@@ -94,6 +94,9 @@ def read(
     message = crossed_levels(view.spec, snapshot.levels)
     if message:
         return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
+    message = _device_problems(snapshot, view)
+    if message:
+        return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
     request = _members(snapshot, view, view.spec, spare_count, members)
     return _strict(request, view, now) if isinstance(request, Request) else request
 
@@ -106,6 +109,13 @@ def _strict(request: Request, view: GangView, now: float | None) -> Request:
     required = max(wish.required, wish.preferred)
     wish = replace(wish, required=required)
     return replace(request, wish=wish, relaxes_at=view.submitted_at + after)
+
+
+def _device_problems(snapshot: Snapshot, view: GangView) -> str:
+    """Return what in the waiting members' device asks contradicts itself, "" for nothing."""
+    classes = np.unique(snapshot.pods.pod_class[view.waiting]).tolist()
+    found = [p for number in classes for p in snapshot.classes[number].devices.problems]
+    return f"gang {view.key}: " + "; ".join(dict.fromkeys(found)) if found else ""
 
 
 def contradiction(spec: GangSpec) -> str:

@@ -12,8 +12,10 @@ For tests, the demo's checker and debug mode.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from cluster.constraints import PodClass
 from cluster.snapshot import Snapshot
 from placement.decision import Plan
+from placement.verifydevices import device_refusal
 from placement.verifyfilters import Bench, Node, Pod
 
 _NO_RANK = -1
@@ -26,6 +28,7 @@ def verify(snapshot: Snapshot, plan: Plan) -> list[str]:
         return errors
     bench = Bench(snapshot)
     errors += _bind_all(bench, snapshot, plan)
+    errors += _devices(bench, snapshot, plan)
     errors += _counts(snapshot, plan)
     errors += _levels(bench, snapshot, plan)
     errors += _spares(bench, snapshot, plan)
@@ -70,6 +73,16 @@ def _bind_all(bench: Bench, snapshot: Snapshot, plan: Plan) -> list[str]:
             return [f"{_name(snapshot, p)} on {n.name}: {bench.refusal(p, n)}" for p, n in left]
         left = refused
     return []
+
+
+def _devices(bench: Bench, snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    on: dict[int, list[PodClass]] = {}
+    for row, node in zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True):
+        on.setdefault(node, []).append(bench.pod(row).pod_class)
+    for node, classes in on.items():
+        refusal = device_refusal(snapshot, node, classes)
+        if refusal:
+            yield f"devices of {bench.nodes[node].name}: {refusal}"
 
 
 def _name(snapshot: Snapshot, pod: Pod) -> str:

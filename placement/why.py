@@ -11,7 +11,9 @@ from typing import Final
 
 import numpy as np
 
+from cluster.asks import asks_of
 from cluster.columns import PAGE_ROWS
+from cluster.constraints import PodClass
 from cluster.ids import GangKey
 from cluster.pods import PodView
 from cluster.snapshot import Snapshot
@@ -19,6 +21,7 @@ from cluster.steps import Steps
 from placement.arena import Arena, Board
 from placement.capacity import by_resource, capacity
 from placement.decision import Explanation, NearestFit, RuleCount, Wait, WaitReason
+from placement.devices import empty_rooms, text
 from placement.explain import CLUSTER
 from placement.families import count_up
 from placement.feasibility import BETWEEN_PODS, BUDGET, RESOURCE
@@ -31,6 +34,7 @@ from placement.tree import ROOT, Ints
 
 NO_LABEL: Final = "no label of the required level"
 
+ROOM_FOR: Final = "room on a device for "
 _PAGES_PER_STEP: Final = 16  # 130,000 pods: about half a millisecond
 
 _HOLDERS: Final = 5
@@ -162,6 +166,9 @@ def _nearest(snapshot: Snapshot, arena: Arena, best: _Best, need: int) -> Steps[
     inside[arena.board.topology.order[low:high]] = True
     inside &= arena.feasibility.suitable
     room = by_resource(arena.world.free, arena.group.pod_class, inside)
+    devices = arena.feasibility.devices
+    if devices is not None:
+        room.append((f"{ROOM_FOR}{text(arena.group.pod_class)}", 1, np.where(inside, devices, 0)))
     yield
     resource, amount, pods = min(room, key=lambda r: int(np.minimum(r[2], need).sum()))
     there = max(int(np.minimum(pods, need).sum()), best.fits)
@@ -192,7 +199,8 @@ def _largest_empty(arena: Arena, level: int) -> Steps[int]:
     """Return how many members the largest domain could take if no pod were anywhere."""
     pod_class, board = arena.group.pod_class, arena.board
     nodes = arena.world.snapshot.nodes
-    empty = capacity(nodes.allocatable, pod_class, arena.feasibility.suitable)
+    devices = empty_rooms(arena.world.snapshot, pod_class)
+    empty = capacity(nodes.allocatable, pod_class, arena.feasibility.suitable, devices)
     leaf = arena.limits.clip(empty[board.topology.order])
     yield
     sizes = count_up(board.tree, leaf, arena.families)[level]
@@ -240,9 +248,15 @@ def _standing_on(pods: PodView, nodes: Mask) -> Steps[Ints]:
 def _amounts(snapshot: Snapshot, rows: Ints, resource: str) -> Ints:
     classes = snapshot.pods.pod_class[rows]
     used = np.unique(classes)
-    per_class = [snapshot.classes[int(c)].request(resource) for c in used]
+    per_class = [_held(snapshot.classes[int(c)], resource) for c in used]
     found: Ints = np.array(per_class, dtype=np.int64)[np.searchsorted(used, classes)]
     return found
+
+
+def _held(pod_class: PodClass, resource: str) -> int:
+    if resource.startswith(ROOM_FOR):
+        return sum(ask.count for ask in asks_of(pod_class))
+    return pod_class.request(resource)
 
 
 def remedy(
@@ -270,6 +284,9 @@ def remedy(
     if nearest is not None and nearest.short_of:
         resource, amount = nearest.short_of[0]
         place = nearest.domain if nearest.level != CLUSTER else "the cluster"
+        if resource.startswith(ROOM_FOR):
+            kind = resource.removeprefix(ROOM_FOR)
+            return f"goes when devices in {place} have room for {kind}, {amount} times more"
         return f"goes when {amount} more {resource} are free in {place}"
     if groups > 1:
         return "each kind of member would fit alone, all of them together do not in any domain"

@@ -41,7 +41,8 @@ class Condition(msgspec.Struct, frozen=True):
 
 def pods_to_mutate(policy: Policy) -> tuple[Condition, ...]:
     """Return the conditions of pods that may be Muster's to plan."""
-    asked = " || ".join((_any_key("object", markers()), _NATIVE_GROUP, _asks_for(policy)))
+    keys = (*markers(), *sorted(policy.device_names.annotations))
+    asked = " || ".join((_any_key("object", keys), _NATIVE_GROUP, _asks_for(policy)))
     return (
         Condition("is-not-bound", 'object.spec.?nodeName.orValue("") == ""'),
         Condition("asks-for-muster", asked),

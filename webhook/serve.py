@@ -67,11 +67,13 @@ async def run(
 def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
     """Return the two decisions of a configuration."""
     trusted = config.trusted
-    return Policy.of(config.managed), Rules(
+    policy = Policy.of(config.managed)
+    return policy, Rules(
         levels=config.levels,
         users=frozenset(trusted.users),
         groups=frozenset(trusted.groups),
         ungate_groups=frozenset(trusted.ungate_groups),
+        devices=policy.device_problems,
     )
 
 

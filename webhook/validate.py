@@ -1,6 +1,6 @@
 """What admission refuses: pure, from request to findings.
 
-Three rules:
+Three rules, and device asks that contradict themselves (docs/devices.md):
 
 1. **Keys that contradict themselves or each other** are refused on pods and on the pod
    templates of the objects that make pods, with field, value and what is allowed. On an
@@ -37,17 +37,23 @@ MUSTER_USERS: Final = frozenset(
 ADMINISTRATORS: Final = frozenset({"system:masters"})  # group of the cluster's own administrators
 
 
+def _no_problems(_pod: wire.Pod) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """``users``, ``groups``: Muster itself. ``ungate_groups``: may lift the gate by hand.
 
     ``levels``: the cluster's topology levels, widest first; empty accepts any label key.
+    ``devices``: what contradicts itself in a pod's device asks, in sentences.
     """
 
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
     users: frozenset[str] = MUSTER_USERS
     groups: frozenset[str] = frozenset()
     ungate_groups: frozenset[str] = ADMINISTRATORS
+    devices: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
 
     def is_muster(self, user: UserInfo) -> bool:
         """Return whether the request is Muster's own."""
@@ -102,12 +108,12 @@ def check_templates(new: Sequence[Template], old: Sequence[Template], rules: Rul
     return Findings(invalid=tuple(invalid), warnings=tuple(warnings) if not old else ())
 
 
-def _pod_errors(pod: wire.Pod, rules: Rules) -> list[FieldError]:
-    return registry.errors(pod, levels=rules.levels)
+def _pod_errors(pod: wire.Pod, rules: Rules) -> list[FieldError | str]:
+    return [*registry.errors(pod, levels=rules.levels), *rules.devices(pod)]
 
 
 def _added(
-    errors: Callable[[wire.Pod], list[FieldError]], new: wire.Pod, old: wire.Pod | None
+    errors: Callable[[wire.Pod], list[FieldError | str]], new: wire.Pod, old: wire.Pod | None
 ) -> list[str]:
     """Return the messages that ``new`` has and ``old`` has not."""
     known = {str(error) for error in errors(old)} if old is not None else set()
@@ -151,7 +157,7 @@ def _pod_warnings(pod: wire.Pod) -> Iterator[str]:
     yield from registry.unread(pod)
 
 
-def _template_errors(template: Template, rules: Rules) -> Iterator[FieldError]:
+def _template_errors(template: Template, rules: Rules) -> Iterator[FieldError | str]:
     meta, path = template.metadata, template.path
     if names.PLAN in meta.annotations:
         field_name = f"{path}.annotations[{names.PLAN}]"
@@ -163,6 +169,7 @@ def _template_errors(template: Template, rules: Rules) -> Iterator[FieldError]:
         return
     made_by = template.made_by
     yield from registry.errors(template.pod, levels=rules.levels, path=path, made_by=made_by)
+    yield from (f"{path}: {problem}" for problem in rules.devices(template.pod))
 
 
 def _not_placed(template: Template) -> Iterator[FieldError]:

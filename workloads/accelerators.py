@@ -5,7 +5,7 @@ through ``ManagedConfig.accelerators``.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 
 import msgspec
@@ -30,10 +30,14 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Accelerators:
-    """Exact resource names, and prefixes of families of names."""
+    """Exact resource names, and prefixes of families of names.
+
+    ``vendors``: who makes them, by name or prefix.
+    """
 
     resources: frozenset[str]
     prefixes: tuple[str, ...] = ()
+    vendors: Mapping[str, str] = field(default_factory=dict)
 
     def __contains__(self, resource: str) -> bool:
         """Return whether the resource is an accelerator."""
@@ -55,7 +59,16 @@ class Accelerators:
         names = tuple(more)
         prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
         exact = frozenset(name for name in names if not name.endswith("*"))
-        return Accelerators(self.resources | exact, self.prefixes + prefixes)
+        return Accelerators(self.resources | exact, self.prefixes + prefixes, self.vendors)
+
+    def vendor(self, resource: str) -> str:
+        """Return the vendor of an accelerator, "" where none is known."""
+        found = self.vendors.get(resource)
+        if found is None:
+            starts = (prefix for prefix in self.vendors if resource.startswith(prefix))
+            prefix = max(starts, key=len, default="")
+            found = self.vendors[prefix] if prefix in self.prefixes else ""
+        return found
 
     def _asked(self, wanted: wire.Resources) -> bool:
         return self._any(wanted.limits) or self._any(wanted.requests)
@@ -71,6 +84,7 @@ def load() -> Accelerators:
     return Accelerators(
         frozenset(entry.resource for entry in entries if entry.resource),
         tuple(entry.prefix for entry in entries if entry.prefix),
+        {entry.resource or entry.prefix: entry.vendor for entry in entries},
     )
 
 

@@ -6,7 +6,7 @@ managed when it *asks* to be and its scheduler *can* do it:
 ==========================================  =========================================
 asks                                        does not ask
 ==========================================  =========================================
-requests an accelerator                     lives in an excluded namespace
+asks for an accelerator, or a part of one   lives in an excluded namespace
 names a group (label of an explicit         belongs to a DaemonSet, or is a static
 dialect: gang, pod-group, JobSet)           pod's mirror: its node is not a choice
 ==========================================  =========================================
@@ -31,7 +31,10 @@ from typing import Final
 import msgspec
 
 from kube import names, wire
+from workloads import devicenames
 from workloads.accelerators import Accelerators, load
+from workloads.deviceasks import DeviceReader
+from workloads.devicenames import DeviceNames
 from workloads.registry import names_a_group
 
 DEFAULT_PROFILE: Final = "default-scheduler"  # core/v1: the name of an unset schedulerName
@@ -77,6 +80,27 @@ class Policy:
     profile: str = DEFAULT_PROFILE
     profiles: frozenset[str] = frozenset()
     rewrite: frozenset[str] = REWRITTEN
+    device_names: DeviceNames = field(default_factory=devicenames.load)
+
+    def __post_init__(self) -> None:
+        """Resources of shared devices are accelerators, too."""
+        shared = self.accelerators.plus(self.device_names.resources)
+        object.__setattr__(self, "accelerators", shared)
+
+    @property
+    def devices(self) -> DeviceReader:
+        """What reads the device asks of pods."""
+        return DeviceReader(self.device_names, self.accelerators)
+
+    def device_problems(self, pod: wire.Pod) -> tuple[str, ...]:
+        """Return what contradicts itself in the device asks of a pod that is Muster's to plan."""
+        name = pod.spec.scheduler_name
+        ours = self.has_extender(name) or self.replaces(name)
+        return self.devices.asks(pod).problems if ours and self.asks(pod, {}) else ()
+
+    def asks_by_annotation(self, pod: wire.Pod) -> bool:
+        """Return whether annotations alone ask for part of a device (KAI's do)."""
+        return not self.device_names.annotations.isdisjoint(pod.metadata.annotations)
 
     @classmethod
     def of(cls, config: ManagedConfig) -> "Policy":
@@ -135,7 +159,7 @@ class Policy:
             return False
         if explicit is None:
             explicit = names_a_group(pod)
-        return explicit or self.accelerators.asked_by(pod.spec)
+        return explicit or self.accelerators.asked_by(pod.spec) or self.asks_by_annotation(pod)
 
 
 def takes(namespace_labels: Mapping[str, str]) -> bool:

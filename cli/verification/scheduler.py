@@ -18,7 +18,7 @@ import msgspec
 
 from cli.verification.finding import Finding, broken, ok, unknown, warning
 from cli.verification.x509files import validity
-from workloads import accelerators
+from workloads import accelerators, devicenames
 
 AREA: Final = "scheduler"
 _GROUP: Final = "kubescheduler.config.k8s.io/"
@@ -192,7 +192,10 @@ def _settings(config: Configuration, it: Extender) -> Iterator[Finding]:
     if names and missing:
         text = f"managedResources: without {', '.join(missing)}: such pods are not sent"
         yield warning(AREA, text, "add what the cluster has; names are exact")
-    counted = [r.name for r in it.managed_resources if r.ignored_by_scheduler]
+    ignored = {name for way in devicenames.load().file.sharing for name in way.uncounted}
+    counted = [
+        r.name for r in it.managed_resources if r.ignored_by_scheduler and r.name not in ignored
+    ]
     if counted:
         text = f"managedResources: ignoredByScheduler of {', '.join(counted)}: not counted any more"
         yield broken(AREA, text, "ignoredByScheduler: false")

@@ -4,16 +4,24 @@ The mix is every pod that the model knows, pending, running or finished and not 
 It is a function of the snapshot alone: nothing is kept beside the model, a restart lists the
 same pods and learns the same mix, and a recorded decision replays.
 
-Devices count by resource name: whatever ends in ``/gpu`` (``nvidia.com/gpu``,
-``amd.com/gpu`` …), whole devices. What pods take of a part of a device is not in the columns
-yet, so holes appear here as soon as it is.
+Where a node tells of its devices, its holes are what is left of each: the smallest of what is
+left of computing power, memory and replicas. Elsewhere devices count by resource name:
+whatever ends in ``/gpu`` (``nvidia.com/gpu``, ``amd.com/gpu`` …), whole ones. GPUs that are cut
+by MIG are no holes: only instances of their profiles can be had from them.
 """
 
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cluster.asks import asks_of
 from cluster.constraints import PodClass
+from cluster.deviceasks import DeviceAsk, Memory, Milli, Whole
+from cluster.devicenode import Layout
+from cluster.devicerooms import by_layout
+from cluster.deviceview import DeviceView
+from cluster.ids import NO_ROW
 from cluster.pods import PodState
 from cluster.snapshot import Snapshot
 from placement.scoring.mix import RequestMix
@@ -26,15 +34,42 @@ GPU_SUFFIX: Final = "/gpu"
 _MIB: Final = 1 << 20
 
 
-def shape_of(pod_class: PodClass) -> Shape:
-    """Return what one pod of a class asks for; memory in MiB, rounded up."""
-    devices = sum(amount for name, amount in pod_class.requests if name.endswith(GPU_SUFFIX))
+def shape_of(pod_class: PodClass, device_memory: int = 0) -> Shape:
+    """Return what one pod of a class asks for; memory in MiB, rounded up.
+
+    ``device_memory``: MiB of a device, by which an ask for some of it is a share. A shape has
+    whole devices or a part of one: several parts are rounded up to whole devices.
+    """
+    milli = sum(
+        DEVICE * ask.count
+        for ask in asks_of(pod_class)
+        if isinstance(ask, Whole) and ask.resource.endswith(GPU_SUFFIX)
+    ) + sum(_milli(ask, device_memory) for ask in pod_class.devices.asks)
     return Shape(
         cpu=pod_class.request("cpu"),
         memory=-(-pod_class.request("memory") // _MIB),
-        devices=devices,
-        milli=DEVICE if devices else 0,
+        devices=-(-milli // DEVICE),
+        milli=min(milli, DEVICE),
     )
+
+
+def _milli(ask: DeviceAsk, device_memory: int) -> int:
+    match ask:
+        case Milli():
+            return ask.milli * ask.count
+        case Memory():
+            share = ask.percent * 10
+            if ask.mib and device_memory:
+                share = -(-ask.mib * DEVICE // device_memory)
+            return min(max(share, ask.cores * 10, 1), DEVICE) * ask.count
+        case _:
+            return 0
+
+
+def device_memory_of(snapshot: Snapshot) -> int:
+    """Return MiB of the largest device that is known, 0 where none is."""
+    layouts = (layout for layout in snapshot.devices.layouts if layout is not None)
+    return max((slot.shape.memory for layout in layouts for slot in layout), default=0)
 
 
 def mix_of(snapshot: Snapshot) -> RequestMix:
@@ -42,9 +77,9 @@ def mix_of(snapshot: Snapshot) -> RequestMix:
     classes = snapshot.pods.pod_class.array()
     known = (snapshot.pods.state.array() != PodState.FREE) & (classes >= 0)
     counts = np.bincount(classes[known], minlength=len(snapshot.classes))
-    mix = RequestMix()
+    mix, memory = RequestMix(), device_memory_of(snapshot)
     for number in np.flatnonzero(counts).tolist():
-        mix.arrived(shape_of(snapshot.classes[number]), int(counts[number]))
+        mix.arrived(shape_of(snapshot.classes[number], memory), int(counts[number]))
     return mix
 
 
@@ -58,6 +93,9 @@ def stock_of(world: World, rows: Ints) -> Stock:
         installed += world.snapshot.nodes.allocatable(name)[rows]
     most = int(free.max(initial=0))
     holes = np.where(np.arange(most) < free[:, None], DEVICE, 0)
+    view = world.snapshot.devices
+    if view.known:
+        holes, installed = _known_holes(view, rows, holes, installed)
     return Stock(
         cpu=np.maximum(world.free("cpu")[rows], 0),
         memory=np.maximum(world.free("memory")[rows], 0) // _MIB,
@@ -66,6 +104,39 @@ def stock_of(world: World, rows: Ints) -> Stock:
         capacity=DEVICE * int(installed.sum()),
         installed=installed,
     )
+
+
+def _known_holes(view: DeviceView, rows: Ints, holes: Ints, installed: Ints) -> tuple[Ints, Ints]:
+    """Put in the holes and the number of devices where they are known; one pass per state."""
+    told = [
+        (numbers, _holes_of(view.layouts[layout], uses))
+        for layout, numbers, uses in by_layout(view.states)
+    ]
+    most = max([holes.shape[1], *(each.shape[1] for _, each in told)])
+    table = np.zeros((len(view.states), most), dtype=np.int64)
+    counts = np.zeros(len(view.states), dtype=np.int64)
+    for numbers, each in told:
+        table[numbers, : each.shape[1]] = each
+        counts[numbers] = each.shape[1]
+    wide = np.zeros((len(rows), most), dtype=np.int64)
+    wide[:, : holes.shape[1]] = holes
+    state = view.state_of(rows)
+    known = state != NO_ROW
+    wide[known] = table[state[known]]
+    return wide, np.where(known, counts[np.where(known, state, 0)], installed)
+
+
+def _holes_of(layout: Layout, uses: NDArray[np.int32]) -> Ints:
+    """Return int64[states, devices] for int32[states, devices, WIDTH] of one layout."""
+    usable = np.array([slot.healthy and not slot.shape.placements for slot in layout])
+    memory = np.array([slot.shape.memory for slot in layout], dtype=np.int64)
+    units = np.array([slot.shape.units for slot in layout], dtype=np.int64)
+    left = DEVICE - uses[:, :, 0].astype(np.int64)
+    of_memory = (memory - uses[:, :, 1]) * DEVICE // np.maximum(memory, 1)
+    of_units = (units - uses[:, :, 2]) * DEVICE // units
+    left = np.where(memory > 0, np.minimum(left, of_memory), left)
+    left = np.where(units > 1, np.minimum(left, of_units), left)
+    return np.where(usable, np.maximum(left, 0), 0)
 
 
 def prices_of(world: World) -> Prices:

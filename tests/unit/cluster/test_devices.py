@@ -12,12 +12,17 @@ from support.builders import (
     note,
     plan,
     pod,
+    pod_class,
     state,
     uid,
 )
 
+from cluster.deviceclaims import unpack
+from cluster.devicenode import seat_name
+from cluster.devicerooms import UNLIMITED
 from cluster.errors import PlanStale
 from cluster.events import DeviceSpec, NodeGone, PodForgotten, PodGone, PodReleased
+from cluster.ids import PodUid
 from cluster.state import ClusterState
 
 G0 = uid("ns/g-0#0")
@@ -34,9 +39,20 @@ def free(cluster: ClusterState, name: str) -> list[str]:
     row = snapshot.nodes.row(name)
     assert row is not None
     names = snapshot.devices.free_devices(row, GPU)
-    counts = snapshot.devices.free_counts(GPU, snapshot.nodes.count)
-    assert counts[row] == (len(names) if len(snapshot.devices.on_node(row)) else -1)
+    room = snapshot.devices.rooms(pod_class(1), snapshot.nodes.count)[row]
+    assert room == (len(names) if snapshot.devices.slots(row) else UNLIMITED)
     return names
+
+
+def holders(cluster: ClusterState, name: str) -> dict[str, PodUid]:
+    """Return who has which device of a node, presumed claims included."""
+    view = cluster.snapshot().devices
+    row = cluster.snapshot().nodes.row(name)
+    assert row is not None
+    return {
+        seat_name(view.slots(row), view.names[row], claim.seat): cluster.pod_uid(claim.pod)
+        for claim in unpack(view.claims[row])
+    }
 
 
 def test_free_devices_come_in_the_order_of_the_fabric() -> None:
@@ -51,9 +67,9 @@ def test_free_devices_come_in_the_order_of_the_fabric() -> None:
     assert free(cluster, "n1") == ["d", "b", "c"]
 
 
-def test_a_node_that_lists_no_devices_says_so() -> None:
+def test_a_node_that_lists_no_devices_sets_no_limit() -> None:
     cluster = state(node("n1"), node("n2", devices=gpus_of(2)))
-    assert cluster.snapshot().devices.free_counts(GPU, 2).tolist() == [-1, 2]
+    assert cluster.snapshot().devices.rooms(pod_class(1), 2).tolist() == [UNLIMITED, 2]
 
 
 def test_planned_devices_are_taken_and_given_back() -> None:
@@ -98,8 +114,8 @@ def test_a_pod_that_lands_on_its_spare_has_the_devices_chosen_there() -> None:
 
 def test_one_device_is_not_assigned_twice_in_one_plan() -> None:
     cluster = two_nodes()
-    same = {"n1": ("gpu-0",)}
-    with pytest.raises(PlanStale, match="assigned twice"):
+    same = {"n1": ("gpu-0", "gpu-1")}
+    with pytest.raises(PlanStale, match="are not free"):
         apply(
             cluster,
             plan("g", {"g-0": "n1", "g-1": "n1"}, devices={"g-0": same, "g-1": same}),
@@ -113,18 +129,20 @@ def test_a_restart_finds_the_devices_of_bound_pods_even_before_their_node() -> N
 
 
 def test_two_pods_that_claim_one_device_get_it_one_after_the_other() -> None:
-    # Contradictory annotations: the first keeps it, the second has it when the first goes.
+    # Contradictory annotations: one of them has it, the other one is presumed elsewhere, and
+    # has it as soon as the first one goes.
     claim = note("n1", devices={"n1": ("gpu-0",)})
     first, second = (pod(name, gpus=1, on="n1", plan=claim) for name in ("p1", "p2"))
     cluster = state(node("n1", gpus=4, devices=gpus_of(4)), first)
     apply(cluster, second)
-    devices = cluster.snapshot().devices
-    assert devices.holder[0] == cluster.pod_row(first.uid)
-    apply(cluster, PodGone(first.uid))
-    devices = cluster.snapshot().devices
-    assert devices.holder[0] == cluster.pod_row(second.uid)
-    apply(cluster, PodGone(second.uid))
-    assert "gpu-0" in free(cluster, "n1")
+    found = holders(cluster, "n1")
+    assert len(found) == 2
+    one = found["gpu-0"]
+    (other,) = {first.uid, second.uid} - {one}
+    apply(cluster, PodGone(one))
+    assert holders(cluster, "n1") == {"gpu-0": other}
+    apply(cluster, PodGone(other))
+    assert holders(cluster, "n1") == {}
 
 
 def test_a_node_that_reboots_finds_its_devices_held() -> None:
@@ -144,13 +162,15 @@ def test_a_device_that_falls_ill_is_not_free_and_stays_held() -> None:
     ill = tuple(replace(device, healthy=False) for device in gpus_of(2))
     apply(cluster, node("n1", gpus=2, devices=ill))
     assert free(cluster, "n1") == []
-    assert cluster.snapshot().devices.holder[0] == cluster.pod_row(held.uid)
+    assert holders(cluster, "n1") == {"gpu-0": held.uid}
 
 
-def test_rows_of_devices_that_went_are_reused() -> None:
-    cluster = state(node("n1", devices=gpus_of(8)))
-    apply(cluster, node("n1"), node("n2", devices=gpus_of(8)))
-    assert cluster.snapshot().devices.count == 8
+def test_nodes_that_are_alike_share_one_layout_and_one_state() -> None:
+    cluster = state(*(node(f"n{i}", devices=gpus_of(8)) for i in range(9)))
+    view = cluster.snapshot().devices
+    assert (len(view.layouts), len(view.states)) == (1, 1)
+    apply(cluster, *(node(f"n{i}") for i in range(9)))
+    assert not cluster.snapshot().devices.known
 
 
 def test_a_device_reads_back_as_it_was_published() -> None:
@@ -163,14 +183,51 @@ def test_a_device_reads_back_as_it_was_published() -> None:
         1,
         "0000:1b:00.0",
         True,
-        {"milli-gpu": 1000},
+        {"memory": 1000},
     )
     devices = state(node("n1", devices=(spec,))).snapshot().devices
-    assert devices.spec(0) == spec
-    assert devices.counters_free(0) == {"milli-gpu": 1000}
+    assert devices.specs(0) == (spec,)
 
 
 def test_a_node_that_publishes_a_name_twice_is_refused() -> None:
     double = (DeviceSpec("gpu-0", GPU), DeviceSpec("gpu-0", GPU))
     with pytest.raises(ValueError, match="'gpu-0' is published twice"):
         apply(state(), node("n1", devices=double))
+
+
+def test_a_pod_without_names_is_presumed_on_a_device_and_moves_aside_for_one_that_names_it() -> (
+    None
+):
+    anonymous = pod("a", gpus=1, on="n1", managed=False)
+    cluster = state(node("n1", gpus=2, devices=gpus_of(2)), anonymous)
+    assert holders(cluster, "n1") == {"gpu-0": anonymous.uid}
+    told = pod("t", gpus=1, on="n1", plan=note("n1", devices={"n1": ("gpu-0",)}))
+    apply(cluster, told)
+    assert holders(cluster, "n1") == {"gpu-0": told.uid, "gpu-1": anonymous.uid}
+
+
+@pytest.mark.parametrize(
+    "names", [("gpu-0",), ("gpu-0", "gpu-0"), ("gpu-0", "gpu-9"), ("gpu-0",) * 3]
+)
+def test_names_that_are_not_what_the_pod_asks_for_are_not_believed(names: tuple[str, ...]) -> None:
+    tampered = pod("p", gpus=2, on="n1", plan=note("n1", devices={"n1": names}))
+    cluster = state(node("n1", gpus=4, devices=gpus_of(4)), tampered)
+    assert set(holders(cluster, "n1").values()) == {tampered.uid}
+    assert len(holders(cluster, "n1")) == 2
+
+
+def test_names_from_a_pod_that_asks_for_no_device_take_none() -> None:
+    thief = pod("p", gpus=0, on="n1", plan=note("n1", devices={"n1": ("gpu-0",)}))
+    cluster = state(node("n1", gpus=4, devices=gpus_of(4)), thief)
+    assert holders(cluster, "n1") == {}
+
+
+def test_pods_that_stood_there_before_their_node_told_of_devices_are_presumed_on_them() -> None:
+    cluster = state(node("n1", gpus=4), pod("p", gpus=3, on="n1"))
+    apply(cluster, node("n1", gpus=4, devices=gpus_of(4)))
+    assert free(cluster, "n1") == ["gpu-3"]
+
+
+def test_more_than_ten_devices_stand_in_the_order_of_their_numbers() -> None:
+    cluster = state(node("n1", gpus=12, devices=gpus_of(12, per_numa=12)))
+    assert free(cluster, "n1") == [f"gpu-{i}" for i in range(12)]

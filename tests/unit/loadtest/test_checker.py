@@ -144,6 +144,44 @@ def test_one_device_in_two_hands_is_found(checker: Checker) -> None:
     assert finding.text == "node n1: device gpu-0 is given away twice"
 
 
+def sharer(name: str, asks: dict[str, str], device: str, **notes: str) -> dict[str, Any]:
+    """Return a pod on n1 that asks for part of a device and is planned on it."""
+    made = pod(name, "n1", devices=(device,))
+    made["metadata"]["annotations"] |= notes
+    made["spec"]["containers"] = [{"resources": {"requests": asks}}]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("asks", "device", "notes"),
+    [
+        ({}, "gpu-0", {"gpu-fraction": "0.4"}),
+        ({}, "gpu-0", {"gpu-memory": "30000"}),
+        ({"nvidia.com/gpumem": "30000"}, "gpu-0", {}),
+        ({"nvidia.com/mig-3g.40gb": "1"}, "gpu-0/3g.40gb@0", {}),
+    ],
+)
+def test_parts_of_one_device_may_have_several_owners_until_it_is_full(
+    checker: Checker, asks: dict[str, str], device: str, notes: dict[str, str]
+) -> None:
+    shared = node("n1") | {"metadata": {"name": "n1", "labels": {"nvidia.com/gpu.memory": "80000"}}}
+    shared["status"]["allocatable"] |= {"nvidia.com/mig-3g.40gb": "9"}
+    checker.node(Change.PRESENT, shared, 0.0)
+    second = device.replace("@0", "@4")
+    feed(checker, sharer("a", asks, device, **notes), sharer("b", asks, second, **notes), at=1.0)
+    assert checker.double_allocations() == []
+    feed(checker, sharer("c", asks, device, **notes), at=2.0)
+    assert checker.double_allocations()
+
+
+def test_a_whole_device_is_nobody_elses(checker: Checker) -> None:
+    feed(checker, sharer("a", {}, "gpu-0", **{"gpu-fraction": "0.1"}), at=1.0)
+    feed(checker, pod("b", "n1", devices=("gpu-0",)), at=2.0)
+    assert [f.text for f in checker.double_allocations()] == [
+        "node n1: device gpu-0 is given away twice"
+    ]
+
+
 def test_a_pod_slot_too_many_is_found(checker: Checker) -> None:
     checker.node(Change.PRESENT, node("small") | {"status": {"allocatable": {"pods": "1"}}}, 0.0)
     feed(checker, pod("a", "small", gpus=0), pod("b", "small", gpus=0), at=1.0)

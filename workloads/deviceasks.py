@@ -1,0 +1,300 @@
+"""Pod → what it asks of devices, and what in that contradicts itself.
+
+::
+
+    containers ─► resources by vendor ─► one ask each ─┐
+    annotations (KAI) ─────────────────► one ask ──────┼─► DeviceAsks (or problems)
+    models, tiers ─────────────────────────────────────┘
+
+Webhook and extender call the same function, so what one lets in the other can place. An
+init container's ask that no other container covers is held beside theirs: it ends before
+they start, but its devices may not be theirs.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from cluster.deviceasks import DeviceAsk, DeviceAsks, Memory, Mig, Milli, Shared, Whole
+from kube import wire
+from kube.quantity import NANOS, QuantityError, parse, to_nanos
+from workloads.accelerators import Accelerators
+from workloads.devicenames import Annotated, DeviceNames, Key, Sharing
+
+NVIDIA_SHARED: Final = "nvidia.com/gpu.shared"
+MIG_PREFIX: Final = "nvidia.com/mig-"
+_SHARED_SUFFIX: Final = ".shared"
+_MIB: Final = 1 << 20
+_WHOLE_PERCENT: Final = 100
+_MOST: Final = 1 << 16  # devices on a node, generously
+_MOST_MIB: Final = (1 << 31) - 1
+
+Amounts = Mapping[str, int]
+
+
+class ContradictionError(ValueError):
+    """A container's or pod's device asks that nobody can meet; the message says why."""
+
+
+class DeviceReader:
+    """Reads pods with the names of ``devices.yaml`` and ``accelerators.yaml``."""
+
+    def __init__(self, names: DeviceNames, accelerators: Accelerators) -> None:
+        self._names = names
+        self._accelerators = accelerators
+
+    def mentions(self, meta: wire.ObjectMeta) -> tuple[tuple[str, str], ...]:
+        """Return the annotations and labels of a pod that ``asks`` reads."""
+        keys = self._names.keys
+        found = [(key, meta.annotations[key]) for key in keys & meta.annotations.keys()]
+        found += [(key, meta.labels[key]) for key in keys & meta.labels.keys()]
+        return tuple(sorted(found))
+
+    def asks(self, pod: wire.Pod) -> DeviceAsks:
+        """Return what a pod asks of devices beyond whole ones."""
+        problems: list[str] = []
+        asks, covers, ways = self._containers(pod, problems)
+        try:
+            asks += self._annotated(pod, asks)
+        except ContradictionError as error:
+            problems.append(str(error))
+        file = self._names.file
+        return DeviceAsks(
+            asks=tuple(asks),
+            covers=tuple(sorted(covers)),
+            models=_listed(pod.metadata, file.models),
+            avoided=_listed(pod.metadata, file.avoided),
+            tiers=_listed(pod.metadata, file.tiers),
+            problems=tuple(dict.fromkeys(problems)),
+            uncounted=tuple(sorted({name for way in ways for name in way.uncounted})),
+        )
+
+    # --- containers -------------------------------------------------------------------
+
+    def _containers(
+        self, pod: wire.Pod, problems: list[str]
+    ) -> tuple[list[DeviceAsk], set[str], list[Sharing]]:
+        spec = pod.spec
+        sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"]
+        first = [c for c in spec.init_containers if c.restart_policy != "Always"]
+        amounts = {c.name: _amounts(c) for c in (*spec.containers, *spec.init_containers)}
+        ways = [way for each in amounts.values() for way in self._ways(each)]
+        covers = {name for way in ways for name in way.names}
+        covers |= {name for each in amounts.values() for name in each if _replica_of(name)}
+        asks: list[DeviceAsk] = []
+        for container in (*spec.containers, *sidecars, *first):
+            try:
+                mine = list(self._container(container.name, amounts[container.name], covers))
+            except ContradictionError as error:
+                problems.append(str(error))
+                continue
+            running = container not in first
+            asks += [ask for ask in mine if running or not any(_covers(o, ask) for o in asks)]
+        return asks, covers, ways
+
+    def _container(self, name: str, amounts: Amounts, covers: set[str]) -> Iterator[DeviceAsk]:
+        """Yield the asks of one container, in the order of its resource names."""
+        self._one_vendor(name, amounts)
+        ways = self._ways(amounts)
+        for way in ways:
+            yield _shared_out(name, amounts, way)
+        for resource, amount in sorted(amounts.items()):
+            ours = any(resource in way.names for way in ways)
+            if ours or resource not in covers:
+                continue
+            if resource.startswith(MIG_PREFIX):
+                yield Mig(profile_of(resource), amount, resource)
+            elif resource == NVIDIA_SHARED:
+                yield Shared(resource, amount)
+            else:
+                yield Whole(resource, amount)
+
+    def _ways(self, amounts: Amounts) -> list[Sharing]:
+        found = (self._names.by_name[name] for name in amounts if name in self._names.by_name)
+        return list({way.vendor: way for way in found}.values())
+
+    def _one_vendor(self, container: str, amounts: Amounts) -> None:
+        """Raise for a container that no single device plugin could serve."""
+        ways = self._ways(amounts)
+        counted = {way.count for way in ways}
+        vendors = {way.vendor: way.own[0] for way in ways}
+        for resource in sorted(amounts):
+            vendor = self._accelerators.vendor(resource)
+            if vendor and resource not in self._names.by_name and resource not in counted:
+                vendors[vendor] = resource
+        if len(vendors) > 1:
+            pairs = " and ".join(f"{name} ({vendor})" for vendor, name in sorted(vendors.items()))
+            raise ContradictionError(
+                f"container {container}: asks for devices by the names of several vendors, "
+                f"{pairs}; one container gets its devices from one of them: keep one"
+            )
+
+    # --- annotations ------------------------------------------------------------------
+
+    def _annotated(self, pod: wire.Pod, others: list[DeviceAsk]) -> list[DeviceAsk]:
+        meta = pod.metadata.annotations
+        found: list[DeviceAsk] = []
+        for way in self._names.file.annotations:
+            if way.fraction not in meta and way.memory not in meta:
+                if way.count in meta:
+                    raise ContradictionError(
+                        f"annotation {way.count}: says of how many devices, but neither "
+                        f"{way.fraction} nor {way.memory} says how much of each; add one"
+                    )
+                continue
+            found.append(_by_annotation(meta, way))
+            rival = next((n for n in _resources(pod) if self._accelerators.vendor(n)), "")
+            if rival or others:
+                raise ContradictionError(
+                    f"annotation {way.fraction if way.fraction in meta else way.memory}: asks for "
+                    f"part of a device, and a container asks for {rival or 'devices'} as well; "
+                    "keep one of them"
+                )
+        return found
+
+
+def _by_annotation(meta: Mapping[str, str], way: Annotated) -> DeviceAsk:
+    count = _whole_number(meta.get(way.count, "1"), f"annotation {way.count}")
+    if way.fraction in meta and way.memory in meta:
+        raise ContradictionError(
+            f"annotations {way.fraction} and {way.memory}: both say how much; keep one"
+        )
+    if way.memory in meta:
+        units = _whole_number(meta[way.memory], f"annotation {way.memory}")
+        return Memory(way.family, count, _mib(units, way.memory_unit, f"annotation {way.memory}"))
+    try:
+        milli = parse(meta[way.fraction]) * 1000
+    except QuantityError:
+        milli = parse("0")
+    if not 0 < milli <= 1000 or milli.denominator != 1:  # noqa: PLR2004  # one device
+        raise ContradictionError(
+            f"annotation {way.fraction}: {meta[way.fraction]!r} is no share of one device; "
+            f"allowed: 0.001 to 1 in steps of 0.001; for more devices use {way.count}"
+        )
+    return Milli(way.family, count, int(milli))
+
+
+# --- resources --------------------------------------------------------------------------
+
+
+def _shared_out(container: str, amounts: Amounts, way: Sharing) -> DeviceAsk:
+    """Return one container's ask for parts of devices."""
+    where = f"container {container}"
+    count = amounts.get(way.count, 1) if way.count else 1
+    memory, percent = amounts.get(way.memory, 0), amounts.get(way.percent, 0)
+    cores = amounts.get(way.cores, 0)
+    if count > _MOST:
+        raise ContradictionError(f"{where}: {way.count}: {count} devices; allowed: up to {_MOST}")
+    if way.count_is_whole:
+        return Milli(way.family, count, 1000)
+    if memory and percent:
+        raise ContradictionError(
+            f"{where}: {way.memory} and {way.percent} both say how much; keep one"
+        )
+    if percent > _WHOLE_PERCENT:
+        raise ContradictionError(f"{where}: {way.percent}: {percent}; allowed: 1 to 100 per cent")
+    devices = _whole_devices(where, way, cores, count)
+    if devices:
+        return Milli(way.family, devices, 1000)
+    mib = _mib(memory, way.memory_unit, f"{where}: {way.memory}")
+    if mib or percent:
+        return Memory(way.family, count, mib, percent, cores)
+    if cores and way.cores_only == "share":
+        return Milli(way.family, count, cores * 10)
+    return Memory(way.family, count, 0, _WHOLE_PERCENT, cores)
+
+
+def _whole_devices(where: str, way: Sharing, cores: int, count: int) -> int:
+    """Check ``cores`` against the vendor's rule; return the whole devices they mean, or 0."""
+    if cores and way.multiples and cores >= _WHOLE_PERCENT:
+        if cores % _WHOLE_PERCENT:
+            raise ContradictionError(
+                f"{where}: {way.cores}: {cores}; allowed: up to 100 of one device, or 200, 300 … "
+                "for whole devices; a fraction of several devices is not"
+            )
+        return count * cores // _WHOLE_PERCENT
+    if cores > _WHOLE_PERCENT:
+        raise ContradictionError(
+            f"{where}: {way.cores}: {cores}; allowed: 1 to 100 per cent of each device"
+        )
+    if cores and (cores % way.step or cores < way.least):
+        raise ContradictionError(
+            f"{where}: {way.cores}: {cores}; allowed: {way.least} to 100 in steps of {way.step}"
+        )
+    return 0
+
+
+def _mib(units: int, unit: str, where: str) -> int:
+    """Return memory in MiB, rounded up."""
+    mib = -(-units * int(parse(unit)) // _MIB)
+    if mib > _MOST_MIB:
+        raise ContradictionError(
+            f"{where}: {units} units of {unit} bytes; no device has that much memory"
+        )
+    return mib
+
+
+def profile_of(resource: str) -> str:
+    """Return the MIG profile behind a resource name (``+`` is written ``.`` in it)."""
+    name = resource.removeprefix(MIG_PREFIX).removesuffix(_SHARED_SUFFIX)
+    slices, _, rest = name.partition("gb.")
+    return f"{slices}gb+{rest.replace('.', '+')}" if rest else name
+
+
+def _replica_of(resource: str) -> bool:
+    """Tell whether a resource means something else than devices of its own."""
+    cut = resource.startswith(MIG_PREFIX) and not resource.endswith(_SHARED_SUFFIX)
+    return cut or resource == NVIDIA_SHARED
+
+
+def _amounts(container: wire.Container) -> dict[str, int]:
+    """Return the extended resources a container asks for; limits count where no request is."""
+    asked = {**container.resources.limits, **container.resources.requests}
+    found = {}
+    for name, quantity in asked.items():
+        if "/" not in name:
+            continue
+        try:
+            nanos = to_nanos(quantity)
+        except QuantityError:
+            continue  # told as a quantity that cannot be read, by whoever counts requests
+        if nanos > 0:
+            found[name] = -(-nanos // NANOS)
+    return found
+
+
+def _resources(pod: wire.Pod) -> list[str]:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return sorted({name for container in containers for name in _amounts(container)})
+
+
+def _covers(one: DeviceAsk, other: DeviceAsk) -> bool:
+    """Tell whether the devices of one ask would do for the other as well."""
+    match one, other:
+        case Milli(), Milli():
+            return (
+                one.family == other.family and one.count >= other.count and one.milli >= other.milli
+            )
+        case Memory(), Memory():
+            return (
+                one.family == other.family
+                and one.count >= other.count
+                and (one.mib, one.percent, one.cores) >= (other.mib, other.percent, other.cores)
+                and one.cores >= other.cores
+                and one.percent >= other.percent
+            )
+        case _:
+            return one == other
+
+
+def _listed(meta: wire.ObjectMeta, keys: tuple[Key, ...]) -> tuple[str, ...]:
+    found: list[str] = []
+    for key in keys:
+        text = meta.annotations.get(key.key) or meta.labels.get(key.key) or ""
+        found += [name.strip() for name in text.split(key.separator) if name.strip()]
+    return tuple(dict.fromkeys(found))
+
+
+def _whole_number(text: str, where: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:12]) <= _MOST_MIB:
+        raise ContradictionError(f"{where}: {text[:40]!r} is no whole number; allowed: 1, 2, 3 …")
+    return int(text)
