@@ -65,6 +65,7 @@ class Model:
         "namespaces",
         "nodes",
         "pods",
+        "standby",
         "unsettled",
     )
 
@@ -95,6 +96,8 @@ class Model:
         self.directory = Directory()
         self.deadlines: list[tuple[float, int]] = []
         self.unsettled: set[int] = set()
+        # By gang row, the rows of its hot spares. A scratch cluster settles none: it stays empty.
+        self.standby: dict[int, set[int]] = {}
         self._traits: dict[int, Traits] = {}
         self._topology: TopologyCell | None = None
 

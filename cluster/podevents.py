@@ -12,7 +12,7 @@ accounting depends on, and put it back on them.
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from cluster import ledger
+from cluster import ledger, standby
 from cluster.effects import PodConfirmed
 from cluster.events import PodGone, PodUpserted
 from cluster.holds import Hold, HoldState
@@ -71,6 +71,7 @@ def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: fl
         out.gang(gang)
         if gang != event.gang:
             out.gang(gang_key(model, row))
+        _settle(model, gang, out)
     if wanted.state is PodState.BOUND:
         _note_bound(model, row, event, now)
 
@@ -90,8 +91,17 @@ def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
     if present.node is not None:
         out.freed()
         ledger.review_left(model, present.node, out)
+    gang = gang_key(model, row)
     model.set_gang(row, None, now)
     model.free_pod(row)
+    _settle(model, gang, out)
+
+
+def _settle(model: Model, key: GangKey | None, out: Outcome) -> None:
+    """Look after the hot spares of a gang that may have lost its last member."""
+    gang = model.gangs.keys.find(key) if model.standby and key is not None else None
+    if gang is not None:
+        standby.settle(model, gang, out)
 
 
 def gang_key(model: Model, row: int) -> GangKey | None:

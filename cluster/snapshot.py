@@ -19,7 +19,8 @@ from cluster.columns import PagedListView, read_only
 from cluster.constraints import HostPort, LabelSelector, LabelSet, PodAffinityTerm, PodClass
 from cluster.counters import CountView, MatchCounters, PodQuery, count_pods, port_conflicts
 from cluster.deviceview import DeviceView
-from cluster.events import BudgetUpserted, NodeUpserted
+from cluster.events import BudgetUpserted, NodeUpserted, PodUpserted
+from cluster.gangs import GangSpec
 from cluster.gangtable import GangColumns
 from cluster.gangview import GangView
 from cluster.holds import Hold
@@ -41,9 +42,12 @@ class Overlaid(Protocol):
         snapshot: "Snapshot",
         without_pods: Sequence[int],
         with_nodes: Sequence[NodeUpserted],
+        with_specs: Sequence[GangSpec] = (),
+        with_pods: Sequence[PodUpserted] = (),
+        with_ranks: Mapping[int, int] | None = None,
         /,
     ) -> "Snapshot":
-        """Return ``snapshot`` without some pod rows and with some nodes."""
+        """Return ``snapshot`` without some pod rows, with some nodes, specs, pods and ranks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,14 +204,25 @@ class Snapshot:
     # --- what if ----------------------------------------------------------------------
 
     def overlay(
-        self, *, without_pods: Sequence[int] = (), with_nodes: Sequence[NodeUpserted] = ()
+        self,
+        *,
+        without_pods: Sequence[int] = (),
+        with_nodes: Sequence[NodeUpserted] = (),
+        with_specs: Sequence[GangSpec] = (),
+        with_pods: Sequence[PodUpserted] = (),
+        with_ranks: Mapping[int, int] | None = None,
     ) -> "Snapshot":
         """Return this cluster without some pods (rows) and with some nodes added or changed.
+
+        ``with_specs``: gangs that ask for something else; ``with_pods``: pods that are there
+        besides, in new rows after all others; ``with_ranks``: another rank by pod row.
 
         Copy-on-write like everything else: what is not touched is shared. The generation
         stays, because no event happened.
         """
-        return self.overlaid(self, without_pods, with_nodes)
+        return self.overlaid(
+            self, without_pods, with_nodes, with_specs, with_pods, with_ranks
+        )
 
     def _gang(self, row: int) -> GangView:
         found = self._gangs.get(row)

@@ -71,6 +71,8 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
     ``snapshot`` must be the one the plan was made on: the plan holds its rows.
     """
     gang = snapshot.gang(plan.gang)
+    if len(plan.displaced):
+        snapshot = snapshot.overlay(without_pods=plan.displaced.tolist())
     rank = _ranks(snapshot, plan, gang)
     rows = plan.pods.tolist()
     classes = [int(snapshot.pods.pod_class[row]) for row in rows]

@@ -163,6 +163,7 @@ def unknown_level(spec: GangSpec, levels: Sequence[str]) -> str:
         ("required_level", spec.required_level),
         ("preferred_level", spec.preferred_level),
         ("slice_level", spec.slice_level),
+        ("standby_level", spec.standby_level),
         *(("wider_slices", level) for level, _ in spec.wider_slices),
     )
     for field, level in asked:

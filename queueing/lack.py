@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cluster.gangview import GangView
+from cluster.pods import PodState
 from cluster.snapshot import Snapshot
 from queueing.order import placed
 
@@ -31,8 +32,17 @@ class FreeTotals:
         if known is None:
             nodes = self.snapshot.nodes
             free = np.maximum(nodes.free(resource), 0)
-            known = self._totals[resource] = int(free[nodes.alive].sum())
+            known = int(free[nodes.alive].sum()) + self._standby(resource)
+            self._totals[resource] = known
         return known
+
+    def _standby(self, resource: str) -> int:
+        """Return what hot spares keep: their gangs may use it, and those of higher priority."""
+        pods, classes = self.snapshot.pods, self.snapshot.classes
+        seats = pods.state.array() == PodState.STANDBY
+        numbers, counts = np.unique(pods.pod_class.array()[seats], return_counts=True)
+        pairs = zip(numbers.tolist(), counts.tolist(), strict=True)
+        return sum(classes[number].request(resource) * count for number, count in pairs)
 
     def may_fit(self, gang: GangView) -> bool:
         """Whether the fewest members that must be placed could fit by amounts alone.
