@@ -247,8 +247,9 @@ def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
     if pods.flags[row] != flags:
         pods.flags[row] = flags
         changed = True
-    if pods.rank[row] != event.rank:
-        pods.rank[row] = event.rank
+    rank = _rank(event)
+    if pods.rank[row] != rank:
+        pods.rank[row] = rank
         changed = True
     for ids, values, value in (
         (pods.role, pods.roles, event.role),
@@ -295,6 +296,13 @@ def _note_bound(model: Model, row: int, event: PodUpserted, now: float) -> None:
         told = event.plan.devices.get(event.node, ())
         if told and model.devices.claimed(row, node) != tuple(told):
             model.devices.tell(row, node, told)
+
+
+def _rank(event: PodUpserted) -> int:
+    """Return a pod's own index; for one without, the number that its plan gave it."""
+    if event.rank >= 0 or event.plan is None:
+        return event.rank
+    return event.plan.rank
 
 
 def _flags(event: PodUpserted) -> int:

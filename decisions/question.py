@@ -24,6 +24,7 @@ from placement.decision import Decision, Plan, Reject, Wait
 from placement.request import Rows
 from placement.scoring.profiles import DEFAULT, Scoring
 from placement.standby import Ask, choose_seats, plan_beside_spares
+from placement.vacant import with_vacant_ranks
 from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
 
@@ -85,7 +86,8 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
     if view is None:
         raise KeyError(question.gang)
     try:
-        return (yield from plan_beside_spares(snapshot, view, _ask(question, question.spare_count)))
+        ranked = with_vacant_ranks(snapshot, view)
+        return (yield from plan_beside_spares(ranked, view, _ask(question, question.spare_count)))
     except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned
         return failed(question.gang, snapshot.generation, snapshot.nodes.count, error)
 

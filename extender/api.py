@@ -7,7 +7,7 @@ of ten thousand gangs never delays ``filter``.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import orjson
 from aiohttp import web
@@ -15,7 +15,7 @@ from aiohttp import web
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
-from extender import waiting
+from extender import standby, waiting
 from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
@@ -26,7 +26,9 @@ from kube.translate import pod_uid
 from placement import explain
 
 MAX_ROWS: Final = 10_000
-STATES: Final = ("waiting", "blocked", "assumed", "released", "bound", "leaving", "finished")
+STATES: Final = (
+    "waiting", "blocked", "assumed", "released", "bound", "leaving", "finished", "standby",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -139,6 +141,8 @@ class ReadApi:
             }
             if why := self.trouble(uid):
                 answer["lines"] = [f"released to node {hold.node} and cannot bind: {why}"]
+            told = cast("list[str]", answer["lines"])
+            answer["lines"] = told + standby.lines(self.state.snapshot(), view)
             return answer
         return answer | self._waiting(view)
 

@@ -135,6 +135,12 @@ def contradiction(spec: GangSpec) -> str:
         found.append(f"the roles' minima add up to {roles}, more than the size {spec.size}")
     if spec.relax_after is not None and spec.preferred_level is None:
         found.append("relax_after is set without preferred_level: there is nothing to relax")
+    members = spec.slice_size or spec.size
+    if members is not None and not 0 <= spec.standby <= members:
+        found.append(
+            f"{spec.standby} hot spares for {members} members that can be lost; allowed: at most "
+            f"{members}"
+        )
     found += _slice_problems(spec)
     return f"gang {spec.key}: " + "; ".join(found) if found else ""
 
