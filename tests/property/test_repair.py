@@ -101,7 +101,7 @@ def cheapest(scene: Standby, case: Case, stay: set[int], kinds: list[tuple[int, 
         for nodes, (_, gpus) in zip(way, kinds, strict=True):
             for n in nodes:
                 used[n] += gpus
-        if all(used[n] <= room[n] for n in open_):
+        if all(used[n] <= room[n] for n in open_ if used[n]):
             new = [
                 len({place[n][level] for n in open_ if used[n]} - {place[n][level] for n in stay})
                 for level in (0, 1)

@@ -17,6 +17,7 @@ from cluster.gangview import GangView
 from extender.config import ExtenderConfig
 from kube import names
 from kube.translate import pod_uid
+from loadtest.api import Api
 from loadtest.pods import Gang, members
 
 TRIO = Gang("g", 3, required=names.RACK, spares="1")
@@ -114,16 +115,21 @@ async def test_two_members_lost_at_once_take_the_seat_and_the_nearest_node(clust
 async def test_a_gang_that_lacks_spares_says_so_and_takes_them_when_room_appears(
     cluster: World,
 ) -> None:
-    filler = await start(cluster, Gang("filler", 5))
+    await start(cluster, Gang("filler", 4))
+    lone = await start(cluster, Gang("lone", 1))
     await start(cluster, Gang("g", 2, required=names.BLOCK, spares="2"))
     assert len(seats(cluster, "g")) == 1
     (line,) = [x for x in await explain(cluster, "g-0") if x.startswith("hot spares")]
     assert line.startswith("hot spares: 1 of 2 kept, on r")
     assert line.endswith("there is no room for 1 more in the muster.dev/block of its members")
-    assert await cluster.events("SparesMissing")
-    await lose(cluster, "filler-0")
+
+    async def told() -> bool:
+        return bool(await cluster.events("SparesMissing"))
+
+    await eventually(told)
+    await lose(cluster, "lone-0")
     await cluster.settled()
-    assert filler["filler-0"] in seats(cluster, "g")
+    assert lone["lone-0"] in seats(cluster, "g")
     (line,) = [x for x in await explain(cluster, "g-0") if x.startswith("hot spares")]
     assert line.startswith("hot spares: 2 of 2 kept")
 
@@ -167,7 +173,8 @@ async def test_a_new_leader_takes_the_seats_before_it_plans_a_gang_that_waits() 
             assert len(seats(cluster, "g")) == 1
             await cluster.gang(early, ranks=range(1, 2), owned=False)
             await cluster.settled()
-        await cluster.api.delete(f"{PODS}/filler-0")
+        async with Api(url) as api:
+            await api.delete(f"{PODS}/filler-0")
         async with running_extender(server, url, config, time.time, ()) as cluster:
             await cluster.settled()
             assert len(seats(cluster, "g")) == 1
