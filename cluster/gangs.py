@@ -71,7 +71,8 @@ class GangSpec:
     rank follows from it (``ranks``). Without runs a member's number is its rank.
     ``standby``: hot spares, seats that are kept for lost members, in each slice if there are
     slices. ``standby_level``: the seat shares a domain of it with a member, ``None``: with
-    no more than what is required.
+    no more than what is required. ``restarts``: a gang that lost members and finds no room for
+    their successors is taken down whole, though it may have run.
     """
 
     key: GangKey
@@ -98,6 +99,7 @@ class GangSpec:
     rank_runs: tuple[tuple[int, int], ...] = ()
     standby: int = 0
     standby_level: str | None = None
+    restarts: bool = False
 
 
 def standby_seats(spec: GangSpec) -> int:

@@ -30,9 +30,10 @@ def overlay(
     model.share_topology(snapshot.topology_cell)
     ignored = Outcome()
     for row in without_pods:
-        if not 0 <= row < snapshot.pods.count or model.pods.state[row] == PodState.FREE:
+        if not 0 <= row < snapshot.pods.count or snapshot.pods.state[row] == PodState.FREE:
             raise ValueError(f"overlay: pod row {row} is not in use in {snapshot.cluster}")
-        podevents.remove(model, int(row), ignored, now=0.0)
+        if model.pods.state[row] != PodState.FREE:  # a hot spare goes with its gang's last member
+            podevents.remove(model, int(row), ignored, now=0.0)
     for node in with_nodes:
         nodeevents.upsert(model, node, ignored)
     for spec in with_specs:

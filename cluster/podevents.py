@@ -85,6 +85,9 @@ def gone(model: Model, event: PodGone, out: Outcome, *, now: float) -> None:
 
 def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
     """Forget the pod of a row (``gone``, and ``Snapshot.overlay``)."""
+    if model.pods.state[row] == PodState.STANDBY:
+        ledger.give_up(model, row, out)
+        return
     out.gang(gang_key(model, row))
     present = _present(model, row)
     _take_off(model, row, present)

@@ -52,7 +52,10 @@ class Overlaid(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """The frozen tables behind a snapshot; what ``overlay`` starts from."""
+    """The frozen tables behind a snapshot; what ``overlay`` starts from.
+
+    ``standby``: by gang row, the pod rows of its hot spares.
+    """
 
     nodes: NodeView
     pods: PodView
@@ -66,6 +69,7 @@ class Tables:
     matches: Mapping[PodQuery, CountView]
     anti_affinity: Mapping[PodAffinityTerm, CountView]
     host_ports: Mapping[HostPort, CountView]
+    standby: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +142,11 @@ class Snapshot:
     def hold(self, row: int) -> Hold | None:
         """Return what a pod row holds before it is bound (assumed or released)."""
         return self.tables.holds[row]
+
+    def standby_rows(self) -> NDArray[np.int32]:
+        """Return the rows of all hot spares, ascending: seats that gangs keep without a pod."""
+        rows = sorted(row for seats in self.tables.standby.values() for row in seats)
+        return np.array(rows, dtype=np.int32)
 
     def on_node(self, row: int) -> NDArray[np.int32]:
         """Return the pod rows that occupy a node, lowest priority first."""
@@ -220,9 +229,7 @@ class Snapshot:
         Copy-on-write like everything else: what is not touched is shared. The generation
         stays, because no event happened.
         """
-        return self.overlaid(
-            self, without_pods, with_nodes, with_specs, with_pods, with_ranks
-        )
+        return self.overlaid(self, without_pods, with_nodes, with_specs, with_pods, with_ranks)
 
     def _gang(self, row: int) -> GangView:
         found = self._gangs.get(row)

@@ -15,7 +15,7 @@ from aiohttp import web
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
-from extender import standby, waiting
+from extender import health, standby, waiting
 from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
@@ -141,8 +141,10 @@ class ReadApi:
             }
             if why := self.trouble(uid):
                 answer["lines"] = [f"released to node {hold.node} and cannot bind: {why}"]
-            told = cast("list[str]", answer["lines"])
-            answer["lines"] = told + standby.lines(self.state.snapshot(), view)
+            told, snapshot = cast("list[str]", answer["lines"]), self.state.snapshot()
+            answer["lines"] = (
+                told + health.node_lines(snapshot, hold) + standby.lines(snapshot, view)
+            )
             return answer
         return answer | self._waiting(view)
 
@@ -152,7 +154,8 @@ class ReadApi:
     def _waiting(self, view: GangView) -> dict[str, object]:
         """Explain a gang that has no plan."""
         decision = None if view.spec is None else self.planner.decisions.get(view.key)
-        answer: dict[str, object] = {"lines": waiting.lines(view, decision)}
+        told = waiting.lines(view, decision) + health.torso_lines(view)
+        answer: dict[str, object] = {"lines": told}
         return answer if decision is None else answer | {"decision": explain.to_dict(decision)}
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cluster.gangs import GangPhase
 from cluster.gangview import GangView
@@ -100,16 +99,18 @@ class Census:
         self.gangs = {phase.value: phases[phase.value] for phase in GangPhase}
         snapshot = self._state.snapshot()
         states = snapshot.pods.state.array()
-        self.spares = _kept(snapshot, states == PodState.STANDBY)
+        self.spares = _kept(snapshot)
         counts = np.bincount(states, minlength=max(PodState) + 1)
         self.holds = {name: int(counts[state]) for name, state in HELD.items()}
         self.after()
 
 
-def _kept(snapshot: Snapshot, seats: NDArray[np.bool_]) -> dict[str, int]:
+def _kept(snapshot: Snapshot) -> dict[str, int]:
     """Return what seats keep, by resource."""
     total: Counter[str] = Counter()
-    classes, counts = np.unique(snapshot.pods.pod_class.array()[seats], return_counts=True)
+    classes, counts = np.unique(
+        snapshot.pods.pod_class[snapshot.standby_rows()], return_counts=True
+    )
     for number, count in zip(classes.tolist(), counts.tolist(), strict=True):
         for resource, amount in snapshot.classes[number].requests:
             total[resource] += amount * count

@@ -197,7 +197,9 @@ class Reporter:
 
     def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> None:
         """Record an Event on the first member that is not bound: only their names are known."""
-        for row in np.concatenate([view.waiting, view.blocked, view.assumed, view.released])[:1].tolist():
+        for row in np.concatenate([view.waiting, view.blocked, view.assumed, view.released])[
+            :1
+        ].tolist():
             pod = self._pods.get(self._state.pod_uid(row))
             if pod is None:
                 continue

@@ -18,6 +18,7 @@ SLICE_SIZE: Final = PREFIX + "slice-size"  # "8"; slices of slices: "32,8", the 
 SLICE_TOPOLOGY: Final = PREFIX + "slice-topology"
 SPARES: Final = PREFIX + "spares"  # hot spares: "2" or "5%", per slice where there are slices
 SPARE_LEVEL: Final = PREFIX + "spare-level"  # the level that a spare shares with a member
+REPAIR: Final = PREFIX + "repair"  # "wait" or "restart": a broken gang that finds no room near
 QUEUE: Final = PREFIX + "queue"
 ROLE: Final = PREFIX + "role"
 FABRIC: Final = PREFIX + "fabric"

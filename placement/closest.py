@@ -26,7 +26,7 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.arena import Arena
-from placement.tree import ROOT, Ints, Tree
+from placement.tree import ROOT, Flags, Ints, Tree
 
 MOST_STATES: Final = 128
 MOST_HOSTS: Final = 4096  # hosts with room; each costs some 20 µs
@@ -162,15 +162,14 @@ class _Program:
         first = self.arenas[0]
         row = int(first.board.topology.order[position])
         leaf = np.array([int(arena.leaf[position]) for arena in self.arenas])
-        fits = (self.states <= leaf).all(axis=1)
+        fits: Flags = np.all(self.states <= leaf, axis=1)
         if len(self.arenas) > 1:
             kinds = [arena.group.pod_class for arena in self.arenas]
             for name in {name for kind in kinds for name, _ in kind.requests}:
                 asks = np.array([kind.request(name) for kind in kinds], dtype=np.int64)
-                fits &= self.states @ asks <= int(first.world.free(name)[row])
-        fits[0] = True
+                fits = fits & (self.states @ asks <= int(first.world.free(name)[row]))
         cost = np.where(fits, 0 if self.anchors[position] else 1, _NEVER)
-        cost[0] = 0
+        cost[0] = 0  # whoever seats nobody costs nothing
         return _Domain(self._number(cost), position=position)
 
     def _number(self, profile: Ints) -> int:

@@ -30,7 +30,6 @@ from cluster.events import Assignment, PodUpserted, StandbyHeld
 from cluster.gangs import GangSpec
 from cluster.gangview import GangView
 from cluster.ids import NO_ROW, GangKey, PodUid
-from cluster.pods import PodState
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.decision import Decision, Plan, Wait, WaitReason
@@ -88,9 +87,10 @@ def _better(wait: Decision, again: Decision) -> Decision:
 
 def _yielding(snapshot: Snapshot, view: GangView) -> Rows:
     """Return the seats of gangs of lower priority."""
-    rows = np.flatnonzero(snapshot.pods.state.array() == PodState.STANDBY)
+    rows = snapshot.standby_rows()
     lower = snapshot.pods.priority[rows] < view.priority
-    return rows[lower].astype(np.int32)
+    yielding: Rows = rows[lower]
+    return yielding
 
 
 def _with_room(room: Snapshot, view: GangView, ask: Ask) -> Steps[Decision]:
@@ -190,9 +190,7 @@ def _candidates(snapshot: Snapshot, view: GangView, *, firm: bool) -> _Candidate
     step = (spec.slice_size or 0) + spec.standby
     first = max(int(ranks.max(initial=0)) + 1, 0)
     pods = [
-        _pod(
-            snapshot, view.key, like, number, rank if not spec.slice_size else each * step + last
-        )
+        _pod(snapshot, view.key, like, number, rank if not spec.slice_size else each * step + last)
         for number, (each, last, rank) in enumerate(
             (each, last, first + n) for n, (each, last) in enumerate(lacking)
         )

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cluster.gangview import GangView
-from cluster.pods import PodState
 from cluster.snapshot import Snapshot
 from queueing.order import placed
 
@@ -39,8 +38,9 @@ class FreeTotals:
     def _standby(self, resource: str) -> int:
         """Return what hot spares keep: their gangs may use it, and those of higher priority."""
         pods, classes = self.snapshot.pods, self.snapshot.classes
-        seats = pods.state.array() == PodState.STANDBY
-        numbers, counts = np.unique(pods.pod_class.array()[seats], return_counts=True)
+        numbers, counts = np.unique(
+            pods.pod_class[self.snapshot.standby_rows()], return_counts=True
+        )
         pairs = zip(numbers.tolist(), counts.tolist(), strict=True)
         return sum(classes[number].request(resource) * count for number, count in pairs)
 

@@ -107,6 +107,7 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
         relax_after=keys.relax_after or spec.relax_after,
         standby=_standby(spec, keys, size),
         standby_level=keys.spare_level or spec.standby_level,
+        restarts=keys.restarts or spec.restarts,
         queue=keys.queue or spec.queue,
         problems=(*spec.problems, *(str(error) for error in errors), *problems),
     )

@@ -110,6 +110,7 @@ def _share(laid: GangSpec, keys: UserKeys) -> GangSpec:
         relax_after=laid.relax_after or keys.relax_after,
         standby=laid.standby or _spares(laid, keys),
         standby_level=laid.standby_level or keys.spare_level,
+        restarts=laid.restarts or keys.restarts,
         queue=laid.queue or keys.queue,
     )
 

@@ -67,7 +67,8 @@ class UserKeys:
     """What a user wrote under ``muster.dev/``, typed. Levels are node label keys.
 
     ``slice_sizes`` and ``slice_levels`` go together, widest first. ``relax_after``: seconds.
-    ``spares``: of the gang's size, or of a slice's where there are slices.
+    ``spares``: of the gang's
+    size, or of a slice's where there are slices. ``restarts``: ``repair: restart``.
     """
 
     gang: str = ""
@@ -80,6 +81,7 @@ class UserKeys:
     slice_levels: tuple[str, ...] = ()
     spares: Minimum | None = None
     spare_level: str | None = None
+    restarts: bool = False
     queue: str = ""
     role: str = ""
     fabric: str = ""
@@ -204,6 +206,12 @@ def _spares(text: str) -> Minimum:
         raise ValueError(rule) from None
 
 
+def _repair(text: str) -> bool:
+    if text not in {"wait", "restart"}:
+        raise ValueError('"wait" or "restart"')
+    return text == "restart"
+
+
 def _level(text: str) -> str:
     if not _LABEL_KEY.fullmatch(text):
         raise ValueError(LEVEL_RULE)
@@ -237,6 +245,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     names.SLICE_TOPOLOGY: ("slice_levels", _levels),
     names.SPARES: ("spares", _spares),
     names.SPARE_LEVEL: ("spare_level", _level),
+    names.REPAIR: ("restarts", _repair),
     names.QUEUE: ("queue", _name),
     names.ROLE: ("role", _name),
     names.FABRIC: ("fabric", _name),

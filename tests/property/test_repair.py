@@ -165,7 +165,5 @@ def test_successors_of_two_kinds_open_as_few_domains_as_any_seating_does(case: C
     stayed = lose(scene, case, scene.start(key))
     for rank in case.lost:
         scene.members(key, [rank], pod_class(kinds[rank]))
-    counts = [
-        (sum(kinds[rank] == gpus for rank in case.lost), gpus) for gpus in (case.gpus, small)
-    ]
+    counts = [(sum(kinds[rank] == gpus for rank in case.lost), gpus) for gpus in (case.gpus, small)]
     judge(scene, case, key, stayed, [each for each in counts if each[0]])

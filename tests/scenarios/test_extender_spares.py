@@ -179,3 +179,45 @@ async def test_a_new_leader_takes_the_seats_before_it_plans_a_gang_that_waits() 
             await cluster.settled()
             assert len(seats(cluster, "g")) == 1
             assert len(view(cluster, "early").waiting) == 2
+
+
+async def test_explain_tells_of_a_node_that_became_less_under_its_pods(cluster: World) -> None:
+    placed = await start(cluster, TRIO)
+    node = placed["g-1"]
+    seven = {"nvidia.com/gpu": "7"}
+    await cluster.api.patch(
+        f"{NODES}/{node}/status", {"status": {"allocatable": seven, "capacity": seven}}
+    )
+
+    async def told() -> bool:
+        return any("became less" in line for line in await explain(cluster, "g-1"))
+
+    await eventually(told)
+    (line,) = [line for line in await explain(cluster, "g-1") if "became less" in line]
+    assert line.startswith(f"node {node} has 7 of nvidia.com/gpu and 8 are used")
+    assert (await cluster.pod("g-1"))["spec"]["nodeName"] == node
+    assert not any("became less" in line for line in await explain(cluster, "g-0"))
+
+
+async def test_explain_of_a_broken_gang_says_who_stays_and_what_becomes_of_it(
+    cluster: World,
+) -> None:
+    gang = Gang("g", 4, required=names.RACK)
+    placed = await start(cluster, gang)
+    await start(cluster, Gang("other", 4))
+    await cluster.api.delete(f"{NODES}/{placed['g-2']}")
+    await lose(cluster, "g-2")
+    job = await cluster.api.get("/apis/batch/v1/namespaces/default/jobs/g")
+    owner = {
+        "apiVersion": "batch/v1", "kind": "Job", "name": "g",
+        "uid": job["metadata"]["uid"], "controller": True,
+    }  # fmt: skip
+    made = list(members(gang, owner))[2]
+    made["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+    await cluster.api.create(PODS, made)
+    await cluster.settled()
+    lines = await explain(cluster, "g-2")
+    assert lines[-1] == (
+        "3 members stay where they are; the others go beside them, in the muster.dev/rack of "
+        "those; the gang is kept as it is meanwhile (muster.dev/repair: wait)"
+    )

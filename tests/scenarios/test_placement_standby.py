@@ -9,7 +9,7 @@
 from dataclasses import replace
 
 import pytest
-from support.scene import BLOCK, RACK, Scene, pod_class
+from support.scene import BLOCK, RACK, pod_class
 from support.standby import Standby
 
 from cluster.errors import PlanStale

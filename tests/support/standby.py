@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from support.scene import Scene, pod_class
+
 from cluster.events import PlanHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
@@ -10,7 +12,6 @@ from decisions.assign import assignments
 from decisions.question import Question, decide, spare_seats
 from placement.decision import Decision, Plan
 from placement.verify import verify
-from support.scene import Scene, pod_class
 
 URGENT = 1000
 
