@@ -284,6 +284,7 @@ class Planner:
             decision = await self._decide(question, snapshot, pace)
             if not isinstance(decision, Plan):
                 self._set_aside(view, Asked(snapshot, question, decision), decision)
+                await self._keep_spares(view, pace)
                 return
             if await self._hold(view, question, decision, snapshot, pace):
                 self._views.pop(key, None)
