@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from cli.output import Failure
-from injection import catalog
+from injection import catalog, placesdata
 from injection.apply import applied
 from injection.clusterprofile import ClusterProfile, ClusterProfileSpec, FabricChoice, Pods
 from injection.errors import ProfileError
@@ -56,7 +56,7 @@ def facts(profile: str, own: Sequence[Path]) -> Facts:
     problems = catalog.unknown_fabrics(cluster, fabrics)
     if problems:
         raise Failure("\n".join(problems))
-    return Facts(cluster, fabrics, load())
+    return Facts(cluster, fabrics, load(), placesdata.load())
 
 
 def outcomes(text: str, known: Facts, namespace: str) -> list[Outcome]:

@@ -17,13 +17,20 @@ from injection.parts import Additions
 from injection.patch import Operation
 from injection.podview import PodView
 from injection.record import Record
+from injection.rules.datasets import datasets
 from injection.rules.fabric import fabric
+from injection.rules.namespaced import namespaced
+from injection.rules.spot import spot
+from injection.rules.taints import taints
+from injection.rules.tier import tier
 from injection.rules.tolerations import tolerations
 from injection.subject import Facts, Subject
 from kube import names
 
 Rule = Callable[[Subject], Iterable[Additions]]
-RULES: Final[tuple[Rule, ...]] = (fabric, tolerations)
+RULES: Final[tuple[Rule, ...]] = (
+    fabric, tier, spot, taints, tolerations, datasets, namespaced
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from injection.clusterprofile import ClusterProfile
+from injection.containers import container_at
 from injection.fabric import Fabrics
 from injection.nodes import NOT_KNOWN, Nodes
 from injection.parts import CONTAINERS, INIT_CONTAINERS, Place
+from injection.placesdata import AcceleratorTaint, PlacesData, Spot, Tiers
 from injection.podview import Container, PodView
 from kube.quantity import QuantityError, to_units
 from workloads.accelerators import Accelerators
@@ -19,9 +21,25 @@ class Facts:
     cluster: ClusterProfile
     fabrics: Fabrics
     accelerators: Accelerators
+    places: PlacesData
     nodes: Nodes = NOT_KNOWN
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Labels by name of namespace; a missing one is not known."""
+
+    @property
+    def tiers(self) -> Tiers:
+        """Return the cluster's own tiers, else those that come with Muster."""
+        return self.cluster.spec.tiers or self.places.tiers
+
+    @property
+    def spot(self) -> Mapping[str, Spot]:
+        """Return how providers mark spot capacity, by name."""
+        return self.places.spot
+
+    @property
+    def accelerator_taints(self) -> tuple[AcceleratorTaint, ...]:
+        """Return the taints that only say "accelerators here"."""
+        return self.places.taints
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +63,13 @@ class Subject:
         }
         accelerated = {place: amount for place, amount in asked.items() if amount}
         return cls(pod, namespace, facts, in_gang, accelerated)
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """Return the names of the accelerators that any container asks for."""
+        owns = (container_at(self.pod, place).resources for place in self.accelerated)
+        names = (name for own in owns if own for name in (*own.limits, *own.requests))
+        return frozenset(name for name in names if name in self.facts.accelerators)
 
     @property
     def annotations(self) -> Mapping[str, str]:

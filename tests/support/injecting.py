@@ -6,7 +6,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from injection import catalog
+from injection import catalog, placesdata
 from injection.clusterprofile import ClusterProfile
 from injection.fabric import Fabrics
 from injection.nodes import NOT_KNOWN, Nodes
@@ -18,6 +18,7 @@ from workloads.accelerators import load
 JSON = dict[str, Any]
 FABRICS = catalog.load()
 ACCELERATORS = load()
+PLACES = placesdata.load()
 GPU = "nvidia.com/gpu"
 
 
@@ -26,7 +27,7 @@ def facts(
 ) -> Facts:
     """A cluster with these fabric choices; ``spec``: further fields of its ClusterProfile."""
     profile = {"metadata": {"name": "train-eu"}, "spec": {"fabrics": list(choices), **spec}}
-    return Facts(msgspec.convert(profile, ClusterProfile), fabrics, ACCELERATORS, nodes)
+    return Facts(msgspec.convert(profile, ClusterProfile), fabrics, ACCELERATORS, PLACES, nodes)
 
 
 def result(
