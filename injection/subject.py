@@ -10,8 +10,10 @@ from injection.nodes import NOT_KNOWN, Nodes
 from injection.parts import CONTAINERS, INIT_CONTAINERS, Place
 from injection.placesdata import AcceleratorTaint, PlacesData, Spot, Tiers
 from injection.podview import Container, PodView
+from kube import wire
 from kube.quantity import QuantityError, to_units
 from workloads.accelerators import Accelerators
+from workloads.registry import place
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +45,25 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Gang:
+    """What is known of the pod's gang. ``size``: members in all, ``None`` where nobody said."""
+
+    dialect: str = ""
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
-    """``in_gang``: it has siblings. ``accelerated``: containers that ask, and for how many."""
+    """``gang``: ``None`` for a pod alone. ``accelerated``: containers that ask, and how many."""
 
     pod: PodView
     namespace: str
     facts: Facts
-    in_gang: bool
+    gang: Gang | None
     accelerated: Mapping[Place, int]
 
     @classmethod
-    def of(cls, pod: PodView, namespace: str, facts: Facts, *, in_gang: bool) -> "Subject":
+    def of(cls, pod: PodView, namespace: str, facts: Facts, gang: Gang | None) -> "Subject":
         """Return what rules look at."""
         lists = ((CONTAINERS, pod.spec.containers), (INIT_CONTAINERS, pod.spec.init_containers))
         asked = {
@@ -62,7 +72,12 @@ class Subject:
             for index, container in enumerate(containers)
         }
         accelerated = {place: amount for place, amount in asked.items() if amount}
-        return cls(pod, namespace, facts, in_gang, accelerated)
+        return cls(pod, namespace, facts, gang, accelerated)
+
+    @property
+    def is_gang(self) -> bool:
+        """Return whether it has siblings, as far as anybody knows."""
+        return self.gang is not None and (self.gang.size is None or self.gang.size > 1)
 
     @property
     def resources(self) -> frozenset[str]:
@@ -91,3 +106,11 @@ def _units(amount: str | float) -> int:
         return to_units(amount)
     except QuantityError:
         return 1
+
+
+def gang_of(pod: wire.Pod) -> Gang | None:
+    """Return what the pod's own words tell of its gang, ``None`` for a pod alone."""
+    placed = place(pod)
+    if placed is None:
+        return None
+    return Gang(placed.dialect.name, placed.spec.size if placed.spec else None)

@@ -12,7 +12,7 @@ from injection.fabric import Fabrics
 from injection.nodes import NOT_KNOWN, Nodes
 from injection.podview import PodView
 from injection.run import Injection, inject
-from injection.subject import Facts
+from injection.subject import Facts, Gang
 from workloads.accelerators import load
 
 JSON = dict[str, Any]
@@ -31,11 +31,16 @@ def facts(
 
 
 def result(
-    pod: JSON, known: Facts, *, in_gang: bool = True, namespace: str = "team-a"
+    pod: JSON,
+    known: Facts,
+    *,
+    in_gang: bool = True,
+    size: int | None = None,
+    namespace: str = "team-a",
 ) -> Injection:
     """What injection says about a pod."""
     view = msgspec.json.decode(json.dumps(pod), type=PodView)
-    return inject(view, namespace, known, in_gang=in_gang)
+    return inject(view, namespace, known, Gang("muster", size) if in_gang else None)
 
 
 def patch(injection: Injection) -> list[JSON]:
