@@ -43,6 +43,8 @@ from placement.decision import Plan, Reject
 from placement.verify import verify
 from queueing.lack import FreeTotals
 
+_EPOCH: Final = 1.5e9
+"""Time 0 of the replay in seconds since the epoch (2017); for the model 0 means unknown."""
 _NAMESPACE: Final = "trace"
 _HOLD_S: Final = 60.0
 _HOST_MILLICPU: Final = 192_000
@@ -70,7 +72,7 @@ class Muster:
 
     def submitted(self, job: Job, now: float) -> None:
         """Show the state a gang and its gated pods."""
-        key = _key(job)
+        key, now = _key(job), now + _EPOCH
         spec = GangSpec(
             key, _NAMESPACE, job.name, "trace",
             min_count=job.pods, size=job.pods, queue=job.tenant, submitted_at=now,
@@ -82,7 +84,7 @@ class Muster:
 
     def place(self, job: Job, now: float) -> Hosts | None:
         """Plan the gang; hold, release and bind the plan."""
-        snapshot, key = self.state.snapshot(), _key(job)
+        snapshot, key, now = self.state.snapshot(), _key(job), now + _EPOCH
         if self._searched == job.name and not self._may_fit(key):
             return None
         question = Question(gang=key, now=now, window_s=0.0, spare_count=0)
@@ -106,8 +108,8 @@ class Muster:
     def ended(self, job: Job, now: float) -> None:
         """Take the pods and the gang away."""
         for pod in self._members.pop(job.name):
-            self.state.apply(PodGone(pod.uid), now=now)
-        self.state.apply(GangGone(_key(job)), now=now)
+            self.state.apply(PodGone(pod.uid), now=now + _EPOCH)
+        self.state.apply(GangGone(_key(job)), now=now + _EPOCH)
 
     def _may_fit(self, key: GangKey) -> bool:
         view = self.state.gang(key)
@@ -124,7 +126,7 @@ class Muster:
             self.state.apply(PodReleased(each.uid), now=now)
         for each in chosen:
             note = PlanNote(plan_id, each.node, rank=each.rank, generation=generation)
-            self.state.apply(_bound(pods[each.uid], note), now=now)
+            self.state.apply(_bound(pods[each.uid], note, now), now=now)
 
     def _pod(self, job: Job, rank: int, now: float) -> PodUpserted:
         self._next_uid += 1
@@ -143,7 +145,7 @@ class Muster:
         )
 
 
-def _bound(pod: PodUpserted, note: PlanNote) -> PodUpserted:
+def _bound(pod: PodUpserted, note: PlanNote, now: float) -> PodUpserted:
     return PodUpserted(
         uid=pod.uid,
         namespace=pod.namespace,
@@ -154,6 +156,7 @@ def _bound(pod: PodUpserted, note: PlanNote) -> PodUpserted:
         gang=pod.gang,
         rank=pod.rank,
         created=pod.created,
+        started=now,
         managed=True,
         owned=True,
         plan=note,

@@ -64,7 +64,7 @@ def turning(trace: Trace, fleet: Fleet, load: float) -> Stream:
     """
     if not 0.0 < load < math.inf:
         raise StreamError(f"--load {load}: give the share of the fleet's GPUs asked for, above 0")
-    for job in trace.jobs:
+    for job in {job.gpus: job for job in trace.jobs}.values():
         _check(job, fleet)
     work = sum(job.gpus * job.duration for job in trace.jobs)
     span = work / (load * fleet.gpus)
