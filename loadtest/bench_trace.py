@@ -1,11 +1,14 @@
 """`muster bench trace`: gangs of a trace on a fleet, first come first served, by several rules.
 
-The replay is in ``gangtrace``; for Muster it is the extender's planner that places.
+The replay is in ``gangtrace``; for Muster it is the extender's planner that places. Best-fit
+draws among equal hosts, and a queue makes much of little: its figures are means over
+``REFERENCES`` seeds, and the luckiest of them is told too.
 
 ::
 
     p95_wait_ratio     95 % quantile of the seconds from submission to start: ours ÷ best-fit's
-    …_ratio_gangs      the same for jobs of several pods; mean_…: of means
+    …_luckiest         beside the best-fit of the lowest quantile
+    …_gangs            of jobs of several pods; mean_…: of means
     spread_ratio       mean spread over leaves, best-fit's ÷ ours
     …_at_once          of those gangs of each side that did not have to wait
     …_aggregation      one level up
@@ -13,10 +16,12 @@ The replay is in ``gangtrace``; for Muster it is the extender's planner that pla
     utilisation_ratio  share of GPUs in use over the turn, ours ÷ best-fit's
     partial_gangs, overcommitted_hosts, overtaken_jobs    of all sides, by an account of its own
     SIDE_…             absolute figures; waits in seconds
-    floor_…            one pool of GPUs without hosts: nobody can start this order earlier
+    floor_…            one pool of GPUs without hosts: what waits there waits for GPUs alone
 """
 
+import statistics
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,9 +29,9 @@ from typing import Final
 from loadtest.fleet import Fleet, clos, read_topology
 from loadtest.gangtrace import figures
 from loadtest.gangtrace.audit import Audited, Faults
-from loadtest.gangtrace.figures import Fabric, Figure
+from loadtest.gangtrace.figures import LEVELS, Figure, Outcome, mean_spread
 from loadtest.gangtrace.muster import Muster
-from loadtest.gangtrace.replay import Log, replay
+from loadtest.gangtrace.replay import Side, replay
 from loadtest.gangtrace.rules import BestFit, FirstFit, Pool, Spread
 from loadtest.gangtrace.stream import Stream, scaled, turning
 from loadtest.trace import Trace, philly_like, read_philly
@@ -34,8 +39,7 @@ from loadtest.trace import Trace, philly_like, read_philly
 LOAD: Final = 0.75
 CHECK_EVERY: Final = 500
 GENERATED_JOBS: Final = 20_000
-_MAIN: Final = "muster"
-_REFERENCE: Final = "bestfit"
+REFERENCES: Final = 5
 _DATA: Final = {
     "philly": Path("philly/philly.csv"),
     "lingjun": Path("lingjun_topo/topo.csv"),
@@ -74,28 +78,68 @@ def run(settings: Settings) -> dict[str, Figure]:
     trace = scaled(_trace(settings), settings.scale, settings.mix, settings.seed)
     stream = turning(trace, fleet, settings.load)
     ours = Muster(fleet, check_every=CHECK_EVERY)
-    sides = {
-        _MAIN: Audited(ours, fleet),
-        _REFERENCE: Audited(BestFit(fleet, settings.seed), fleet),
-        "firstfit": Audited(FirstFit(fleet, settings.seed), fleet),
-        "spread": Audited(Spread(fleet, settings.seed), fleet),
-    }
-    logs: dict[str, Log] = {}
-    seconds: dict[str, float] = {}
-    for name, side in sides.items():
-        started = time.perf_counter()
-        logs[name] = replay(stream, side)
-        seconds[name] = time.perf_counter() - started
-    return {
-        **_ratios(stream, logs, fleet),
-        **_faults([side.faults for side in sides.values()]),
+    began = time.perf_counter()
+    main = _Side.of("muster", [ours], stream, fleet)
+    took = time.perf_counter() - began
+    seeds = [settings.seed + number for number in range(REFERENCES)]
+    reference = _Side.of("bestfit", [BestFit(fleet, seed) for seed in seeds], stream, fleet)
+    others = [
+        _Side.of("firstfit", [FirstFit(fleet, settings.seed)], stream, fleet),
+        _Side.of("spread", [Spread(fleet, settings.seed)], stream, fleet),
+    ]
+    sides = [main, reference, *others]
+    floor = Outcome.of(stream, replay(stream, Pool(fleet)), fleet)
+    found: dict[str, Figure] = {
+        **_ratios(main, reference),
+        **_faults([faults for side in sides for faults in side.faults]),
         "verified_plans": ours.checked,
         **_protocol(settings, trace, stream, fleet),
-        **_floor(stream, replay(stream, Pool(fleet)), fleet),
-        **_absolute(stream, logs, fleet),
-        "muster_seconds": round(seconds[_MAIN], 1),
-        "looks": logs[_MAIN].looks,
+        **figures.flat("floor_wait", floor.waits),
+        "floor_utilisation": round(floor.utilisation, 4),
     }
+    for side in sides:
+        found |= side.absolute()
+    found["muster_seconds"] = round(took, 1)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A rule, replayed once or with several seeds, and what an account of its own found wrong."""
+
+    name: str
+    outcomes: list[Outcome]
+    faults: list[Faults]
+
+    @classmethod
+    def of(cls, name: str, rules: Sequence[Side], stream: Stream, fleet: Fleet) -> "_Side":
+        """Replay."""
+        audited = [Audited(rule, fleet) for rule in rules]
+        outcomes = [Outcome.of(stream, replay(stream, each), fleet) for each in audited]
+        return cls(name, outcomes, [each.faults for each in audited])
+
+    def mean(self, figure: Callable[[Outcome], float]) -> float:
+        """Return the mean of a figure over the seeds."""
+        return statistics.mean(map(figure, self.outcomes))
+
+    def absolute(self) -> dict[str, Figure]:
+        """Return the figures under the side's name; sizes are those of the first seed."""
+        first, name = self.outcomes[0], self.name
+        found: dict[str, Figure] = {}
+        for what in first.waits:
+            found[f"{name}_wait_{what}"] = round(self.mean(lambda o, w=what: o.waits[w]), 1)
+            gangs = self.mean(lambda o, w=what: o.gang_waits[w])
+            found[f"{name}_wait_gangs_{what}"] = round(gangs, 1)
+        found[f"{name}_utilisation"] = round(self.mean(lambda o: o.utilisation), 4)
+        for level in LEVELS:
+            spread = self.mean(lambda o, at=level: mean_spread(o.seats[at]))
+            found[f"{name}_spread_{level}"] = round(spread, 4)
+            found[f"{name}_spread_{level}_by_gpus"] = figures.by_size(first.seats[level])
+            crossed = self.mean(lambda o, at=level: sum(each.crossings for each in o.seats[at]))
+            found[f"{name}_crossings_{level}"] = round(crossed, 1)
+        at_once = self.mean(lambda o: sum(each.at_once for each in o.seats[LEVELS[0]]))
+        found[f"{name}_gangs_at_once"] = round(at_once, 1)
+        return found
 
 
 def _fleet(settings: Settings) -> Fleet:
@@ -123,32 +167,42 @@ def _path(settings: Settings, name: str, option: str) -> Path:
     return path
 
 
-def _ratios(stream: Stream, logs: dict[str, Log], fleet: Fleet) -> dict[str, Figure]:
-    ours, theirs = logs[_MAIN], logs[_REFERENCE]
-    fabric = Fabric(fleet)
+def _ratios(ours: _Side, theirs: _Side) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
-    for suffix, gangs in (("", False), ("_gangs", True)):
-        for what in ("p95", "mean"):
-            a, b = (
-                figures.wait_figures(figures.waits(stream, log, gangs=gangs))[what]
-                for log in (ours, theirs)
-            )
-            found[f"{what}_wait_ratio{suffix}"] = figures.wait_ratio(a, b)
-    used, reference = (figures.utilisation(stream, log, fleet.gpus) for log in (ours, theirs))
-    found["utilisation_ratio"] = round(used / reference, 4)
-    for level, suffix in (("leaf", ""), ("aggregation", "_aggregation")):
-        a, b = (figures.sittings(stream, log, fabric, level) for log in (ours, theirs))
-        found[f"spread_ratio{suffix}"] = _better(a, b)
-        found[f"spread_ratio_at_once{suffix}"] = _better(
-            [each for each in a if each.at_once], [each for each in b if each.at_once]
-        )
-        crossed, others = (sum(each.crossings for each in seats) for seats in (a, b))
-        found[f"crossings_ratio{suffix}"] = round(crossed / max(others, 1), 4)
+    for what in ("p95", "mean"):
+        waited = [side.mean(lambda o, w=what: o.waits[w]) for side in (ours, theirs)]
+        gangs = [side.mean(lambda o, w=what: o.gang_waits[w]) for side in (ours, theirs)]
+        found[f"{what}_wait_ratio"] = figures.wait_ratio(waited[0], waited[1])
+        found[f"{what}_wait_ratio_gangs"] = figures.wait_ratio(gangs[0], gangs[1])
+    luckiest = min(outcome.waits["p95"] for outcome in theirs.outcomes)
+    mine = ours.outcomes[0].waits["p95"]
+    found["p95_wait_ratio_luckiest"] = figures.wait_ratio(mine, luckiest)
+    used = [side.mean(lambda o: o.utilisation) for side in (ours, theirs)]
+    found["utilisation_ratio"] = round(used[0] / used[1], 4)
+    for level, suffix in zip(LEVELS, ("", "_aggregation"), strict=True):
+        found |= _seat_ratios(ours, theirs, level, suffix)
     return found
 
 
-def _better(ours: list[figures.Sitting], theirs: list[figures.Sitting]) -> float:
-    return round(figures.mean_spread(theirs) / figures.mean_spread(ours), 4)
+def _seat_ratios(ours: _Side, theirs: _Side, level: str, suffix: str) -> dict[str, Figure]:
+    def spreads(side: _Side, *, at_once: bool) -> float:
+        return side.mean(
+            lambda o: mean_spread([s for s in o.seats[level] if s.at_once or not at_once])
+        )
+
+    crossed = [
+        side.mean(lambda o: sum(each.crossings for each in o.seats[level]))
+        for side in (ours, theirs)
+    ]
+    return {
+        f"spread_ratio{suffix}": round(
+            spreads(theirs, at_once=False) / spreads(ours, at_once=False), 4
+        ),
+        f"spread_ratio_at_once{suffix}": round(
+            spreads(theirs, at_once=True) / spreads(ours, at_once=True), 4
+        ),
+        f"crossings_ratio{suffix}": round(crossed[0] / max(crossed[1], 1.0), 4),
+    }
 
 
 def _faults(faults: list[Faults]) -> dict[str, Figure]:
@@ -159,9 +213,7 @@ def _faults(faults: list[Faults]) -> dict[str, Figure]:
     }
 
 
-def _protocol(
-    settings: Settings, trace: Trace, stream: Stream, fleet: Fleet
-) -> dict[str, Figure]:
+def _protocol(settings: Settings, trace: Trace, stream: Stream, fleet: Fleet) -> dict[str, Figure]:
     return {
         "trace": settings.trace,
         "topology": settings.topology,
@@ -177,27 +229,3 @@ def _protocol(
         "speedup": round(stream.speedup, 3),
         "span_hours": round(stream.span / 3600, 2),
     }
-
-
-def _floor(stream: Stream, log: Log, fleet: Fleet) -> dict[str, Figure]:
-    return {
-        **figures.flat("floor_wait", figures.wait_figures(figures.waits(stream, log))),
-        "floor_utilisation": round(figures.utilisation(stream, log, fleet.gpus), 4),
-    }
-
-
-def _absolute(stream: Stream, logs: dict[str, Log], fleet: Fleet) -> dict[str, Figure]:
-    fabric = Fabric(fleet)
-    found: dict[str, Figure] = {}
-    for name, log in logs.items():
-        found |= figures.flat(f"{name}_wait", figures.wait_figures(figures.waits(stream, log)))
-        gangs = figures.wait_figures(figures.waits(stream, log, gangs=True))
-        found |= figures.flat(f"{name}_wait_gangs", gangs)
-        found[f"{name}_utilisation"] = round(figures.utilisation(stream, log, fleet.gpus), 4)
-        for level in ("leaf", "aggregation"):
-            seats = figures.sittings(stream, log, fabric, level)
-            found[f"{name}_spread_{level}"] = round(figures.mean_spread(seats), 4)
-            found[f"{name}_spread_{level}_by_gpus"] = figures.by_size(seats)
-            found[f"{name}_crossings_{level}"] = sum(each.crossings for each in seats)
-        found[f"{name}_gangs_at_once"] = sum(each.at_once for each in seats)
-    return found

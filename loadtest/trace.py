@@ -103,7 +103,8 @@ def read_philly(
 ) -> Trace:
     """Read a window of ``jobs`` consecutive jobs of the Philly CSV; large gangs are mixed in.
 
-    ``jobs`` 0, or more than there are: all of them, from the first. Columns used: timestamp, duration (seconds), num_gpus, cluster (tenant).
+    ``jobs`` 0, or more than there are: all of them, from the first. Columns used:
+    timestamp, duration (seconds), num_gpus, cluster (tenant).
     """
     rows = _rows(path)
     jobs = min(jobs or len(rows), len(rows))
@@ -162,9 +163,12 @@ def _row(path: Path, line: int, row: Mapping[str, str]) -> tuple[float, float, i
     try:
         when = datetime.fromisoformat(row["timestamp"]).timestamp()
         duration, gpus = float(row["duration"]), int(row["num_gpus"])
-        if gpus < 1 or not math.isfinite(duration):
-            raise ValueError(f"num_gpus {gpus}, duration {duration}: 1 or more, and finite")
-        return when, max(duration, 1.0), gpus, row["cluster"]
     except (KeyError, ValueError, TypeError) as error:
         wanted = "timestamp,duration,num_gpus,cluster"
         raise TraceError(f"{path}: line {line}: want the columns {wanted}: {error!r}") from error
+    if gpus < 1 or not math.isfinite(duration):
+        raise TraceError(
+            f"{path}: line {line}: num_gpus {gpus}, duration {duration}: give at least one GPU "
+            "and a finite run time"
+        )
+    return when, max(duration, 1.0), gpus, row["cluster"]

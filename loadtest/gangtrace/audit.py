@@ -1,4 +1,4 @@
-"""An account of its own beside a side: is a gang ever partial, a host ever over-committed?
+"""An account of its own beside a side, of gangs that are partial and hosts over-committed.
 
 Wraps a side and believes nothing of it: it keeps the free GPUs of every host itself, from
 what the side says where pods are, and the order of submissions.

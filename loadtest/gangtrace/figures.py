@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadtest.fleet import Fleet
-from loadtest.gangtrace.replay import Hosts, Log
+from loadtest.gangtrace.replay import Log
 from loadtest.gangtrace.stream import Stream
 from loadtest.trace import Job
 
@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 Figure = float | int | str | dict[str, float]
 
 T = TypeVar("T")
+
+LEVELS: Final = ("leaf", "aggregation")
 
 RESOLUTION_S: Final = 1.0
 """Submissions and run times are whole seconds in the trace."""
@@ -67,6 +69,28 @@ class Sitting:
     spread: float
     crossings: int
     at_once: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One log in figures. ``gang_waits``: of jobs of several pods. ``seats``: by level."""
+
+    waits: dict[str, float]
+    gang_waits: dict[str, float]
+    utilisation: float
+    seats: dict[str, list[Sitting]]
+
+    @classmethod
+    def of(cls, stream: Stream, log: Log, fleet: Fleet) -> "Outcome":
+        """Evaluate a log; one of a side without hosts has no seats."""
+        fabric = Fabric(fleet)
+        seated = any(log.hosts)
+        return cls(
+            wait_figures(waits(stream, log)),
+            wait_figures(waits(stream, log, gangs=True)),
+            utilisation(stream, log, fleet.gpus),
+            {level: sittings(stream, log, fabric, level) if seated else [] for level in LEVELS},
+        )
 
 
 def waits(stream: Stream, log: Log, *, gangs: bool = False) -> Floats:

@@ -2,10 +2,10 @@
 
 ::
 
-    submitted   GangUpserted, PodUpserted × n (gated)
+    submitted   GangUpserted, PodUpserted of each member (gated)
     placed      decisions.decide on a snapshot ─► assignments ─► PlanHeld
-                ─► PodReleased × n ─► PodUpserted × n (bound to the node of the plan)
-    ended       PodGone × n, GangGone
+                ─► PodReleased of each member ─► PodUpserted of each member (bound to the node of the plan)
+    ended       PodGone of each member, GangGone
 
 Only what lies between the parts (API server, kube-scheduler) takes no time here. A head
 that was searched for in vain is dismissed by the sum of what is free, as in

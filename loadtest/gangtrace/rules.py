@@ -1,8 +1,8 @@
 """The rules beside which the planner is put, all of them whole gangs or nothing.
 
 ============  ============================================================================
-``bestfit``   pod by pod the host with the least left over; of equals the first of an order
-              shuffled by the seed, as kube-scheduler takes any of the best
+``bestfit``   pod by pod the host with the least left over; of equals any, drawn by the seed,
+              as kube-scheduler draws among those of the highest score
 ``firstfit``  pod by pod the first host with room in the order of the network, which is as
               close together as a rule without a notion of it comes
 ``spread``    pod by pod the host with the most free; of equals as ``bestfit``
@@ -31,74 +31,65 @@ _NEVER: Final = np.iinfo(np.int64).max
 
 
 class Rule(ABC):
-    """Free GPUs per host, in the order in which equals are taken."""
-
-    shuffles = True
+    """Free GPUs per host; of hosts that cost the same one is drawn."""
 
     def __init__(self, fleet: Fleet, seed: int) -> None:
-        self.order = list(range(len(fleet.hosts)))
-        if self.shuffles:
-            random.Random(seed).shuffle(self.order)
-        self.free: Ints = np.array([fleet.hosts[i].gpus for i in self.order], dtype=np.int64)
+        self.free: Ints = np.array([host.gpus for host in fleet.hosts], dtype=np.int64)
+        self._chance = random.Random(seed)
         self._held: dict[str, tuple[list[int], int]] = {}
 
     @abstractmethod
     def cost(self, free: Ints) -> Ints:
         """Return what taking each of the hosts costs; the least is taken."""
 
-    def submitted(self, job: Job, now: float) -> None:
+    def submitted(self, job: Job, now: float) -> None:  # noqa: B027  not for subclasses
         """Nothing to learn before the job's turn."""
 
     def place(self, job: Job, now: float) -> Hosts | None:  # noqa: ARG002  no rule looks at the clock
         """Place all pods or none."""
-        rows = self.chosen(self.free, job)
-        if rows is None:
-            return None
-        np.subtract.at(self.free, rows, job.gpus_per_pod)
-        self._held[job.name] = rows, job.gpus_per_pod
-        return tuple(self.order[row] for row in rows)
-
-    def chosen(self, free: Ints, job: Job) -> list[int] | None:
-        """Return a row of ``free`` per pod, ``None`` where not all fit."""
         each = job.gpus_per_pod
-        if int((free // each).sum()) < job.pods:
+        if int((self.free // each).sum()) < job.pods:
             return None
-        left, rows = free.copy(), []
+        hosts = []
         for _ in range(job.pods):
-            row = int(np.where(left >= each, self.cost(left), _NEVER).argmin())
-            left[row] -= each
-            rows.append(row)
-        return rows
+            host = self._any_of_the_best(each)
+            self.free[host] -= each
+            hosts.append(host)
+        self._held[job.name] = hosts, each
+        return tuple(hosts)
+
+    def _any_of_the_best(self, each: int) -> int:
+        costs = np.where(self.free >= each, self.cost(self.free), _NEVER)
+        best: list[int] = np.flatnonzero(costs == costs.min()).tolist()
+        return self._chance.choice(best)
 
     def ended(self, job: Job, now: float) -> None:  # noqa: ARG002
         """Free what the job held."""
-        rows, each = self._held.pop(job.name)
-        np.add.at(self.free, rows, each)
+        hosts, each = self._held.pop(job.name)
+        np.add.at(self.free, hosts, each)
 
 
 class BestFit(Rule):
     """See the module's account."""
 
     def cost(self, free: Ints) -> Ints:
-        """The least left over."""
+        """Return what is left over."""
         return free
 
 
 class FirstFit(Rule):
     """See the module's account."""
 
-    shuffles = False
-
     def cost(self, free: Ints) -> Ints:
-        """All alike: ``argmin`` takes the first."""
-        return np.zeros_like(free)
+        """Return the place in the network."""
+        return np.arange(len(free))
 
 
 class Spread(Rule):
     """See the module's account."""
 
     def cost(self, free: Ints) -> Ints:
-        """The most free."""
+        """Return less for more that is free."""
         return -free
 
 

@@ -7,7 +7,7 @@ it, divided by the load::
     trace      a   b       c  d                 durations stay as they are,
                                                 only submissions move closer
     turns   ─a─b───c─d─│─a─b───c─d─│
-      −1    ═══════════╪══             jobs of earlier turns that would still run at the
+      -1    ═══════════╪══             jobs of earlier turns that would still run at the
        0               │ counted   │   beginning come first, with what is left of them
                        0         span
 

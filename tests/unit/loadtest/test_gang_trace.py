@@ -33,9 +33,7 @@ DATA = Path(__file__).parents[3].parent / "shared" / "data"
 
 
 def fleet(gpus: int = 4) -> Fleet:
-    hosts = [
-        Host(f"h{i}", "core", f"agg-{i // 4 + 1}", f"r{i // 2 + 1}", gpus) for i in range(8)
-    ]
+    hosts = [Host(f"h{i}", "core", f"agg-{i // 4 + 1}", f"r{i // 2 + 1}", gpus) for i in range(8)]
     return Fleet("two groups", tuple(hosts))
 
 
@@ -52,8 +50,8 @@ def stream(*jobs: Job) -> Stream:
 
 def test_submissions_move_closer_until_the_load_is_as_asked() -> None:
     trace = Trace("t", (job("a", 4, 0.0), job("b", 8, 5000.0), job("c", 4, 9000.0)))
-    turn = turning(trace, fleet(), 0.5)
-    assert turn.span * 0.5 * 32 == pytest.approx(4 * 100 + 8 * 100 + 4 * 100)
+    turn = turning(trace, fleet(8), 0.5)
+    assert turn.span * 0.5 * 64 == pytest.approx(4 * 100 + 8 * 100 + 4 * 100)
     counted = turn.jobs[turn.warm :]
     assert [each.duration for each in counted] == [100.0, 100.0, 100.0]
     assert 0.0 == counted[0].arrival < counted[1].arrival < counted[2].arrival < turn.span
@@ -62,10 +60,12 @@ def test_submissions_move_closer_until_the_load_is_as_asked() -> None:
 
 def test_jobs_that_outlast_a_turn_are_there_from_the_beginning_with_what_is_left() -> None:
     trace = Trace("t", (job("long", 8, 0.0, 1000.0), job("short", 8, 100.0, 10.0)))
-    turn = turning(trace, fleet(), 1.0)
+    turn = turning(trace, fleet(8), 1.0)
     warm = turn.jobs[: turn.warm]
-    assert [each.name for each in warm] == ["long.3", "long.2", "long.1"]  # span 252.5
-    assert [each.duration for each in warm] == pytest.approx([242.5, 495.0, 747.5])
+    assert [each.name for each in warm] == [f"long.{turn}" for turn in range(7, 0, -1)]
+    assert turn.span == pytest.approx(126.25)
+    assert warm[0].duration == pytest.approx(1000.0 - 7 * 126.25)
+    assert warm[-1].duration == pytest.approx(1000.0 - 126.25)
     assert all(each.arrival == 0.0 for each in warm)
 
 
@@ -93,8 +93,8 @@ def test_a_load_that_cannot_be_is_refused(load: float) -> None:
 
 def test_a_job_that_no_empty_fleet_could_take_is_named_with_its_size() -> None:
     """It would block the queue for ever."""
-    with pytest.raises(StreamError, match="job big asks for 40 GPUs in 5 pods"):
-        turning(Trace("t", (job("a", 1, 0.0), job("big", 40, 1.0))), fleet(), 0.5)
+    with pytest.raises(StreamError, match=r"job big asks for 72 GPUs in 9 pods.* takes 8 of"):
+        turning(Trace("t", (job("a", 1, 0.0), job("big", 72, 1.0))), fleet(8), 0.5)
 
 
 # --- first come, first served ---------------------------------------------------------------
