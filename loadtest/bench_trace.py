@@ -122,21 +122,32 @@ class _Side:
         """Return the mean of a figure over the seeds."""
         return statistics.mean(map(figure, self.outcomes))
 
+    def waited(self, what: str, *, gangs: bool = False) -> float:
+        """Return a wait in seconds: ``mean`` or a quantile."""
+        return self.mean(lambda o: (o.gang_waits if gangs else o.waits)[what])
+
+    def spread(self, level: str, *, at_once: bool = False) -> float:
+        """Return the mean spread, ``at_once``: of the gangs that did not wait."""
+        return self.mean(
+            lambda o: mean_spread([s for s in o.seats[level] if s.at_once or not at_once])
+        )
+
+    def crossings(self, level: str) -> float:
+        """Return how many neighbours in rank order are in different domains."""
+        return self.mean(lambda o: sum(each.crossings for each in o.seats[level]))
+
     def absolute(self) -> dict[str, Figure]:
         """Return the figures under the side's name; sizes are those of the first seed."""
         first, name = self.outcomes[0], self.name
         found: dict[str, Figure] = {}
         for what in first.waits:
-            found[f"{name}_wait_{what}"] = round(self.mean(lambda o, w=what: o.waits[w]), 1)
-            gangs = self.mean(lambda o, w=what: o.gang_waits[w])
-            found[f"{name}_wait_gangs_{what}"] = round(gangs, 1)
+            found[f"{name}_wait_{what}"] = round(self.waited(what), 1)
+            found[f"{name}_wait_gangs_{what}"] = round(self.waited(what, gangs=True), 1)
         found[f"{name}_utilisation"] = round(self.mean(lambda o: o.utilisation), 4)
         for level in LEVELS:
-            spread = self.mean(lambda o, at=level: mean_spread(o.seats[at]))
-            found[f"{name}_spread_{level}"] = round(spread, 4)
+            found[f"{name}_spread_{level}"] = round(self.spread(level), 4)
             found[f"{name}_spread_{level}_by_gpus"] = figures.by_size(first.seats[level])
-            crossed = self.mean(lambda o, at=level: sum(each.crossings for each in o.seats[at]))
-            found[f"{name}_crossings_{level}"] = round(crossed, 1)
+            found[f"{name}_crossings_{level}"] = round(self.crossings(level), 1)
         at_once = self.mean(lambda o: sum(each.at_once for each in o.seats[LEVELS[0]]))
         found[f"{name}_gangs_at_once"] = round(at_once, 1)
         return found
@@ -170,39 +181,21 @@ def _path(settings: Settings, name: str, option: str) -> Path:
 def _ratios(ours: _Side, theirs: _Side) -> dict[str, Figure]:
     found: dict[str, Figure] = {}
     for what in ("p95", "mean"):
-        waited = [side.mean(lambda o, w=what: o.waits[w]) for side in (ours, theirs)]
-        gangs = [side.mean(lambda o, w=what: o.gang_waits[w]) for side in (ours, theirs)]
-        found[f"{what}_wait_ratio"] = figures.wait_ratio(waited[0], waited[1])
-        found[f"{what}_wait_ratio_gangs"] = figures.wait_ratio(gangs[0], gangs[1])
+        for suffix, gangs in (("", False), ("_gangs", True)):
+            waited = (side.waited(what, gangs=gangs) for side in (ours, theirs))
+            found[f"{what}_wait_ratio{suffix}"] = figures.wait_ratio(*waited)
     luckiest = min(outcome.waits["p95"] for outcome in theirs.outcomes)
-    mine = ours.outcomes[0].waits["p95"]
-    found["p95_wait_ratio_luckiest"] = figures.wait_ratio(mine, luckiest)
-    used = [side.mean(lambda o: o.utilisation) for side in (ours, theirs)]
-    found["utilisation_ratio"] = round(used[0] / used[1], 4)
+    found["p95_wait_ratio_luckiest"] = figures.wait_ratio(ours.waited("p95"), luckiest)
+    used, reference = (side.mean(lambda o: o.utilisation) for side in (ours, theirs))
+    found["utilisation_ratio"] = round(used / reference, 4)
     for level, suffix in zip(LEVELS, ("", "_aggregation"), strict=True):
-        found |= _seat_ratios(ours, theirs, level, suffix)
+        spread = theirs.spread(level) / ours.spread(level)
+        at_once = theirs.spread(level, at_once=True) / ours.spread(level, at_once=True)
+        crossed = ours.crossings(level) / max(theirs.crossings(level), 1.0)
+        found[f"spread_ratio{suffix}"] = round(spread, 4)
+        found[f"spread_ratio_at_once{suffix}"] = round(at_once, 4)
+        found[f"crossings_ratio{suffix}"] = round(crossed, 4)
     return found
-
-
-def _seat_ratios(ours: _Side, theirs: _Side, level: str, suffix: str) -> dict[str, Figure]:
-    def spreads(side: _Side, *, at_once: bool) -> float:
-        return side.mean(
-            lambda o: mean_spread([s for s in o.seats[level] if s.at_once or not at_once])
-        )
-
-    crossed = [
-        side.mean(lambda o: sum(each.crossings for each in o.seats[level]))
-        for side in (ours, theirs)
-    ]
-    return {
-        f"spread_ratio{suffix}": round(
-            spreads(theirs, at_once=False) / spreads(ours, at_once=False), 4
-        ),
-        f"spread_ratio_at_once{suffix}": round(
-            spreads(theirs, at_once=True) / spreads(ours, at_once=True), 4
-        ),
-        f"crossings_ratio{suffix}": round(crossed[0] / max(crossed[1], 1.0), 4),
-    }
 
 
 def _faults(faults: list[Faults]) -> dict[str, Figure]:

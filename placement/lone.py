@@ -24,7 +24,7 @@ from placement.scoring.prices import Prices
 from placement.scoring.profiles import Profile, preference
 from placement.scoring.stock import Stock
 from placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
-from placement.tree import Ints
+from placement.tree import Flags, Ints
 from placement.world import World
 
 
@@ -52,7 +52,7 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
         yield
         preferred = _preference(arena, stock, prices)
         yield
-        since = _in_use_since(arena.world, rows)
+        since = _in_use_since(arena.world, rows, preferred == preferred.max())
         yield
         found = _first_within(arena, positions, np.lexsort((since, -preferred)))
         yield
@@ -61,16 +61,19 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
     return None
 
 
-def _in_use_since(world: World, rows: Ints) -> Floats:
-    """Return float64[rows]: when the oldest pod of each node row came there; none: inf.
+def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
+    """Return float64[rows]: when the oldest pod of each tied node row came there; others: inf.
 
     A pod whose start is not known yet is on its way: it came last.
     """
-    pods = world.snapshot.pods
     since = np.full(world.snapshot.nodes.count, np.inf)
-    node, started = pods.node.array(), pods.started.array()
-    known = (node >= 0) & (started > 0)
-    np.minimum.at(since, node[known], started[known])
+    if np.count_nonzero(tied) > 1:
+        pods = world.snapshot.pods
+        asked = np.zeros(len(since) + 1, dtype=np.bool_)  # the last for pods without a node
+        asked[rows[tied]] = True
+        known = np.flatnonzero(asked[pods.node.array()])
+        node, started = pods.node[known], pods.started[known]
+        np.minimum.at(since, node, np.where(started > 0, started, np.inf))
     return since[rows]
 
 

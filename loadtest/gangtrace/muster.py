@@ -4,7 +4,7 @@
 
     submitted   GangUpserted, PodUpserted of each member (gated)
     placed      decisions.decide on a snapshot ─► assignments ─► PlanHeld
-                ─► PodReleased of each member ─► PodUpserted of each member (bound to the node of the plan)
+                ─► PodReleased and PodUpserted (bound to the node of the plan) of each
     ended       PodGone of each member, GangGone
 
 Only what lies between the parts (API server, kube-scheduler) takes no time here. A head
