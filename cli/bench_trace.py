@@ -28,8 +28,8 @@ def register(kinds: Subparsers) -> None:
     command.add_argument(
         "--load",
         type=float,
-        default=0.75,
-        help="GPUs asked for, as a share of the fleet's: submissions move closer (default 0.75)",
+        default=0.7,
+        help="GPUs asked for, as a share of the fleet's: submissions move closer (default 0.7)",
     )
     command.add_argument(
         "--jobs", type=int, default=0, help="consecutive jobs, drawn by seed; 0: the whole trace"
