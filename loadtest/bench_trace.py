@@ -33,7 +33,7 @@ from loadtest.gangtrace.figures import LEVELS, Figure, Outcome, mean_spread
 from loadtest.gangtrace.muster import Muster
 from loadtest.gangtrace.replay import Side, replay
 from loadtest.gangtrace.rules import BestFit, FirstFit, Pool, Spread
-from loadtest.gangtrace.stream import Stream, scaled, turning
+from loadtest.gangtrace.stream import Stream, StreamError, scaled, turning
 from loadtest.trace import Trace, philly_like, read_philly
 
 LOAD: Final = 0.7
@@ -162,6 +162,8 @@ def _fleet(settings: Settings) -> Fleet:
 
 
 def _trace(settings: Settings) -> Trace:
+    if settings.jobs < 0:
+        raise StreamError(f"--jobs {settings.jobs}: give the number of jobs, 0 for all of them")
     if settings.trace == "generated":
         jobs = settings.jobs or GENERATED_JOBS
         return philly_like(jobs, largest=0, seed=settings.seed)

@@ -335,12 +335,16 @@ def test_named_data_that_is_not_there_is_told_with_what_to_do(tmp_path: Path) ->
         bench_trace.run(settings)
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("--scale=64", "lower --scale"), ("--jobs=-3", "--jobs -3"), ("--load=0", "--load 0.0")],
+)
 def test_what_cannot_be_replayed_ends_in_words_and_not_in_a_traceback(
-    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str], word: str, said: str
 ) -> None:
-    words = [f"--trace={files[0]}", f"--topology={files[1]}", "--scale=64"]
+    words = [f"--trace={files[0]}", f"--topology={files[1]}", word]
     assert main(["bench", "trace", *words]) == 1
-    assert "lower --scale" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_without_any_data_the_published_distributions_are_replayed() -> None:
