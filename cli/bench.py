@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli import bench_trace
 from cli.output import Failure, add_json_flag, show
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def register(commands: Subparsers) -> None:
     _register_model(kinds)
     _register_openb(kinds)
     _register_topology(kinds)
+    bench_trace.register(kinds)
     _register_chaos(kinds)
 
 

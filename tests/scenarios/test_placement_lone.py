@@ -53,3 +53,33 @@ def test_the_same_pods_listed_in_a_fresh_process_give_the_same_choice(scene: Sce
     again.run("n2", like=pod_class(gpu=2, cpu=8000))
     ask = {"gpu": 1, "cpu": 9000}
     assert node_of(scene, "job", **ask) == node_of(again, "job", **ask)
+
+
+def test_of_hosts_equally_full_a_pod_joins_the_company_that_has_been_there_longest(
+    scene: Scene,
+) -> None:
+    #  n1  a a . .  since 9,000    n2  b b . .  since 100, one more since 9,500    n3  free
+    scene.run("n1", like=pod_class(gpu=4, cpu=8000), started=9000.0)
+    scene.run("n2", like=pod_class(gpu=2, cpu=4000), started=9500.0)
+    scene.run("n2", like=pod_class(gpu=2, cpu=4000), started=100.0)
+    assert node_of(scene, "job", gpu=2, cpu=4000) == "n2"
+
+
+def test_company_whose_start_is_not_known_is_on_its_way_and_came_last(scene: Scene) -> None:
+    scene.run("n1", like=pod_class(gpu=4, cpu=8000))
+    scene.run("n2", like=pod_class(gpu=4, cpu=8000), started=9000.0)
+    assert node_of(scene, "job", gpu=2, cpu=4000) == "n2"
+
+
+def test_a_fuller_host_is_taken_before_an_older_one(scene: Scene) -> None:
+    scene.run("n1", like=pod_class(gpu=2, cpu=4000), started=100.0)
+    scene.run("n2", like=pod_class(gpu=6, cpu=12_000), started=9000.0)
+    assert node_of(scene, "job", gpu=2, cpu=4000) == "n2"
+
+
+def test_a_full_budget_on_the_oldest_host_sends_a_pod_to_an_equal_one(scene: Scene) -> None:
+    scene.run("n1", like=pod_class(gpu=4, cpu=8000), started=9000.0)
+    scene.run("n2", like=pod_class(gpu=4, cpu=8000), started=100.0)
+    on_n2 = Requirement(HOST, Operator.IN, ("n2",))
+    scene.state.apply(BudgetUpserted("n2", {GPU: 4}, (on_n2,)), now=0.0)
+    assert node_of(scene, "job", gpu=2, cpu=4000) == "n1"

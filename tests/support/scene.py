@@ -101,6 +101,7 @@ class Scene:
         like: PodClass | None = None,
         priority: int = 0,
         terminating: bool = False,
+        started: float = 0.0,
     ) -> PodUid:
         """Bind a pod on a node."""
         uid = self._uid()
@@ -115,6 +116,7 @@ class Scene:
             managed=gang is not None,
             priority=priority,
             terminating=terminating,
+            started=started,
         )
         self._apply(pod)
         return uid
