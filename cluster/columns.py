@@ -199,6 +199,14 @@ class PagedColumn(Generic[S, V]):
         self._frozen = None
 
 
+def distinct(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return the distinct ones of small numbers from 0 up, ascending.
+
+    Counted, not sorted or hashed: pages, classes and label sets are few, their uses many.
+    """
+    return np.flatnonzero(np.bincount(numbers)) if len(numbers) else np.zeros(0, dtype=np.intp)
+
+
 class PagedView(Generic[S, V]):
     """A frozen paged column. Index it with one row or with an array of rows."""
 
@@ -239,7 +247,7 @@ class PagedView(Generic[S, V]):
             return found
         out: NDArray[S] = np.empty(rows.shape, dtype=self._dtype)
         page_of = rows >> PAGE_SHIFT
-        for page in np.unique(page_of):
+        for page in distinct(page_of).tolist():
             here = page_of == page
             out[here] = self.pages[page][rows[here] & _PAGE_MASK]
         return out

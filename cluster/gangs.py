@@ -68,7 +68,9 @@ class GangSpec:
     ``min_is_remaining``: whoever describes the gang lowers ``min_count`` as members succeed,
     so those that did are not counted a second time. ``rank_runs``: (jobs, pods of each),
     where members are numbered job times ``PODS_PER_JOB`` plus index; such a number only orders, the
-    rank follows from it (``ranks``). Without runs a member's number is its rank.
+    rank follows from it (``ranks``). Without runs a member's number is its rank. ``written``:
+    (field, where the user wrote it): what is wrong with a gang is told in the words of its
+    user (``cluster.contradictions``).
     """
 
     key: GangKey
@@ -93,6 +95,11 @@ class GangSpec:
     unit: tuple[GangKey, ...] = ()
     min_is_remaining: bool = False
     rank_runs: tuple[tuple[int, int], ...] = ()
+    written: tuple[tuple[str, str], ...] = ()
+
+    def where(self, name: str) -> str:
+        """Return where the user wrote a field, its own name where that is not known."""
+        return next((place for of, place in self.written if of == name), name)
 
 
 def ranks(spec: GangSpec, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
