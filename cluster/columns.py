@@ -14,6 +14,7 @@ indexing a numpy array from Python.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, Generic, Protocol, TypeVar, cast, overload
 
 import numpy as np
@@ -247,6 +248,11 @@ class PagedView(Generic[S, V]):
             return found
         out: NDArray[S] = np.empty(rows.shape, dtype=self._dtype)
         page_of = rows >> PAGE_SHIFT
+        turns = np.flatnonzero(page_of[1:] != page_of[:-1]) + 1
+        if len(rows) and len(turns) < len(self.pages):  # rows that came one after the other
+            for low, high in pairwise([0, *turns.tolist(), len(rows)]):
+                out[low:high] = self.pages[page_of[low]][rows[low:high] & _PAGE_MASK]
+            return out
         for page in distinct(page_of).tolist():
             here = page_of == page
             out[here] = self.pages[page][rows[here] & _PAGE_MASK]

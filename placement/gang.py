@@ -28,7 +28,7 @@ from placement.capacity import capacity
 from placement.decision import Decision, Plan, Reject, RejectReason
 from placement.devices import beyond_devices
 from placement.refused import masks, named
-from placement.request import Group, Request, Rows, read
+from placement.request import Group, Request, Rows, reading
 from placement.scoring.profiles import DEFAULT, Scoring
 from placement.seats import Seats, seat
 from placement.spares import choose_spares
@@ -61,7 +61,7 @@ def plan(
     generator's return value is the decision.
     Raises ``KeyError`` when the snapshot has no such gang.
     """
-    request = read(snapshot, key, spare_count=spare_count, members=members, now=now)
+    request = yield from reading(snapshot, key, spare_count=spare_count, members=members, now=now)
     yield
     if not isinstance(request, Request):
         return request

@@ -22,6 +22,7 @@ from cluster.gangview import GangView
 from cluster.ids import GangKey
 from cluster.pods import PodFlag
 from cluster.snapshot import Snapshot
+from cluster.steps import Steps, run
 from placement.decision import Explanation, Reject, RejectReason, Wait, WaitReason
 from placement.interpod import spread_term
 from placement.select import Wish
@@ -81,15 +82,29 @@ def read(
 
     ``now``: seconds since the epoch; ``None``: late enough for every relaxation.
     """
+    return run(reading(snapshot, key, spare_count=spare_count, members=members, now=now))
+
+
+def reading(
+    snapshot: Snapshot,
+    key: GangKey,
+    *,
+    spare_count: int,
+    members: Rows | None,
+    now: float | None = None,
+) -> Steps[Request | Wait | Reject]:
+    """As ``read``, in slices."""
     view = snapshot.gang(key)
     if view is None:
         raise KeyError(f"gang {key!r} is not in snapshot generation {snapshot.generation}")
     if view.spec is None:
         return _missing(snapshot, view, "the object that describes the gang has not been seen yet")
+    yield
     contradictory = _contradictory(snapshot, view, view.spec)
     if contradictory is not None:
         return contradictory
-    request = _members(snapshot, view, view.spec, spare_count, members)
+    yield
+    request = yield from _members(snapshot, view, view.spec, spare_count, members)
     return _strict(request, view, now) if isinstance(request, Request) else request
 
 
@@ -132,7 +147,7 @@ def _members(
     spec: GangSpec,
     spare_count: int,
     chosen: Rows | None,
-) -> Request | Wait:
+) -> Steps[Request | Wait]:
     members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
     placed = np.concatenate([view.assumed, view.released, view.bound])
     if chosen is not None:
@@ -142,16 +157,20 @@ def _members(
         return _missing(snapshot, view, _missing_text(spec, view, len(members)))
     done = view.finished[snapshot.pods.has(view.finished, PodFlag.SUCCEEDED)]
     counted = np.concatenate([placed, done])
+    yield
     must, short = _mandatory(snapshot, spec, members, counted, min(need, len(members)))
     if short and not len(placed):
         return _missing(snapshot, view, short)
     nodes = snapshot.pods.node[placed]
+    yield
+    groups = tuple(_groups(snapshot, members, must))
+    yield
     return Request(
         key=view.key,
         generation=snapshot.generation,
         spec=spec,
         wish=_wish(snapshot, spec),
-        groups=tuple(_groups(snapshot, members, must)),
+        groups=groups,
         members=members,
         anchors=nodes[nodes >= 0].astype(np.int32),
         placed=placed,
