@@ -146,12 +146,21 @@ def test_the_order_in_which_nodes_are_told_changes_nothing(
     case: Case, spares: int, data: st.DataObject
 ) -> None:
     one, _, key = case.scene()
-    other, _, _ = case.scene(tuple(data.draw(st.permutations(case.hosts))))
+    orders = st.just(case.hosts[::-1]) | st.permutations(case.hosts).map(tuple)
+    other, _, _ = case.scene(data.draw(orders))
     first, second = one.decide(key, spares=spares), other.decide(key, spares=spares)
     assert to_dict(first) | {"generation": 0} == to_dict(second) | {"generation": 0}
     if isinstance(first, Plan) and isinstance(second, Plan):
         assert one.nodes_of(first) == other.nodes_of(second)
         assert _spares(one, first) == _spares(other, second)
+
+
+def test_of_equal_racks_the_first_by_name_is_taken_whichever_was_told_first() -> None:
+    racks = [[Host(f"{rack}n{i}", "a", rack, "") for i in range(2)] for rack in ("r1", "r2")]
+    gang = Gang(((pod_class(4), 2),), RACK, None, None)
+    for hosts in (racks[0] + racks[1], racks[1] + racks[0]):
+        scene, _, key = Case(tuple(hosts), (), gang).scene()
+        assert scene.nodes_of(scene.place(key)) == ["r1n0", "r1n1"]
 
 
 def _spares(scene: Scene, plan: Plan) -> list[list[str]]:
