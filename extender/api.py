@@ -19,7 +19,7 @@ from extender import health, standby, waiting
 from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
-from extender.waiting import HOPELESS
+from extender.waiting import HOPELESS, OVERSIZE
 from kube.client import KubeClient
 from kube.errors import KubeError, NotFound
 from kube.translate import pod_uid
@@ -82,10 +82,13 @@ class ReadApi:
     def _problems(self) -> list[str]:
         """Return what somebody has to look at, a line each, with what to do."""
         partial = sum(self.partial_since(key) is not None for key in self.state.gangs())
-        never = sum(count for why, count in self.census.queue.gangs.items() if why in HOPELESS)
+        waiting = self.census.queue.gangs.items()
+        never = sum(count for why, count in waiting if why in HOPELESS)
+        oversize = sum(count for why, count in waiting if why in OVERSIZE)
         found = [
             (partial, "run with too few members bound: muster gangs names them"),
             (never, "can never be placed as written: muster explain says what to change"),
+            (oversize, "fit no nodes there are, even empty: muster explain says what they lack"),
         ]
         return [f"{count} gangs {text}" for count, text in found if count]
 

@@ -80,7 +80,8 @@ class Reporter:
                 **_numbers(decision),
             },
         )
-        reason = "GangRejected" if isinstance(decision, Reject) else "GangWaiting"
+        never = isinstance(decision, Reject) and not decision.reason.of_the_fleet
+        reason = "GangRejected" if never else "GangWaiting"
         self._on_first(view, reason, explain.in_one_line(lines), warning=True)
 
     def waits(self, view: GangView, cause: str, lines: list[str]) -> None:

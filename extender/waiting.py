@@ -38,8 +38,10 @@ CAUSES: Final = tuple(
     )
 )
 """All causes there are."""
-HOPELESS: Final = frozenset(_DECIDED[reason] for reason in RejectReason)
+HOPELESS: Final = frozenset(_DECIDED[why] for why in RejectReason if not why.of_the_fleet)
 """Those that only a change of the gang's own objects can cure."""
+OVERSIZE: Final = frozenset(_DECIDED[why] for why in RejectReason if why.of_the_fleet)
+"""Those that only nodes of another kind can cure, or asking for less."""
 
 
 def cause(gang: GangView, decision: Decision | None) -> str | None:

@@ -28,12 +28,21 @@ class WaitReason(StrEnum):
 
 
 class RejectReason(StrEnum):
-    """Why a gang can never be placed as written."""
+    """Why a gang cannot be placed as written.
+
+    The first two are contradictions: no nodes whatever would do. The others are about the
+    nodes there are: nothing that ends makes room for it, but nodes that come may.
+    """
 
     CONTRADICTORY_SPEC = "contradictory specification"
     UNKNOWN_LEVEL = "unknown topology level"
     LARGER_THAN_ANY_NODE = "asks for more than any node has"
     LARGER_THAN_ANY_DOMAIN = "a slice is larger than any domain of its level"
+
+    @property
+    def of_the_fleet(self) -> bool:
+        """Whether other nodes could cure it."""
+        return self in (self.LARGER_THAN_ANY_NODE, self.LARGER_THAN_ANY_DOMAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +134,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Never as written. ``message`` names object, field, value and what is allowed."""
+    """Not as written. ``message`` names object, field, value and what is allowed."""
 
     gang: GangKey
     generation: int

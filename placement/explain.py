@@ -23,12 +23,15 @@ def render(decision: Decision) -> list[str]:
         case Wait():
             return _wait_lines(decision)
         case Reject():
-            return [
-                f"{decision.gang} can never be placed as written: {decision.reason}",
-                decision.message,
-            ]
+            return [f"{decision.gang} {_never(decision)}: {decision.reason}", decision.message]
         case _:
             assert_never(decision)
+
+
+def _never(reject: Reject) -> str:
+    if reject.reason.of_the_fleet:
+        return "fits no nodes that the cluster has now, even empty"
+    return "can never be placed as written"
 
 
 def in_one_line(lines: Iterable[str]) -> str:

@@ -82,9 +82,11 @@ def test_a_plan_and_a_rejection_read_well_too() -> None:
         "1 of 2 members have a spare node",
     ]
     rejected = scene.decide(scene.gang("h", 1, gpu=9))
+    more = "asks for more than any node has"
+    way_out = "ask for less, or add nodes that hold it (it is looked at again when nodes come)"
     assert render(rejected) == [
-        "muster/ns/h can never be placed as written: asks for more than any node has",
-        "gang muster/ns/h: a member asks for 9 nvidia.com/gpu; the largest node has 8",
+        f"muster/ns/h fits no nodes that the cluster has now, even empty: {more}",
+        f"gang muster/ns/h: a member asks for 9 nvidia.com/gpu; the largest node has 8: {way_out}",
     ]
 
 
