@@ -30,6 +30,7 @@ _OWNED: Final = PodFlag.OWNED.value
 _PREEMPTIBLE: Final = PodFlag.PREEMPTIBLE.value
 _TERMINATING: Final = PodFlag.TERMINATING.value
 _SUCCEEDED: Final = PodFlag.SUCCEEDED.value
+_STAYS: Final = PodFlag.STAYS.value
 _SETTLED: Final = frozenset({PodState.BOUND.value, PodState.FINISHED.value})
 
 
@@ -92,6 +93,20 @@ def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
         ledger.review_left(model, present.node, out)
     model.set_gang(row, None, now)
     model.free_pod(row)
+
+
+def move(model: Model, row: int, node: int) -> None:
+    """Suppose that a pod were bound to another node, or (``NO_ROW``) waited for a plan.
+
+    For ``Snapshot.overlay``: no event says so. The pod is bound or waits, and holds nothing.
+    """
+    if model.pods.node[row] != NO_ROW:
+        model.leave_node(row)
+        model.pods.node[row] = NO_ROW
+    model.pods.state[row] = PodState.WAITING if node == NO_ROW else PodState.BOUND
+    if node != NO_ROW:
+        model.occupy(row, node)
+        model.devices.claim(row, node, (), spare=False)
 
 
 def gang_key(model: Model, row: int) -> GangKey | None:
@@ -294,6 +309,7 @@ def _flags(event: PodUpserted) -> int:
         | (_PREEMPTIBLE if event.preemptible else 0)
         | (_TERMINATING if event.terminating else 0)
         | (_SUCCEEDED if event.finished and event.succeeded else 0)
+        | (_STAYS if event.stays else 0)
     )
 
 

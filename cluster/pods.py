@@ -65,6 +65,7 @@ class PodFlag(IntFlag):
     PREEMPTIBLE = 4
     TERMINATING = 8
     SUCCEEDED = 16
+    STAYS = 32  # its owner asks that nobody move it
 
 
 OCCUPYING: Final = frozenset({PodState.ASSUMED, PodState.RELEASED, PodState.BOUND})

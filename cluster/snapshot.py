@@ -7,7 +7,7 @@ the cluster, and names the generation it shows.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from cluster.columns import PagedListView, read_only
 from cluster.constraints import HostPort, LabelSelector, LabelSet, PodAffinityTerm, PodClass
 from cluster.counters import CountView, MatchCounters, PodQuery, count_pods, port_conflicts
 from cluster.deviceview import DeviceView
-from cluster.events import BudgetUpserted, NodeUpserted
+from cluster.events import BudgetUpserted, GangUpserted, NodeGone, NodeUpserted, PodUpserted
 from cluster.gangtable import GangColumns
 from cluster.gangview import GangView
 from cluster.holds import Hold
@@ -33,6 +33,10 @@ from cluster.topology import Topology
 from cluster.treebuild import TopologyCell
 
 
+Fact: TypeAlias = NodeUpserted | NodeGone | GangUpserted | PodUpserted
+"""What an overlay may be told of; pods must be ones that the snapshot does not have."""
+
+
 class Overlaid(Protocol):
     """How ``Snapshot.overlay`` is carried out."""
 
@@ -40,10 +44,11 @@ class Overlaid(Protocol):
         self,
         snapshot: "Snapshot",
         without_pods: Sequence[int],
-        with_nodes: Sequence[NodeUpserted],
+        facts: Sequence[Fact],
+        moved: Sequence[tuple[int, int]],
         /,
     ) -> "Snapshot":
-        """Return ``snapshot`` without some pod rows and with some nodes."""
+        """Return ``snapshot`` without some pod rows, with some facts, with some pods moved."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,14 +205,21 @@ class Snapshot:
     # --- what if ----------------------------------------------------------------------
 
     def overlay(
-        self, *, without_pods: Sequence[int] = (), with_nodes: Sequence[NodeUpserted] = ()
+        self,
+        *,
+        without_pods: Sequence[int] = (),
+        with_nodes: Sequence[NodeUpserted] = (),
+        facts: Sequence[Fact] = (),
+        moved: Sequence[tuple[int, int]] = (),
     ) -> "Snapshot":
-        """Return this cluster without some pods (rows) and with some nodes added or changed.
+        """Return this cluster as it would be: without some pods (rows), with some nodes added
+        or changed and some other ``facts``, with pods ``moved`` (pod row, node row).
 
+        A pod moved to ``NO_ROW`` waits to be planned; only bound and waiting pods can be moved.
         Copy-on-write like everything else: what is not touched is shared. The generation
-        stays, because no event happened.
-        """
-        return self.overlaid(self, without_pods, with_nodes)
+        stays, because no event happened. Raises ``ValueError`` for rows that are not there.
+        """  # noqa: D205  # one sentence
+        return self.overlaid(self, without_pods, (*with_nodes, *facts), moved)
 
     def _gang(self, row: int) -> GangView:
         found = self._gangs.get(row)
