@@ -20,6 +20,7 @@ from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
 from extender.waiting import HOPELESS
+from extender.whatif import WhatIf
 from kube.client import KubeClient
 from kube.errors import KubeError, NotFound
 from kube.translate import pod_uid
@@ -37,6 +38,7 @@ class ReadApi:
     planner: Planner
     client: KubeClient
     census: Census
+    whatif: WhatIf
     ready: Callable[[], bool]
     backlog: Callable[[], int]
     leads: Callable[[], bool] = lambda: True
@@ -44,11 +46,12 @@ class ReadApi:
     trouble: Callable[[PodUid], str] = lambda _uid: ""
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the three routes."""
+        """Return the routes."""
         return [
             web.get("/v1/status", self.status),
             web.get("/v1/gangs", self.gangs),
             web.get("/v1/explain/{namespace}/{pod}", self.explain),
+            *self.whatif.routes(),
         ]
 
     async def status(self, _request: web.Request) -> web.Response:
