@@ -3,10 +3,10 @@
 Any kind of object: wherever a ``template`` with containers stands, there are pods; every
 ``replicas``, ``parallelism`` or ``minReplicas`` on the way to it multiplies them::
 
-    Job        spec.template                                      × parallelism
-    JobSet     spec.replicatedJobs[].template.spec.template       × replicas × parallelism
-    PyTorchJob spec.pytorchReplicaSpecs.Worker.template           × replicas
-    Volcano    spec.tasks[].template                              × replicas
+    Job        spec.template                                      times parallelism
+    JobSet     spec.replicatedJobs[].template.spec.template       times replicas and parallelism
+    PyTorchJob spec.pytorchReplicaSpecs.Worker.template           times replicas
+    Volcano    spec.tasks[].template                              times replicas
 """
 
 from __future__ import annotations

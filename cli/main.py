@@ -21,7 +21,10 @@ from cli import (
 )
 from cli.output import Failure
 
-_COMMANDS = (demo, bench, shells, client, whatif, replay, verify, ungate, certificates, probe, assets)
+_COMMANDS = (
+    *(demo, bench, shells, client, whatif, replay),
+    *(verify, ungate, certificates, probe, assets),
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -32,7 +32,6 @@ from cluster.steps import Steps
 from cluster.topology import Topology
 from cluster.treebuild import TopologyCell
 
-
 Fact: TypeAlias = NodeUpserted | NodeGone | GangUpserted | PodUpserted
 """What an overlay may be told of; pods must be ones that the snapshot does not have."""
 

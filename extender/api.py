@@ -25,6 +25,7 @@ from kube.client import KubeClient
 from kube.errors import KubeError, NotFound
 from kube.translate import pod_uid
 from placement import explain
+from placement.decision import Wait
 
 MAX_ROWS: Final = 10_000
 STATES: Final = ("waiting", "blocked", "assumed", "released", "bound", "leaving", "finished")
@@ -111,7 +112,7 @@ class ReadApi:
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         uid = self.state.find_pod(namespace, name)
         if uid is not None:
-            return _json({"pod": f"{namespace}/{name}", **self._of(uid)})
+            return _json({"pod": f"{namespace}/{name}", **await self._explained(uid)})
         try:
             pod = await self.client.get_pod(namespace, name)
         except NotFound:
@@ -120,9 +121,20 @@ class ReadApi:
             return _problem(502, f"pod {namespace}/{name}: {error}")
         found = {"pod": f"{namespace}/{name}", "node": pod.spec.node_name}
         if self.state.gang_of(pod_uid(pod.metadata.uid)) is not None:
-            return _json({**found, **self._of(pod_uid(pod.metadata.uid))})
+            return _json({**found, **await self._explained(pod_uid(pod.metadata.uid))})
         text = "not managed by Muster: it asks for no accelerator and names no gang"
         return _json({**found, "lines": [text]})
+
+    async def _explained(self, uid: PodUid) -> dict[str, object]:
+        """Return what is known, and for a gang that waits for room what would make it fit."""
+        answer, key = self._of(uid), self.state.gang_of(uid)
+        decision = None if key is None else self.planner.decisions.get(key)
+        if "decision" not in answer or not isinstance(decision, Wait):
+            return answer
+        found, lines = await self.whatif.ways(decision)
+        told = answer["lines"]
+        answer["lines"] = [*told, *lines] if isinstance(told, list) else told
+        return answer | {"ways": found}
 
     def _of(self, uid: PodUid) -> dict[str, object]:
         key = self.state.gang_of(uid)
@@ -151,7 +163,7 @@ class ReadApi:
     def _waiting(self, view: GangView) -> dict[str, object]:
         """Explain a gang that has no plan."""
         decision = None if view.spec is None else self.planner.decisions.get(view.key)
-        answer: dict[str, object] = {"lines": waiting.lines(view, decision)}
+        answer: dict[str, object] = {"lines": waiting.lines(view, decision, self.planner.clock())}
         return answer if decision is None else answer | {"decision": explain.to_dict(decision)}
 
 

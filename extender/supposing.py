@@ -64,9 +64,7 @@ class Supposer:
         """Return the gang that is meant: a whole key, namespace/name, or a name of its own."""
         tails = (text, f"default/{text}") if "/" not in text else (text,)
         keys = [
-            key
-            for key in self.snapshot.gangs()
-            if key == text or key.partition("/")[2] in tails
+            key for key in self.snapshot.gangs() if key == text or key.partition("/")[2] in tails
         ]
         if len(keys) == 1:
             return keys[0]
@@ -196,7 +194,8 @@ class Supposer:
 
 def _pod(job: Job, kind: Kind, number: int) -> wire.Pod:
     meta = dict(kind.template.get("metadata") or {})
-    meta |= {"name": f"{job.name}-{number}", "namespace": job.namespace, "uid": f"supposed-{number}"}
+    name = f"{job.name}-{number}"
+    meta |= {"name": name, "namespace": job.namespace, "uid": f"supposed-{name}"}
     try:
         return msgspec.convert({**kind.template, "metadata": meta}, wire.Pod, strict=False)
     except msgspec.ValidationError as error:
@@ -223,4 +222,3 @@ def pods_named(question: Question) -> tuple[str, ...]:
         if not slash or not namespace or not rest or "/" in rest:
             raise ValueError(f"without.pods: {name!r}: write NAMESPACE/NAME")
     return question.without.pods
-

@@ -35,14 +35,17 @@ from kube.client import KubeClient
 from kube.errors import KubeError, NotFound
 from kube.resources import PODS
 from kube.translate import pod_uid
-from placement import explain
-from placement.decision import Decision, Plan
+from placement import explain, ways
+from placement.decision import Decision, Plan, Wait
+from placement.explain import Plain
 from placement.moves import tell
 from placement.moves.propose import Answer, Proposal, propose
 from placement.moves.settle import Asked
 from workloads.managed import Policy
 
 PATIENCE_S: Final = 20.0  # for one answer; what takes longer is told to be too much
+EXPLAIN_S: Final = 2.0  # for what would make a gang fit, beside the rest of explain
+KEPT: Final = 256  # gangs whose ways are remembered
 WAITING: Final = 4  # questions that wait for the one that is being answered
 MOST_DOMAINS: Final = 32  # named in an answer
 NAMED_NODES: Final = 64  # nodes whose pods are looked up by name for a proposal
@@ -86,6 +89,7 @@ class WhatIf:
     policy: Policy
     ready: Callable[[], bool]
     turns: Turns = field(default_factory=Turns)
+    _known: dict[GangKey, tuple[tuple[int, int], Plain, list[str]]] = field(default_factory=dict)
 
     def routes(self) -> list[web.RouteDef]:
         """Return them."""
@@ -168,9 +172,34 @@ class WhatIf:
 
     async def proposal(self, snapshot: Snapshot, key: GangKey) -> Answer:
         """Return the moves that make room for a gang."""
+        return await Pace(time.perf_counter).drive(propose(snapshot, self._asked(key)))
+
+    def _asked(self, key: GangKey) -> Asked:
         asked = self._asking(key)
-        question = Asked(key, asked.now, asked.refused, asked.kept, asked.scoring)
-        return await Pace(time.perf_counter).drive(propose(snapshot, question))
+        return Asked(key, asked.now, asked.refused, asked.kept, asked.scoring)
+
+    async def ways(self, wait: Wait) -> tuple[Plain, list[str]]:
+        """Return what would make a waiting gang fit, and the same in lines.
+
+        Kept until the cluster changes; given up early, for the rest of ``explain`` is there.
+        """
+        snapshot, key = self.engine.state.snapshot(), wait.gang
+        known = self._known.get(key)
+        if known is not None and known[0] == (snapshot.generation, wait.generation):
+            return known[1], known[2]
+        view = snapshot.gang(key)
+        asked = self._asked(key)
+        try:
+            async with asyncio.timeout(EXPLAIN_S), self.turns:
+                found = await Pace(time.perf_counter).drive(ways.ways(snapshot, asked, wait))
+        except (Crowded, TimeoutError):
+            return None, ["what would make it fit takes longer to find: ask muster defrag"]
+        lines = ways.lines(asked, None if view is None else view.spec, found)
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        told = _ways(snapshot, found)
+        self._known[key] = ((snapshot.generation, wait.generation), told, lines)
+        return told, lines
 
     async def _names(self, snapshot: Snapshot, answer: Answer) -> dict[int, str]:
         """Look up what the moved pods are called: bound pods have no names in the model."""
@@ -185,6 +214,12 @@ class WhatIf:
                 if row is not None:
                     found[row] = f"{pod.metadata.namespace}/{pod.metadata.name}"
         return found
+
+
+def _ways(snapshot: Snapshot, found: ways.Ways) -> Plain:
+    ends: list[Plain] = [str(key) for key in found.ends]
+    moves = None if found.moves is None else tell.to_dict(snapshot, found.moves, {})["price"]
+    return {"fewer": found.fewer, "wider": found.wider, "ends": ends, "moves": moves}
 
 
 def _told(snapshot: Snapshot, supposed: Supposed, decision: Decision) -> dict[str, object]:

@@ -80,7 +80,8 @@ def movable(snapshot: Snapshot, waiting: GangView) -> Movable:
     standing = pods.node.array() >= 0
 
     def without(flag: PodFlag) -> NDArray[np.bool_]:
-        return (flags & np.uint8(flag)) == 0
+        lacks: NDArray[np.bool_] = (flags & np.uint8(flag)) == 0
+        return lacks
 
     why = np.full(len(flags), -1, dtype=np.int8)
     for reason, holds in (

@@ -101,7 +101,7 @@ def _within(part: Sequence[int], whole: Sequence[int]) -> bool:
 
 def fields_of(here: Arena, need: int, may: Movable, prices: Prices) -> Steps[Fields]:
     """Return the domains of the required level that could hold ``need`` members."""
-    domains, complete = _domains(here, need, may)
+    domains, complete = _domains(here, may)
     yield
     wanted = {int(row): int(position) for _, nodes in domains for row, position in nodes}
     sets: dict[int, _Sets] = {}
@@ -126,9 +126,7 @@ def _most(node: Node) -> int:
     return max((option.gain for option in node.options), default=0)
 
 
-def _domains(
-    here: Arena, need: int, may: Movable
-) -> tuple[list[tuple[int, list[tuple[int, int]]]], bool]:
+def _domains(here: Arena, may: Movable) -> tuple[list[tuple[int, list[tuple[int, int]]]], bool]:
     """Return (domain, its (node row, position)s) in the order of looking, and whether all are.
 
     A node counts if it has room or pods that may move, and no rule about nodes keeps the
@@ -169,9 +167,7 @@ def _able(here: Arena) -> Mask:
     return here.world.snapshot.nodes.alive if between else here.feasibility.suitable
 
 
-def _sets(
-    snapshot: Snapshot, node: int, may: Movable, prices: Prices
-) -> tuple[_Sets, bool]:
+def _sets(snapshot: Snapshot, node: int, may: Movable, prices: Prices) -> tuple[_Sets, bool]:
     """Return the sets of pods that may move off a node, cheapest first, and whether all are."""
     kinds: dict[tuple[int, ...], list[int]] = {}
     for row in snapshot.on_node(node).tolist():

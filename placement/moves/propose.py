@@ -167,7 +167,8 @@ class _Case:
         if found.rows is None and not found.certain:
             found = yield from Clearing(snapshot, self.asked, prices, seater).run(arenas, may)
         if found.rows is None or found.settled is None:
-            return self._nothing(arenas, may, helps=helps, certain=found.certain or not helps and complete)
+            certain = found.certain or (complete and not helps)
+            return self._nothing(arenas, may, helps=helps, certain=certain)
         return self._proposal(found, prices)
 
     def _arenas(self, request: Request) -> Steps[list[Arena]]:
@@ -246,4 +247,3 @@ def _is_plain(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> 
         and not pod_class.host_ports
         and not any(rule.removed for rule in between)
     )
-

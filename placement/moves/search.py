@@ -66,7 +66,7 @@ class _Part:
 class _Ground:
     """One field with what bounds need: the cheapest seats of the nodes from each one on."""
 
-    field: Field
+    ground: Field
     prices: Prices
     least_priority: int = NOTHING.priority
     nodes: list[Node] = field(default_factory=list)
@@ -75,14 +75,14 @@ class _Ground:
 
     def __post_init__(self) -> None:
         """Share out what gangs cost, and put the nodes with the cheapest seats first."""
-        rows = {row for node in self.field.nodes for o in node.options for row in o.rows}
+        rows = {row for node in self.ground.nodes for o in node.options for row in o.rows}
         for gang, mine in self.prices.by_gang(sorted(rows)).items():
             for row in mine:
                 whole = self.prices.crew(gang).devices // len(mine)
                 stops = self.prices.stops(gang, [row])
                 self._share[row] = whole if stops else min(whole, self.prices.devices(row))
         self.nodes = sorted(
-            (node for node in self.field.nodes if node.options),
+            (node for node in self.ground.nodes if node.options),
             key=lambda node: (min(map(self._ratio, node.options)), node.row),
         )
         self.least_priority = self._least_priority()
@@ -135,7 +135,7 @@ class _Ground:
         best: dict[int, int] = {}
         for most, number, gain in sorted(offers):
             best[number] = max(best.get(number, 0), gain)
-            if sum(best.values()) >= self.field.lack:
+            if sum(best.values()) >= self.ground.lack:
                 return most
         return NOTHING.priority
 
@@ -159,7 +159,7 @@ class Search:
         self._certain = self.fields.complete and self.seater.plain
         self._grounds = [_Ground(each, self.prices) for each in self.fields.fields]
         for place, ground in enumerate(self._grounds):
-            self._push(place, 0, (), ground.field.lack)
+            self._push(place, 0, (), ground.ground.lack)
         yield
         for pops in range(POPS):
             if not self._heap:
@@ -225,7 +225,7 @@ class Search:
         freed = {int(at[row]) for row in part.rows}
         return (
             node
-            for node in self._grounds[part.place].field.nodes
+            for node in self._grounds[part.place].ground.nodes
             if node.base or node.row in freed
         )
 

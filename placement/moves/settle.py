@@ -79,7 +79,9 @@ class Seater:
     left: int = SEATINGS
     _plain_crews: dict[int, bool] = field(default_factory=dict)
 
-    def settle(self, rows: Sequence[int], seats: Sequence[int]) -> Steps[tuple[Settled | None, bool]]:
+    def settle(
+        self, rows: Sequence[int], seats: Sequence[int]
+    ) -> Steps[tuple[Settled | None, bool]]:
         """Seat the pods ``rows`` and the gang; ``seats``: node rows meant for the gang.
 
         The second value tells whether the answer is certain: a way was found, or there is none.
@@ -216,9 +218,7 @@ class Seater:
                 yield
         return None, True
 
-    def _seats(
-        self, here: Snapshot, order: Sequence[int], targets: Sequence[int]
-    ) -> Iterator[int]:
+    def _seats(self, here: Snapshot, order: Sequence[int], targets: Sequence[int]) -> Iterator[int]:
         """Yield the nodes where the next pod could go, its own left out."""
         row = order[len(targets)]
         pods = self.snapshot.pods

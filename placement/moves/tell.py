@@ -62,9 +62,7 @@ def _name(move: Move, names: Names) -> str:
 
 
 def _then(proposal: Proposal) -> list[str]:
-    used = ", ".join(
-        f"{count} {short(level)}{_s(count)}" for level, count in proposal.plan.domains
-    )
+    used = ", ".join(f"{count} {short(level)}{_s(count)}" for level, count in proposal.plan.domains)
     return [f"then {proposal.gang} goes: {len(proposal.plan.pods)} members on {used}"]
 
 

@@ -142,6 +142,17 @@ class Scene:
             self._apply(replace(pod, node=node, gates=frozenset(), **fields))  # type: ignore[arg-type]
         return key
 
+    def run_managed(
+        self, name: str, node: str, like: PodClass, labels: Mapping[str, str]
+    ) -> GangKey:
+        """Bind a managed pod with labels, a gang of one."""
+        key = self.gang(name, 1, like=like, labels=labels)
+        view = self.snapshot.gang(key)
+        assert view is not None
+        pod = self._pods[self.snapshot.pods.uid(int(view.waiting[0]))]
+        self._apply(replace(pod, node=node, gates=frozenset()))
+        return key
+
     def finish(self, uids: Iterable[PodUid]) -> None:
         """Let pods succeed."""
         for uid in uids:
