@@ -196,10 +196,30 @@ def _pod(job: Job, kind: Kind, number: int) -> wire.Pod:
     meta = dict(kind.template.get("metadata") or {})
     name = f"{job.name}-{number}"
     meta |= {"name": name, "namespace": job.namespace, "uid": f"supposed-{name}"}
+    found = {**kind.template, "metadata": meta, "spec": _defaulted(kind.template.get("spec"))}
     try:
-        return msgspec.convert({**kind.template, "metadata": meta}, wire.Pod, strict=False)
+        return msgspec.convert(found, wire.Pod, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(f"job {job.name}: pods[{number}].template: {error}") from error
+
+
+def _defaulted(spec: object) -> object:
+    """Let limits stand for requests that are not there, as the API server does (SetDefaults_Pod)."""
+    if not isinstance(spec, dict):
+        return spec
+    made = dict(spec)
+    for name in ("initContainers", "containers"):
+        if isinstance(spec.get(name), list):
+            made[name] = [_with_requests(each) for each in spec[name]]
+    return made
+
+
+def _with_requests(container: object) -> object:
+    if not isinstance(container, dict) or not isinstance(container.get("resources"), dict):
+        return container
+    resources = container["resources"]
+    requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {**container, "resources": {**resources, "requests": requests}}
 
 
 def _scaled(job: Job, size: int) -> tuple[Kind, ...]:

@@ -49,13 +49,15 @@ async def test_too_few_gpus_names_what_lacks_who_holds_it_and_what_would_help(
     await waits(cluster, Gang("second", 4))
     assert (await explained(cluster, "second-0"))[5:] == [
         "muster/default/second waits: not enough room",
-        (
-            "the cluster has no room for 4 members of 8 nvidia.com/gpu each; it has room for 2, "
-            "lacks 16 nvidia.com/gpu; held by muster/default/first (48, priority 0)"
-        ),
+        "the cluster has no room for 4 members of 8 nvidia.com/gpu each",
+        "it has room for 2, lacks 16 nvidia.com/gpu",
+        "  held by muster/default/first: 48 (priority 0)",
         "2 of 8 nodes can take one more member now",
         "  6 removed by insufficient resource (nvidia.com/gpu)",
         "remedy: goes when 16 more nvidia.com/gpu are free in the cluster",
+        "what would make it fit:",
+        "  fewer members: 2 fit now",
+        "  the end of muster/default/first",
     ]
 
 

@@ -63,7 +63,7 @@ def fill(scene: Scene, nodes: Sequence[str], gpu: int = 8) -> None:
 
 def test_three_small_pods_that_break_three_nodes_of_a_rack_move_to_one_node(scene: Scene) -> None:
     #  r1  n1 [2······] n2 [2······] n3 [2······] n4 [········]
-    #  r2  n5 [8] n6 [8] n7 [8] n8 [········]           the gang: 4 × 8 GPUs in one rack
+    #  r2  n5 [8] n6 [8] n7 [8] n8 [········]           the gang: 4 x 8 GPUs in one rack
     for node in ("n1", "n2", "n3"):
         scene.alone(f"on-{node}", node, 2)
     fill(scene, ("n5", "n6", "n7"))
@@ -84,7 +84,7 @@ def test_the_rack_that_needs_one_move_is_cleared_and_not_the_one_that_needs_two(
 
 
 def test_on_a_node_the_pods_that_make_room_move_and_the_others_stay(scene: Scene) -> None:
-    #  n1 [3][4][·]   n8 [5][···]   the others full      the gang: 1 × 4 GPUs
+    #  n1 [3][4][·]   n8 [5][···]   the others full      the gang: 1 x 4 GPUs
     fill(scene, ("n2", "n3", "n4", "n5", "n6", "n7"))
     fill(scene, ("n8",), 5)
     scene.alone("three", "n1", 3)
@@ -95,7 +95,7 @@ def test_on_a_node_the_pods_that_make_room_move_and_the_others_stay(scene: Scene
 
 
 def test_of_two_pods_that_could_make_room_the_smaller_moves() -> None:
-    #  n1 [4 a][····]   n2 [3 b][·····]   n3 [5 x][···]      the gang: 1 × 8 GPUs
+    #  n1 [4 a][····]   n2 [3 b][·····]   n3 [5 x][···]      the gang: 1 x 8 GPUs
     scene = Scene("a/r1  n1 n2 n3")
     scene.alone("a", "n1", 4)
     scene.alone("b", "n2", 3)
@@ -105,7 +105,7 @@ def test_of_two_pods_that_could_make_room_the_smaller_moves() -> None:
 
 
 def test_moves_that_only_make_room_for_moves_are_found() -> None:
-    #  n1:8 [6 a]    n2:6 [2 b]    n3:2 free      the gang: 1 × 8 GPUs
+    #  n1:8 [6 a]    n2:6 [2 b]    n3:2 free      the gang: 1 x 8 GPUs
     #  a must leave n1 and fits on n2 alone, once b has gone to n3
     scene = Scene("a/r1  n1:8 n2:6 n3:2")
     scene.alone("a", "n1", 6)
