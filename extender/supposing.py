@@ -204,7 +204,7 @@ def _pod(job: Job, kind: Kind, number: int) -> wire.Pod:
 
 
 def _defaulted(spec: object) -> object:
-    """Let limits stand for requests that are not there, as the API server does (SetDefaults_Pod)."""
+    """Let limits stand for missing requests, as the API server does (SetDefaults_Pod)."""
     if not isinstance(spec, dict):
         return spec
     made = dict(spec)

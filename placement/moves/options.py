@@ -30,7 +30,7 @@ from placement.labels import Mask
 from placement.moves.movable import Movable, Prices
 from placement.tree import ROOT, Ints
 
-MOST_NODES: Final = 256
+MOST_NODES: Final = 128
 """Nodes whose pods are looked at, in the domains that lack least; a rack has 8 to 64."""
 
 MOST_SETS: Final = 64
@@ -108,7 +108,7 @@ def fields_of(here: Arena, need: int, may: Movable, prices: Prices) -> Steps[Fie
     for row in wanted:
         sets[row], whole = _sets(here.world.snapshot, row, may, prices)
         complete = complete and whole
-    yield
+        yield
     yield from _gains(here, sets, wanted)
     found = []
     for domain, nodes in domains:

@@ -31,8 +31,10 @@ from placement.moves.settle import Seater, Settled
 POPS: Final = 20_000
 """Parts of sets looked at before the search gives up; some 20 µs each."""
 
-SETTLED: Final = 60
+SETTLED: Final = 40
 """Whole sets that are tried; each costs several plans."""
+
+SETTLED_LARGE: Final = 8
 
 MOST_SUPPORT: Final = 48
 """Pods of which one more is added to a set that does not settle."""
@@ -170,12 +172,16 @@ class Search:
             if not part.whole:
                 self._grow(part)
                 continue
-            if len(self._tried) >= SETTLED:
+            if len(self._tried) >= self._most_settled():
                 break
             found = yield from self._settle(part)
             if found is not None:
                 return found
         return Found(None, None, certain=False)
+
+    def _most_settled(self) -> int:
+        """Where no pod is ever added to a set, further sets differ little from those tried."""
+        return SETTLED if len(self.support) <= MOST_SUPPORT else SETTLED_LARGE
 
     def _grow(self, part: _Part) -> None:
         ground = self._grounds[part.place]

@@ -52,8 +52,8 @@ class Case:
 def cases(draw: st.DrawFn) -> Case:
     free = dict.fromkeys(NODES, GPUS)
     running: list[Runs] = []
-    for _ in range(draw(st.integers(1, 6))):
-        gpus = draw(st.integers(1, 4))
+    for _ in range(draw(st.integers(2, 6))):
+        gpus = draw(st.sampled_from([1, 1, 2, 2, 3, 4]))
         size = draw(st.sampled_from([1, 1, 1, 2]))
         room = [name for name in NODES for _ in range(free[name] // gpus)]
         rack = draw(st.booleans()) if size > 1 else False
@@ -69,7 +69,7 @@ def cases(draw: st.DrawFn) -> Case:
         stays = draw(st.sampled_from([False, False, False, True]))
         running.append(Runs(nodes, gpus, draw(st.sampled_from([0, 0, 1, 2])), stays, rack))
     return Case(
-        tuple(running), draw(st.integers(1, 3)), draw(st.integers(2, 4)), draw(st.booleans())
+        tuple(running), draw(st.integers(1, 3)), draw(st.sampled_from([3, 4])), draw(st.booleans())
     )
 
 
@@ -158,13 +158,13 @@ def fits(case: Case, free: dict[str, int]) -> bool:
 # --- the properties ---------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(cases())
 def test_a_proven_proposal_is_the_cheapest_there_is_and_every_one_can_be_carried_out(
     case: Case,
 ) -> None:
     scene, key = scene_of(case)
-    if len(case.running) and sum(len(each.nodes) for each in case.running) > 6:
+    if sum(len(each.nodes) for each in case.running) > 5:
         return  # brute force tries 5 ** pods seats
     found = run(propose(scene.snapshot, Asked(key)))
     if isinstance(found, Unhelpful) and found.reason is NoHelp.FITS_NOW:
@@ -181,7 +181,7 @@ def test_a_proven_proposal_is_the_cheapest_there_is_and_every_one_can_be_carried
         assert best is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(cases())
 def test_the_same_snapshot_gives_the_same_moves(case: Case) -> None:
     scene, key = scene_of(case)
@@ -193,7 +193,7 @@ def test_the_same_snapshot_gives_the_same_moves(case: Case) -> None:
         assert first == second
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(cases())
 def test_another_free_node_never_makes_the_moves_dearer(case: Case) -> None:
     scene, key = scene_of(case)
@@ -208,7 +208,7 @@ def test_another_free_node_never_makes_the_moves_dearer(case: Case) -> None:
         assert after.price <= before.price
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(cases())
 def test_nobody_who_stays_is_ever_moved(case: Case) -> None:
     scene, key = scene_of(case)

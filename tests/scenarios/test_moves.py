@@ -298,6 +298,22 @@ def test_fractions_are_moved_so_that_a_whole_device_becomes_free() -> None:
     assert len(proposal.moves) == 1
 
 
+def test_small_pods_all_over_a_large_fleet_close_ranks_so_that_a_large_one_can_move() -> None:
+    #  rack r1   n1 [8 large] n2 [2······]      the gang: 2 x 8 GPUs, in r1 only
+    #  rack r2   m0 [2······] m1 [2······] … m59 [2······]
+    scene = Scene("a/r2 " + " ".join(f"m{number}" for number in range(60)))
+    for name in ("n1", "n2"):
+        scene.node(name, block="a", rack="r1", labels={"pool": "x"})
+    scene.alone("large", "n1", 8)
+    scene.alone("small", "n2", 2)
+    for number in range(60):
+        scene.alone(f"s{number}", f"m{number}", 2)
+    like = pod_class(8, node_selector=(("pool", "x"),))
+    proposal = proposed(scene, scene.gang("g", 2, like=like))
+    assert len(proposal.moves) == 3
+    assert not proposal.proven
+
+
 # --- the words --------------------------------------------------------------------------
 
 
