@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cli import connection, views
+from cli import connection, output, views
 from cli.output import Failure
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _shown(command: str, raw: bytes) -> str:
         return views.status(raw, time.time())
     if command == "gangs":
         return views.gangs(raw, time.time())
-    return views.explanation(raw, time.time())
+    return views.explanation(raw, time.time(), output.width())
 
 
 def pod_named(text: str, namespace: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Final
 
-from cli import client, jobfile, whatifviews
+from cli import client, jobfile, output, whatifviews
 from cli.output import Failure
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ def register(commands: Subparsers) -> None:
 def _whatif(arguments: argparse.Namespace) -> int:
     body = json.dumps(_question(arguments)).encode()
     raw = client.ask(arguments, "/v1/whatif", _TIMEOUT_S, body)
-    print(raw.decode() if arguments.json else whatifviews.whatif(raw))
+    print(raw.decode() if arguments.json else whatifviews.whatif(raw, output.width()))
     return 0 if whatifviews.fits(raw) else _NOT_FITTING
 
 
 def _defrag(arguments: argparse.Namespace) -> int:
     name = _qualified(arguments.gang, arguments.namespace, "gang")
     raw = client.ask(arguments, f"/v1/defrag/{name}", _TIMEOUT_S)
-    print(raw.decode() if arguments.json else whatifviews.defrag(raw))
+    print(raw.decode() if arguments.json else whatifviews.defrag(raw, output.width()))
     return 0 if whatifviews.is_proposal(raw) else _NOT_FITTING
 
 

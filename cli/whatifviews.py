@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cli.views import columns
+from cli.views import columns, wrapped
 
 
 class _Where(msgspec.Struct, frozen=True):
@@ -27,13 +27,13 @@ class _Defrag(msgspec.Struct, frozen=True):
     lines: Sequence[str]
 
 
-def whatif(raw: bytes) -> str:
+def whatif(raw: bytes, width: int | None = None) -> str:
     """Return what was supposed, whether the gang fits then, and where."""
     found = msgspec.json.decode(raw, type=_WhatIf)
     supposed = [f"if: {line}" for line in found.supposed] or ["as the cluster is now"]
     rows = [(each.domain, str(each.members), str(each.nodes)) for each in found.where]
     where = ["", columns([("DOMAIN", "MEMBERS", "NODES"), *rows])] if rows else []
-    return "\n".join([*supposed, "", *found.lines, *where])
+    return "\n".join([*wrapped([*supposed, "", *found.lines], width), *where])
 
 
 def fits(raw: bytes) -> bool:
@@ -41,9 +41,9 @@ def fits(raw: bytes) -> bool:
     return msgspec.json.decode(raw, type=_WhatIf).fits
 
 
-def defrag(raw: bytes) -> str:
+def defrag(raw: bytes, width: int | None = None) -> str:
     """Return the proposal as it was told."""
-    return "\n".join(msgspec.json.decode(raw, type=_Defrag).lines)
+    return "\n".join(wrapped(msgspec.json.decode(raw, type=_Defrag).lines, width))
 
 
 def is_proposal(raw: bytes) -> bool:

@@ -133,7 +133,9 @@ class Supposer:
         if asked.topology_required is not None:
             spec = replace(spec, required_level=self._level(asked.topology_required))
         if asked.topology_preferred is not None:
-            spec = replace(spec, preferred_level=self._level(asked.topology_preferred))
+            level = self._level(asked.topology_preferred)
+            relax_after = spec.relax_after if level else None  # there is nothing to relax
+            spec = replace(spec, preferred_level=level, relax_after=relax_after)
         if asked.min is not None:
             spec = replace(spec, min_count=asked.min)
         return spec

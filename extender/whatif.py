@@ -219,7 +219,13 @@ class WhatIf:
 def _ways(snapshot: Snapshot, found: ways.Ways) -> Plain:
     ends: list[Plain] = [str(key) for key in found.ends]
     moves = None if found.moves is None else tell.to_dict(snapshot, found.moves, {})["price"]
-    return {"fewer": found.fewer, "wider": found.wider, "ends": ends, "moves": moves}
+    return {
+        "fewer": found.fewer,
+        "wider": found.wider,
+        "ends": ends,
+        "moves": moves,
+        "relaxes": found.relaxes_at is not None,
+    }
 
 
 def _told(snapshot: Snapshot, supposed: Supposed, decision: Decision) -> dict[str, object]:

@@ -67,14 +67,15 @@ def _wait_lines(wait: Wait, now: float | None) -> list[str]:
         lines.append(f"remedy: {why.remedy}")
     if why.relaxes_at is not None:
         lines.append(
-            f"one {short(why.relaxes)} is required until {_moment(why.relaxes_at)}, "
+            f"one {short(why.relaxes)} is required until {moment(why.relaxes_at)}, "
             "from then on it is only preferred"
         )
     lines += [f"not modelled, left to kube-scheduler: {text}" for text in why.unmodelled]
     return lines
 
 
-def _moment(at: float) -> str:
+def moment(at: float) -> str:
+    """Return a time (epoch seconds) as "2026-11-21T12:28:55Z"."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -171,7 +172,7 @@ def _why(why: Explanation) -> dict[str, Plain]:
         "rules": rules,
         "nearest": None if why.nearest is None else _nearest(why.nearest),
         "remedy": why.remedy,
-        "relaxes_at": None if why.relaxes_at is None else _moment(why.relaxes_at),
+        "relaxes_at": None if why.relaxes_at is None else moment(why.relaxes_at),
         "unmodelled": list(why.unmodelled),
     }
 
@@ -208,7 +209,7 @@ def _holder_values(fit: NearestFit) -> list[Plain]:
             "amount": amount,
             "priority": priority,
             "pods": size,
-            "since": _moment(since) if since else None,
+            "since": moment(since) if since else None,
         }
         for (gang, amount), priority, size, since in along
     ]

@@ -24,7 +24,7 @@ from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.decision import Plan, Wait, WaitReason
-from placement.explain import short
+from placement.explain import moment, short
 from placement.gang import plan
 from placement.moves import tell
 from placement.moves.propose import Proposal, propose
@@ -40,13 +40,15 @@ FOR_ROOM: Final = frozenset(
 class Ways:
     """What was found. ``fewer``: members that fit now, 0 for none. ``wider``: a level's key, ""
     for none required, ``None``: no level helps. ``ends``: gangs of which all must end. ``moves``:
-    ``None`` where none are proposed.
+    ``None`` where none are proposed. ``relaxes_at``: when it fits without anything else, because
+    its preferred level is no longer required; seconds since the epoch.
     """  # noqa: D205  # one sentence
 
     fewer: int = 0
     wider: str | None = None
     ends: tuple[GangKey, ...] = ()
     moves: Proposal | None = None
+    relaxes_at: float | None = None
 
 
 def ways(snapshot: Snapshot, asked: Asked, wait: Wait) -> Steps[Ways]:
@@ -54,6 +56,10 @@ def ways(snapshot: Snapshot, asked: Asked, wait: Wait) -> Steps[Ways]:
     view = snapshot.gang(asked.gang)
     if wait.reason not in FOR_ROOM or view is None or view.spec is None:
         return Ways()
+    relaxes_at = None
+    if wait.explanation.relaxes_at is not None:
+        later = replace(asked, now=wait.explanation.relaxes_at)
+        relaxes_at = wait.explanation.relaxes_at if (yield from _fits(snapshot, later)) else None
     wider = yield from _wider(snapshot, asked, view.spec)
     ends = yield from _ends(snapshot, asked, wait)
     answer = yield from propose(snapshot, asked)
@@ -62,6 +68,7 @@ def ways(snapshot: Snapshot, asked: Asked, wait: Wait) -> Steps[Ways]:
         wider=wider,
         ends=ends,
         moves=answer if isinstance(answer, Proposal) else None,
+        relaxes_at=relaxes_at,
     )
 
 
@@ -72,6 +79,9 @@ def lines(asked: Asked, spec: GangSpec | None, found: Ways) -> list[str]:
 
 
 def _each(asked: Asked, spec: GangSpec | None, found: Ways) -> Iterator[str]:
+    if found.relaxes_at is not None and spec is not None:
+        level = short(spec.preferred_level or "")
+        yield f"time: one {level} is only preferred from {moment(found.relaxes_at)} on"
     if found.fewer:
         yield f"fewer members: {found.fewer} fit now"
     if found.wider is not None and spec is not None:

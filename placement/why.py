@@ -39,6 +39,7 @@ NO_LABEL: Final = "no label of the required level"
 ROOM_FOR: Final = "room on a device for "
 _PAGES_PER_STEP: Final = 16  # 130,000 pods: about half a millisecond
 
+_VALUES: Final = 5  # of a label, named where none is the one selected
 _HOLDERS: Final = 5
 """Gangs named as holders of a domain, largest first."""
 
@@ -64,7 +65,8 @@ def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
         feasible=int(np.count_nonzero(worst.feasibility.mask)) - unlabelled.removed,
         rules=(*worst.feasibility.rules, unlabelled),
         nearest=nearest,
-        remedy=remedy(reason, worst.feasibility.rules, nearest, len(request.groups)),
+        remedy=remedy(reason, worst.feasibility.rules, nearest, len(request.groups))
+        + (_selectable(snapshot, worst) if reason is WaitReason.NO_FEASIBLE_NODE else ""),
         unmodelled=worst.feasibility.unmodelled,
         relaxes_at=request.relaxes_at,
         relaxes="" if request.relaxes_at is None else request.spec.preferred_level or "",
@@ -327,6 +329,18 @@ def remedy(
     if groups > 1:
         return "each kind of member would fit alone, all of them together do not in any domain"
     return "free room is scattered: it goes when whole nodes become free in one domain"
+
+
+def _selectable(snapshot: Snapshot, arena: Arena) -> str:
+    """Return what nodes have of the labels that the pods select and no node has so."""
+    found = []
+    for key, value in arena.group.pod_class.node_selector:
+        column = snapshot.nodes.labels(key)
+        values = [] if column is None else sorted(v for v in column.values if v is not None)
+        if value not in values:
+            named = ", ".join(values[:_VALUES]) + (" and others" if len(values) > _VALUES else "")
+            found.append(f"; {key} of the nodes: {named}" if values else f"; no node has {key}")
+    return "".join(found)
 
 
 def _most_removing(rules: tuple[RuleCount, ...]) -> str:

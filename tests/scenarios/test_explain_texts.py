@@ -69,7 +69,7 @@ async def test_a_node_selector_that_no_node_satisfies_is_named(cluster: World) -
         "  8 removed by node selector (gpu.model=h300)",
         (
             "remedy: most nodes are removed by: node selector (gpu.model=h300); "
-            "change the pods or the nodes"
+            "change the pods or the nodes; no node has gpu.model"
         ),
     ]
 
