@@ -4,7 +4,7 @@ Translation never fails. What cannot be read is either named in the pod's class 
 unmodelled (the pod is then placed softly) or returned as a problem to be logged.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import blake2b
 from typing import Final
@@ -135,7 +135,7 @@ class Translator:
             rank=rank,
             priority=spec.priority or 0,
             preemptible=_MIRROR not in meta.annotations,
-            stays=_stays(meta.annotations),
+            stays=_stays(meta),
             created=_epoch(meta.creation_timestamp),
             started=_epoch(status.start_time),
             finished=status.phase in ("Succeeded", "Failed"),
@@ -239,9 +239,11 @@ def _note(meta: wire.ObjectMeta) -> PlanNote | None:
     return None if text is None else plan_note(text)
 
 
-def _stays(annotations: Mapping[str, str]) -> bool:
+def _stays(meta: wire.ObjectMeta) -> bool:
     """Whether the pod's owner asks that nobody move it, in whichever tool's words."""
-    return any(annotations.get(key) == value for key, value in _STAYS)
+    if meta.labels.get(names.MOVABLE) == "false":
+        return True
+    return any(meta.annotations.get(key) == value for key, value in _STAYS)
 
 
 def _epoch(moment: datetime | None) -> float:
