@@ -7,6 +7,7 @@ Any kind of object: wherever a ``template`` with containers stands, there are po
     JobSet     spec.replicatedJobs[].template.spec.template       times replicas and parallelism
     PyTorchJob spec.pytorchReplicaSpecs.Worker.template           times replicas
     Volcano    spec.tasks[].template                              times replicas
+    LWS        spec.leaderWorkerTemplate.{leader,worker}Template  times replicas, workers by size
 """
 
 from __future__ import annotations
@@ -69,13 +70,19 @@ def _below(value: Value | Mapping[str, Value], times: int, role: str) -> Iterato
     role = str(value.get("name") or role)
     for count in (value.get(name) for name in _COUNTS):
         times *= count if isinstance(count, int) and not isinstance(count, bool) else 1
-    template = _mapping(value.get("template"))
-    if "containers" in _mapping(template.get("spec")):
-        yield {"template": _template(template), "count": times, "role": role}
-        return
     for key, each in value.items():
-        if isinstance(each, dict | list):
+        template = _mapping(each)
+        if "containers" in _mapping(template.get("spec")):
+            count = times * (_workers(value) if key == "workerTemplate" else 1)
+            name = role if key == "template" else key.removesuffix("Template")
+            yield {"template": _template(template), "count": count, "role": name}
+        elif isinstance(each, dict | list):
             yield from _below(each, times, role if key in ("spec", "template") else key)
+
+
+def _workers(group: Mapping[str, Value]) -> int:
+    """Return the pods of a LeaderWorkerSet's group, its leader left out if it has its own kind."""
+    return max(_number(group.get("size")) - ("leaderTemplate" in group), 1)
 
 
 def _template(pod: Mapping[str, Value]) -> Value:

@@ -148,8 +148,8 @@ async def test_a_model_that_no_node_has_is_told_with_those_that_there_are(cluste
     await until(lambda: "muster/default/video" in cluster.extender.planner.decisions)
     assert (await explained(cluster, "video-0"))[5:] == [
         (
-            "gang muster/default/video: a member asks for 8 nvidia.com/gpu, model H300; no node has "
-            "such devices, there are: NVIDIA-H100-80GB-HBM3"
+            "gang muster/default/video: a member asks for 8 nvidia.com/gpu, model H300; "
+            "no node has such devices, there are: NVIDIA-H100-80GB-HBM3"
         )
     ]
 
