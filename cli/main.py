@@ -12,6 +12,7 @@ from cli import (
     certificates,
     client,
     demo,
+    inject,
     probe,
     replay,
     shells,
@@ -22,8 +23,18 @@ from cli import (
 from cli.output import Failure
 
 _COMMANDS = (
-    *(demo, bench, shells, client, whatif, replay),
-    *(verify, ungate, certificates, probe, assets),
+    demo,
+    bench,
+    shells,
+    client,
+    whatif,
+    inject,
+    replay,
+    verify,
+    ungate,
+    certificates,
+    probe,
+    assets,
 )
 
 

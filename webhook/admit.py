@@ -5,11 +5,15 @@ with the rule to mend, since it can only come from a wrong webhook configuration
 without an object to look at (DELETE, CONNECT) are always allowed.
 """
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 import msgspec
 
+from injection.podview import PodView
+from injection.run import Injection, inject
+from injection.subject import Facts
 from kube import wire
 from webhook import jobtemplates, templates
 from webhook.errors import MalformedReview
@@ -17,15 +21,17 @@ from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
 from webhook.validate import Findings, Rules, check_pod, check_templates
 from workloads.managed import Policy
+from workloads.registry import place
 
 _POD: Final = msgspec.json.Decoder(wire.Pod)
+_VIEW: Final = msgspec.json.Decoder(PodView)
 _NULL: Final = b"null"
 
 T = TypeVar("T")
 
 
 def admit_mutating(
-    request: AdmissionRequest, policy: Policy, rules: Rules
+    request: AdmissionRequest, policy: Policy, rules: Rules, facts: Facts | None = None
 ) -> tuple[Verdict, Mutation]:
     """Return the verdict and what was done to the pod.
 
@@ -41,7 +47,20 @@ def admit_mutating(
     if findings.code is not HTTPStatus.OK:
         return _verdict(findings), NOTHING
     done = mutate(pod, policy)
-    return Verdict(operations=done.operations, warnings=findings.warnings), done
+    if facts is None:
+        return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
+    injected = _injected(request, pod, facts, done.annotations)
+    operations = (*done.operations, *injected.operations)
+    return Verdict(operations=operations, warnings=findings.warnings + injected.warnings), done
+
+
+def _injected(
+    request: AdmissionRequest, pod: wire.Pod, facts: Facts, annotations: Mapping[str, str]
+) -> Injection:
+    """Return what the cluster adds, and ``annotations``."""
+    view = _VIEW.decode(request.object)
+    in_gang = place(pod) is not None
+    return inject(view, request.namespace, facts, in_gang=in_gang, annotations=annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:

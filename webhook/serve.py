@@ -28,6 +28,7 @@ from webhook.certificates import Certificates, create, keep
 from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
 from webhook.errors import CertificateError
+from webhook.facts import from_files
 from webhook.manifests import Configuration, Target, configurations
 from webhook.metrics import Metrics
 from webhook.registration import register
@@ -114,11 +115,13 @@ async def _listening(
 ) -> AsyncIterator[str]:
     """Serve inside the block; gives the base URL."""
     policy, rules = policy_and_rules(config)
+    facts = from_files(config.injection, policy) if config.injection else None
     server = Server(
         policy,
         rules,
         metrics,
         health,
+        lambda: facts,
         body_limit_bytes=config.body_limit_bytes,
         body_seconds=config.body_seconds,
     )
