@@ -193,6 +193,8 @@ class _Case:
         if settled is None:
             raise ValueError(f"gang {self.asked.gang}: a proposal needs seats")
         targets = settled.targets
+        if not targets:  # everybody got the old node back, and the gang fits beside them
+            return Unhelpful(self.asked.gang, self.snapshot.generation, NoHelp.FITS_NOW)
         at = self.snapshot.pods.node
         disturbed = []
         for gang, rows in prices.by_gang(sorted(targets)).items():
