@@ -78,6 +78,7 @@ def _told(outcome: Outcome) -> dict[str, object]:
                 },
                 "kept": dict(each.injection.record.kept),
                 "warnings": list(each.injection.warnings),
+                "refusals": list(each.injection.refusals),
             }
             for each in outcome.templates
         ],

@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from cli.output import Failure
-from injection import catalog
+from injection import catalog, placesdata
 from injection.apply import applied
 from injection.clusterprofile import ClusterProfile, ClusterProfileSpec, FabricChoice, Pods
 from injection.errors import ProfileError
@@ -19,10 +19,9 @@ from injection.manifests import Json, Template, templates, without_nulls
 from injection.patch import Operation, pointer
 from injection.podview import PodView
 from injection.run import Injection, inject
-from injection.subject import Facts
+from injection.subject import Facts, Gang, gang_of
 from kube import wire
 from workloads.accelerators import load
-from workloads.registry import place
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def facts(profile: str, own: Sequence[Path]) -> Facts:
     problems = catalog.unknown_fabrics(cluster, fabrics)
     if problems:
         raise Failure("\n".join(problems))
-    return Facts(cluster, fabrics, load())
+    return Facts(cluster, fabrics, load(), placesdata.load())
 
 
 def outcomes(text: str, known: Facts, namespace: str) -> list[Outcome]:
@@ -98,8 +97,10 @@ def _inject(template: Template, known: Facts, namespace: str) -> Injection:
         raise Failure(f"{template.where or 'the pod'}: {error}") from error
     meta = msgspec.structs.replace(pod.metadata, namespace=namespace)
     pod = msgspec.structs.replace(pod, metadata=meta)
-    in_gang = template.pods > 1 or place(pod) is not None
-    return inject(view, namespace, known, in_gang=in_gang)
+    gang = gang_of(pod)
+    if gang is None and template.pods > 1:
+        gang = Gang("manifest", template.pods)
+    return inject(view, namespace, known, gang)
 
 
 def _fabrics(own: Sequence[Path]) -> Fabrics:

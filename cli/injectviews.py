@@ -57,7 +57,7 @@ def _diff(outcome: Outcome) -> Iterator[str]:
 def _reasons(changed: Changed) -> Iterator[Text]:
     """Yield who set what, and what the user wrote and keeps."""
     done, where = changed.injection, changed.template.where
-    if where and (done.record.set or done.record.kept or done.warnings):
+    if where and (done.record.set or done.record.kept or done.warnings or done.refusals):
         yield Text(f"{where}", style="bold")
     for source, fields in done.record.set.items():
         yield Text(f"  set by {source}", style="green")
@@ -66,8 +66,10 @@ def _reasons(changed: Changed) -> Iterator[Text]:
         yield Text("  yours, kept", style="yellow")
     for field, source in done.record.kept.items():
         yield Text(f"    {field}   {source} has another value")
+    for refusal in done.refusals:
+        yield Text(f"  refused: {refusal}", style="bold red")
     for warning in done.warnings:
-        yield Text(f"  warning: {warning}", style="bold red")
+        yield Text(f"  warning: {warning}", style="yellow")
 
 
 def _without_ledger(document: Json) -> Json:

@@ -197,7 +197,8 @@ class PlanHeld:
     Taken whole or not at all: ``apply`` raises ``PlanStale`` and changes nothing when one
     of the assignments no longer fits or a pod is no longer pending. A large plan may come
     in parts; those after the first are ``continued`` and do not count as another attempt.
-    Whoever sends parts forgets the earlier ones if a later one is stale.
+    Whoever sends parts forgets the earlier ones if a later one is stale. ``displaced``: hot
+    spares whose room the plan needs, of the gang itself or of gangs of lower priority.
     """
 
     gang: GangKey
@@ -206,6 +207,21 @@ class PlanHeld:
     deadline: float
     generation: int
     continued: bool = False
+    displaced: tuple[PodUid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyHeld:
+    """The planner keeps seats for members that ``gang`` may lose: its hot spares.
+
+    Each assignment is a seat: a uid of its own, which no pod has, a node, and for ``rank`` the
+    place in rank order of the slice that it is kept for, -1 without slices. A seat is kept as
+    for one more pod like the member ``like``. Taken whole or not at all, as a plan is.
+    """
+
+    gang: GangKey
+    like: PodUid
+    seats: tuple[Assignment, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +275,7 @@ Event = (
     | BudgetUpserted
     | BudgetGone
     | PlanHeld
+    | StandbyHeld
     | PodReleased
     | PodForgotten
     | GangSkipped

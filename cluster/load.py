@@ -203,3 +203,5 @@ def _put_hold(model: Model, row: int, hold: Hold) -> None:
         model.reserve(row, spare, 1)
     if hold.state is HoldState.ASSUMED:
         model.add_deadline(hold.deadline, row)
+    elif hold.state is HoldState.STANDBY:
+        model.standby.setdefault(model.pods.gang[row], set()).add(row)

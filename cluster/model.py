@@ -65,6 +65,7 @@ class Model:
         "namespaces",
         "nodes",
         "pods",
+        "standby",
         "unsettled",
     )
 
@@ -95,6 +96,8 @@ class Model:
         self.directory = Directory()
         self.deadlines: list[tuple[float, int]] = []
         self.unsettled: set[int] = set()
+        kept = {} if like is None else like.standby
+        self.standby: dict[int, set[int]] = {gang: set(rows) for gang, rows in kept.items()}
         self._traits: dict[int, Traits] = {}
         self._topology: TopologyCell | None = None
 
@@ -291,6 +294,7 @@ class Model:
             matches=self.matches.table.freeze(),
             anti_affinity=self.anti_affinity.freeze(),
             host_ports=self.host_ports.freeze(),
+            standby={gang: frozenset(rows) for gang, rows in self.standby.items()},
         )
         return Snapshot(
             self.name,

@@ -5,7 +5,7 @@ snapshot's frozen tables; copy-on-write makes that cheap, and a second implement
 the same sums that could disagree with the first does not exist.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
 from cluster import gangevents, nodeevents, podevents
@@ -24,6 +24,7 @@ def overlay(
     without_pods: Sequence[int],
     facts: Sequence[Fact],
     moved: Sequence[tuple[int, int]],
+    ranks: Mapping[int, int],
     /,
 ) -> Snapshot:
     """Return the scratch cluster's snapshot. Raises ``ValueError`` for a row without a pod."""
@@ -31,9 +32,12 @@ def overlay(
     model.share_topology(snapshot.topology_cell)
     ignored = Outcome()
     for row in without_pods:
-        if not 0 <= row < snapshot.pods.count or model.pods.state[row] == PodState.FREE:
+        if not 0 <= row < snapshot.pods.count or snapshot.pods.state[row] == PodState.FREE:
             raise ValueError(f"overlay: pod row {row} is not in use in {snapshot.cluster}")
-        podevents.remove(model, int(row), ignored, now=0.0)
+        if model.pods.state[row] != PodState.FREE:  # a hot spare goes with its gang's last member
+            podevents.remove(model, int(row), ignored, now=0.0)
+    for row, rank in ranks.items():
+        model.pods.rank[row] = rank
     for fact in facts:
         _take_over(model, fact, ignored)
     for row, node in moved:

@@ -20,6 +20,7 @@ from cluster.constraints import HostPort, LabelSelector, LabelSet, PodAffinityTe
 from cluster.counters import CountView, MatchCounters, PodQuery, count_pods, port_conflicts
 from cluster.deviceview import DeviceView
 from cluster.events import BudgetUpserted, GangUpserted, NodeGone, NodeUpserted, PodUpserted
+from cluster.gangs import GangSpec
 from cluster.gangtable import GangColumns
 from cluster.gangview import GangView
 from cluster.holds import Hold
@@ -45,14 +46,18 @@ class Overlaid(Protocol):
         without_pods: Sequence[int],
         facts: Sequence[Fact],
         moved: Sequence[tuple[int, int]],
+        ranks: Mapping[int, int],
         /,
     ) -> "Snapshot":
-        """Return ``snapshot`` without some pod rows, with some facts, with some pods moved."""
+        """Return ``snapshot`` without some pod rows, with some facts, pods moved, ranks changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """The frozen tables behind a snapshot; what ``overlay`` starts from."""
+    """The frozen tables behind a snapshot; what ``overlay`` starts from.
+
+    ``standby``: by gang row, the pod rows of its hot spares.
+    """
 
     nodes: NodeView
     pods: PodView
@@ -66,6 +71,7 @@ class Tables:
     matches: Mapping[PodQuery, CountView]
     anti_affinity: Mapping[PodAffinityTerm, CountView]
     host_ports: Mapping[HostPort, CountView]
+    standby: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +145,11 @@ class Snapshot:
         """Return what a pod row holds before it is bound (assumed or released)."""
         return self.tables.holds[row]
 
+    def standby_rows(self) -> NDArray[np.int32]:
+        """Return the rows of all hot spares, ascending: seats that gangs keep without a pod."""
+        rows = sorted(row for seats in self.tables.standby.values() for row in seats)
+        return np.array(rows, dtype=np.int32)
+
     def on_node(self, row: int) -> NDArray[np.int32]:
         """Return the pod rows that occupy a node, lowest priority first."""
         return self.nodes.pods_on(row)
@@ -208,17 +219,25 @@ class Snapshot:
         *,
         without_pods: Sequence[int] = (),
         with_nodes: Sequence[NodeUpserted] = (),
+        with_specs: Sequence[GangSpec] = (),
+        with_pods: Sequence[PodUpserted] = (),
+        with_ranks: Mapping[int, int] | None = None,
         facts: Sequence[Fact] = (),
         moved: Sequence[tuple[int, int]] = (),
     ) -> "Snapshot":
         """Return this cluster as it would be: without some pods (rows), with some nodes added
         or changed and some other ``facts``, with pods ``moved`` (pod row, node row).
 
-        A pod moved to ``NO_ROW`` waits to be planned; only bound and waiting pods can be moved.
+        ``with_specs``: gangs that ask for something else; ``with_pods``: pods that are there
+        besides, in new rows after all others; ``with_ranks``: another rank by pod row. A pod
+        moved to ``NO_ROW`` waits to be planned; only bound and waiting pods can be moved.
+
         Copy-on-write like everything else: what is not touched is shared. The generation
         stays, because no event happened. Raises ``ValueError`` for rows that are not there.
         """  # noqa: D205  # one sentence
-        return self.overlaid(self, without_pods, (*with_nodes, *facts), moved)
+        specs = map(GangUpserted, with_specs)
+        told = (*with_nodes, *specs, *with_pods, *facts)
+        return self.overlaid(self, without_pods, told, moved, with_ranks or {})
 
     def _gang(self, row: int) -> GangView:
         found = self._gangs.get(row)

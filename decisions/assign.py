@@ -5,7 +5,7 @@ get devices of their own, disjoint within the plan: whichever node wins, the set
 
 A pod that has a rank of its own keeps it: its completion index, or in a JobSet its place
 after the pods of the jobs before its own. The others are numbered in the order of the plan,
-which follows the fabric.
+which follows the fabric; successors of lost ones take the numbers over that those had.
 
 A pod with required node affinity of its own gets no spares: a spare is one more ORed
 term, and the API server lets nobody add terms to a gated pod that has some.
@@ -24,6 +24,7 @@ from cluster.gangview import GangView
 from cluster.ids import NO_ROW
 from cluster.snapshot import Snapshot
 from placement.decision import Plan
+from placement.vacant import vacant_ranks
 from queueing.order import holding
 
 PODS_PER_STEP: Final = 16  # about 0.2 ms; the caller decides at each yield whether to pause
@@ -71,6 +72,8 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
     ``snapshot`` must be the one the plan was made on: the plan holds its rows.
     """
     gang = snapshot.gang(plan.gang)
+    if len(plan.displaced):
+        snapshot = snapshot.overlay(without_pods=plan.displaced.tolist())
     rank = _ranks(snapshot, plan, gang)
     rows = plan.pods.tolist()
     classes = [int(snapshot.pods.pod_class[row]) for row in rows]
@@ -123,11 +126,13 @@ def _choose(
 
 
 def _ranks(snapshot: Snapshot, plan: Plan, gang: GangView | None) -> list[int]:
-    """Return the rank of each pod of ``plan``; late ones without their own come after the rest."""
+    """Return the rank of each pod of ``plan``; those without their own take the vacant ones."""
     numbers = snapshot.pods.rank[plan.pods]
     if gang is None or gang.spec is None:
         return [int(number) for number in numbers]
     own = ranks(gang.spec, numbers)
-    placed = holding(gang) + np.arange(len(own))
-    result: list[int] = np.where(own >= 0, own, placed).tolist()
+    unknown = own < 0
+    vacant = vacant_ranks(snapshot, gang, int(unknown.sum()))
+    own[unknown] = (holding(gang) + np.arange(len(own)))[unknown] if vacant is None else vacant
+    result: list[int] = own.tolist()
     return result

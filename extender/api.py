@@ -7,7 +7,7 @@ of ten thousand gangs never delays ``filter``.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import orjson
 from aiohttp import web
@@ -15,7 +15,7 @@ from aiohttp import web
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
-from extender import waiting
+from extender import health, standby, waiting
 from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
@@ -28,7 +28,9 @@ from placement import explain
 from placement.decision import Wait
 
 MAX_ROWS: Final = 10_000
-STATES: Final = ("waiting", "blocked", "assumed", "released", "bound", "leaving", "finished")
+STATES: Final = (
+    "waiting", "blocked", "assumed", "released", "bound", "leaving", "finished", "standby",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -154,6 +156,10 @@ class ReadApi:
             }
             if why := self.trouble(uid):
                 answer["lines"] = [f"released to node {hold.node} and cannot bind: {why}"]
+            told, snapshot = cast("list[str]", answer["lines"]), self.state.snapshot()
+            answer["lines"] = (
+                told + health.node_lines(snapshot, hold) + standby.lines(snapshot, view)
+            )
             return answer
         return answer | self._waiting(view)
 
@@ -163,7 +169,9 @@ class ReadApi:
     def _waiting(self, view: GangView) -> dict[str, object]:
         """Explain a gang that has no plan."""
         decision = None if view.spec is None else self.planner.decisions.get(view.key)
-        answer: dict[str, object] = {"lines": waiting.lines(view, decision, self.planner.clock())}
+        lines = waiting.lines(view, decision, self.planner.clock())
+        told = lines + health.torso_lines(view)
+        answer: dict[str, object] = {"lines": told}
         return answer if decision is None else answer | {"decision": explain.to_dict(decision)}
 
 

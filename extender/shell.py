@@ -270,7 +270,8 @@ class Extender:
 
     def _known_pods(self) -> list[PodUid]:
         pods = self.engine.state.snapshot().pods
-        used = np.flatnonzero(pods.state.array() != PodState.FREE)
+        states = pods.state.array()
+        used = np.flatnonzero((states != PodState.FREE) & (states != PodState.STANDBY))
         return [pods.uid(row) for row in used.tolist()]
 
     def _draining(self) -> str | None:

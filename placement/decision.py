@@ -5,7 +5,7 @@ changes from call to call would make kube-scheduler retry for ever; numbers live
 explanation.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -103,6 +103,7 @@ class Plan:
     ``left_over``: members above ``min_count`` that do not fit now, int32 pod rows.
     ``domains``: level key → number of distinct domains used. ``proven``: no placement of
     these members uses fewer: not of the preferred level, nor of the widest and so on down.
+    ``displaced``: hot spares whose room it takes, int32 pod rows.
     """
 
     gang: GangKey
@@ -113,6 +114,7 @@ class Plan:
     left_over: NDArray[np.int32]
     domains: tuple[tuple[str, int], ...]
     proven: bool = False
+    displaced: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
 @dataclass(frozen=True, slots=True)

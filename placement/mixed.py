@@ -26,6 +26,7 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.arena import Arena, Board, arena, search
+from placement.closest import closest
 from placement.dealing import deal
 from placement.interpod import spreads
 from placement.joint import Joint, Task, at_bound, search_joint
@@ -338,11 +339,14 @@ def place_anchored(task: Mixed) -> Steps[Joint | None]:
         made = yield from _arena(task.world, task, group)
         arenas.append(made)
     region = region_of(arenas[0].board.tree, task.wish.required, task.anchors)
+    found: Sequence[Ints] | None = None
     for order in _orders(task, arenas):
         found = yield from _attempt(task, arenas, order, region)
         if found is not None:
-            return Joint(found, proven=False)
-    return None
+            break
+    here = [made.within(region) for made in arenas]
+    found = yield from closest(here, task.needs, found, task.anchors)
+    return None if found is None else Joint(list(found), proven=False)
 
 
 def _slice_scopes(task: Mixed) -> Iterator[tuple[int, int]]:

@@ -135,6 +135,12 @@ def contradiction(spec: GangSpec) -> str:
         found.append(f"the roles' minima add up to {roles}, more than the size {spec.size}")
     if spec.relax_after is not None and spec.preferred_level is None:
         found.append("relax_after is set without preferred_level: there is nothing to relax")
+    members = spec.slice_size or spec.size
+    if members is not None and not 0 <= spec.standby <= members:
+        found.append(
+            f"{spec.standby} hot spares for {members} members that can be lost; allowed: at most "
+            f"{members}"
+        )
     found += _slice_problems(spec)
     return f"gang {spec.key}: " + "; ".join(found) if found else ""
 
@@ -163,6 +169,7 @@ def unknown_level(spec: GangSpec, levels: Sequence[str]) -> str:
         ("required_level", spec.required_level),
         ("preferred_level", spec.preferred_level),
         ("slice_level", spec.slice_level),
+        ("standby_level", spec.standby_level),
         *(("wider_slices", level) for level, _ in spec.wider_slices),
     )
     for field, level in asked:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.arena import Arena, Board
+from placement.closest import closest
 from placement.joint import Joint
 from placement.mixed import (
     Mixed,
@@ -24,7 +25,7 @@ from placement.mixed import (
     place_mixed_slices,
     seat_slices_exactly,
 )
-from placement.near import near, near_slices, near_whole
+from placement.near import near, near_slices, near_whole, region_of
 from placement.ranking import in_ring
 from placement.request import Request, Rows
 from placement.roll import Roll
@@ -102,6 +103,10 @@ def _beside_kin(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None
         amounts = yield from near_whole(here, kin.amounts, group.mandatory)
     if amounts is None or not amounts.any():
         return None
+    region = region_of(here.board.tree, here.wish.required, kin.amounts)
+    total = int(amounts.sum())
+    best = yield from closest([here.within(region)], (total,), [amounts], kin.amounts)
+    amounts = amounts if best is None else best[0]
     return _beside(snapshot, kin, group.rows[: int(amounts.sum())], amounts)
 
 

@@ -105,9 +105,20 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
         if keys.sliced
         else spec.wider_slices,
         relax_after=keys.relax_after or spec.relax_after,
+        standby=_standby(spec, keys, size),
+        standby_level=keys.spare_level or spec.standby_level,
+        restarts=keys.restarts or spec.restarts,
         queue=keys.queue or spec.queue,
         problems=(*spec.problems, *(str(error) for error in errors), *problems),
     )
+
+
+def _standby(spec: GangSpec, keys: UserKeys, size: int | None) -> int:
+    """Return the hot spares of a gang, or of each of its slices."""
+    if keys.spares is None:
+        return spec.standby
+    of = (keys.slice_size if keys.sliced else spec.slice_size) or size or spec.min_count
+    return keys.spares.of(of)
 
 
 def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
@@ -204,6 +215,7 @@ def _levels_are_known(reading: Reading, context: Context) -> Iterator[FieldError
     asked = {
         names.TOPOLOGY_REQUIRED: reading.keys.required,
         names.TOPOLOGY_PREFERRED: reading.keys.preferred,
+        names.SPARE_LEVEL: reading.keys.spare_level,
     }
     pairs = [*asked.items(), *((names.SLICE_TOPOLOGY, each) for each in reading.keys.slice_levels)]
     for key, level in pairs:
@@ -264,6 +276,24 @@ def _relaxes_a_preference(reading: Reading, context: Context) -> Iterator[FieldE
         yield reading.error(names.TOPOLOGY_RELAX_AFTER, rule)
 
 
+def _spares_are_fewer_than_members(reading: Reading, _context: Context) -> Iterator[FieldError]:
+    """Demand no more hot spares than there are members to be lost."""
+    keys = reading.keys
+    members = keys.slice_size or keys.size
+    if keys.spares is None or members is None or keys.spares.of(members) <= members:
+        return
+    what = "a slice" if keys.slice_size else "the gang"
+    yield reading.error(names.SPARES, f"{what} has {members} members: write no more than those")
+
+
+def _spares_have_a_level(reading: Reading, context: Context) -> Iterator[FieldError]:
+    """Demand that a level of spares comes with spares, where nobody else can have written them."""
+    if names.SPARE_LEVEL in reading.found and names.SPARES not in reading.found:
+        rule = f"it needs {names.SPARES} beside it: add that, or remove this key"
+        if not context.group:
+            yield reading.error(names.SPARE_LEVEL, rule)
+
+
 def _slices_are_inside(reading: Reading, context: Context) -> Iterator[FieldError]:
     """Demand that a slice lies inside the domain that the whole gang has to share."""
     required = context.depth(reading.keys.required)
@@ -301,4 +331,6 @@ _RULES: Final[Iterable[Callable[[Reading, Context], Iterator[FieldError]]]] = (
     _slices_are_inside,
     _slices_nest,
     _relaxes_a_preference,
+    _spares_are_fewer_than_members,
+    _spares_have_a_level,
 )

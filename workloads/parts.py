@@ -108,8 +108,17 @@ def _share(laid: GangSpec, keys: UserKeys) -> GangSpec:
         slice_level=laid.slice_level or keys.slice_level,
         wider_slices=laid.wider_slices or wider_slices(keys.slice_levels, keys.slice_sizes),
         relax_after=laid.relax_after or keys.relax_after,
+        standby=laid.standby or _spares(laid, keys),
+        standby_level=laid.standby_level or keys.spare_level,
+        restarts=laid.restarts or keys.restarts,
         queue=laid.queue or keys.queue,
     )
+
+
+def _spares(laid: GangSpec, keys: UserKeys) -> int:
+    """Return the hot spares that one template asks for, of the gang's size or a slice's."""
+    of = laid.slice_size or keys.slice_size or laid.size or laid.min_count
+    return 0 if keys.spares is None else keys.spares.of(of)
 
 
 def _disagreements(laid: GangSpec, keys: UserKeys, role: str) -> Iterator[str]:

@@ -67,7 +67,8 @@ _NAMED_BY_POD: Final = frozenset(d.name for d in DIALECTS[:_OWNERS_FROM])
 _MARKERS: Final = tuple(dict.fromkeys(key for dialect in DIALECTS for key in dialect.markers))
 _OF_THE_GROUP: Final = (
     names.GANG_MIN, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.SLICE_SIZE,
-    names.SLICE_TOPOLOGY, names.QUEUE,
+    names.SLICE_TOPOLOGY, names.SPARES, names.SPARE_LEVEL, names.REPAIR,
+    names.QUEUE,
 )  # fmt: skip
 
 

@@ -75,7 +75,8 @@ def device_memory_of(snapshot: Snapshot) -> int:
 def mix_of(snapshot: Snapshot) -> RequestMix:
     """Return the requests of all pods of a snapshot; O(pods), without a loop over them."""
     classes = snapshot.pods.pod_class.array()
-    known = (snapshot.pods.state.array() != PodState.FREE) & (classes >= 0)
+    states = snapshot.pods.state.array()
+    known = (states != PodState.FREE) & (states != PodState.STANDBY) & (classes >= 0)
     counts = np.bincount(classes[known], minlength=len(snapshot.classes))
     mix, memory = RequestMix(), device_memory_of(snapshot)
     for number in np.flatnonzero(counts).tolist():
