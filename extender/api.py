@@ -169,7 +169,7 @@ class ReadApi:
     def _waiting(self, view: GangView) -> dict[str, object]:
         """Explain a gang that has no plan."""
         decision = None if view.spec is None else self.planner.decisions.get(view.key)
-        lines = waiting.lines(view, decision, self.planner.clock())
+        lines = waiting.lines(view, decision, self.whatif.engine.clock())
         told = lines + health.torso_lines(view)
         answer: dict[str, object] = {"lines": told}
         return answer if decision is None else answer | {"decision": explain.to_dict(decision)}

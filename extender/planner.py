@@ -111,11 +111,6 @@ class Planner:
         engine.listen(self.notice)
 
     @property
-    def clock(self) -> Callable[[], float]:
-        """The time, in seconds since the epoch, as questions are told it."""
-        return self._engine.clock
-
-    @property
     def waiting(self) -> int:
         """Number of gangs that were looked at and wait for room."""
         return len(self._list.parked)
