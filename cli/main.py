@@ -18,6 +18,7 @@ from cli import (
     shells,
     ungate,
     verify,
+    whatif,
 )
 from cli.output import Failure
 
@@ -26,6 +27,7 @@ _COMMANDS = (
     bench,
     shells,
     client,
+    whatif,
     inject,
     replay,
     verify,

@@ -82,7 +82,8 @@ class PodUpserted:
     Succeeded or Failed, so it holds nothing any more (a terminating pod still does).
     ``gates``: names of the scheduling gates that are left. ``gang``: whose member it is;
     a managed pod without a gang of its own gets a gang of one. ``nominated``: node
-    written into its status. ``plan``: set when Muster released it.
+    written into its status. ``plan``: set when Muster released it. ``stays``: its owner asks
+    that nobody move it.
     """
 
     uid: PodUid
@@ -107,6 +108,7 @@ class PodUpserted:
     owned: bool = False
     plan: PlanNote | None = None
     queue: str = ""
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

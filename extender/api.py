@@ -20,10 +20,12 @@ from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
 from extender.waiting import HOPELESS, OVERSIZE
+from extender.whatif import WhatIf
 from kube.client import KubeClient
 from kube.errors import KubeError, NotFound
 from kube.translate import pod_uid
 from placement import explain
+from placement.decision import Wait
 
 MAX_ROWS: Final = 10_000
 STATES: Final = (
@@ -39,6 +41,7 @@ class ReadApi:
     planner: Planner
     client: KubeClient
     census: Census
+    whatif: WhatIf
     ready: Callable[[], bool]
     backlog: Callable[[], int]
     leads: Callable[[], bool] = lambda: True
@@ -46,11 +49,12 @@ class ReadApi:
     trouble: Callable[[PodUid], str] = lambda _uid: ""
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the three routes."""
+        """Return the routes."""
         return [
             web.get("/v1/status", self.status),
             web.get("/v1/gangs", self.gangs),
             web.get("/v1/explain/{namespace}/{pod}", self.explain),
+            *self.whatif.routes(),
         ]
 
     async def status(self, _request: web.Request) -> web.Response:
@@ -113,7 +117,7 @@ class ReadApi:
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         uid = self.state.find_pod(namespace, name)
         if uid is not None:
-            return _json({"pod": f"{namespace}/{name}", **self._of(uid)})
+            return _json({"pod": f"{namespace}/{name}", **await self._explained(uid)})
         try:
             pod = await self.client.get_pod(namespace, name)
         except NotFound:
@@ -122,9 +126,20 @@ class ReadApi:
             return _problem(502, f"pod {namespace}/{name}: {error}")
         found = {"pod": f"{namespace}/{name}", "node": pod.spec.node_name}
         if self.state.gang_of(pod_uid(pod.metadata.uid)) is not None:
-            return _json({**found, **self._of(pod_uid(pod.metadata.uid))})
+            return _json({**found, **await self._explained(pod_uid(pod.metadata.uid))})
         text = "not managed by Muster: it asks for no accelerator and names no gang"
         return _json({**found, "lines": [text]})
+
+    async def _explained(self, uid: PodUid) -> dict[str, object]:
+        """Return what is known, and for a gang that waits for room what would make it fit."""
+        answer, key = self._of(uid), self.state.gang_of(uid)
+        decision = None if key is None else self.planner.decisions.get(key)
+        if "decision" not in answer or not isinstance(decision, Wait):
+            return answer
+        found, lines = await self.whatif.ways(decision)
+        told = answer["lines"]
+        answer["lines"] = [*told, *lines] if isinstance(told, list) else told
+        return answer | {"ways": found}
 
     def _of(self, uid: PodUid) -> dict[str, object]:
         key = self.state.gang_of(uid)
@@ -157,7 +172,8 @@ class ReadApi:
     def _waiting(self, view: GangView) -> dict[str, object]:
         """Explain a gang that has no plan."""
         decision = None if view.spec is None else self.planner.decisions.get(view.key)
-        told = waiting.lines(view, decision) + health.torso_lines(view)
+        lines = waiting.lines(view, decision, self.whatif.engine.clock())
+        told = lines + health.torso_lines(view)
         answer: dict[str, object] = {"lines": told}
         return answer if decision is None else answer | {"decision": explain.to_dict(decision)}
 

@@ -43,6 +43,7 @@ from extender.report import Reporter
 from extender.statuses import StatusWriter
 from extender.sync import Sync
 from extender.verbs import Verbs
+from extender.whatif import WhatIf
 from kube.client import KubeClient
 from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
@@ -181,6 +182,7 @@ class Extender:
                 self.planner,
                 client,
                 census,
+                WhatIf(engine, self.planner, client, policy, ready),
                 ready,
                 lambda: sync.backlog,
                 leads,

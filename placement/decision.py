@@ -64,8 +64,9 @@ class NearestFit:
 
     ``asks``: what one member asks for, (resource, amount). ``domains``: how many domains of
     the level there are, ``fitting`` of them with room for all of these members. ``largest``:
-    members the largest of them could take if it were empty. ``priorities``: along
-    ``held_by``.
+    members the largest of them could take if it were empty. ``priorities``, ``sizes`` (pods
+    that stand), ``since`` (epoch seconds its first pod started, 0 where unknown): along
+    ``held_by``. ``others``: what pods of no gang hold of the same.
     """
 
     level: str
@@ -79,6 +80,9 @@ class NearestFit:
     fitting: int = 0
     largest: int = 0
     priorities: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    since: tuple[float, ...] = ()
+    others: int = 0
 
 
 @dataclass(frozen=True, slots=True)
