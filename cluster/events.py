@@ -12,6 +12,7 @@ from cluster.constraints import LabelSet, PodClass, Requirement, Taint
 from cluster.deviceshape import MigProfile
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
+from cluster.learned import Learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,13 @@ class PlanHeld:
 
 
 @dataclass(frozen=True, slots=True)
+class PricesLearned:
+    """Scoring learned what free room is worth; decisions from now on go by it."""
+
+    learned: Learned
+
+
+@dataclass(frozen=True, slots=True)
 class PodReleased:
     """The release PATCH of one assumed pod succeeded: its pin is now in the API server."""
 
@@ -257,6 +265,7 @@ Event = (
     | BudgetUpserted
     | BudgetGone
     | PlanHeld
+    | PricesLearned
     | PodReleased
     | PodForgotten
     | GangSkipped

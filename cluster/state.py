@@ -39,6 +39,7 @@ from cluster.events import (
     PodGone,
     PodReleased,
     PodUpserted,
+    PricesLearned,
     Tick,
 )
 from cluster.gangview import GangView
@@ -114,6 +115,9 @@ class ClusterState:
                 nodeevents.gone(model, event, out)
             case PlanHeld():
                 planevents.held(model, event, out, now=now)
+            case PricesLearned(learned):
+                model.learned = learned
+                out.changed = True
             case PodReleased():
                 planevents.released(model, event, out)
             case PodForgotten():

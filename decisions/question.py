@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from cluster.events import Assignment
 from cluster.gangview import GangView
 from cluster.ids import GangKey
+from cluster.learned import Learned
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from decisions.assign import assignments
 from decisions.failure import failed
 from placement import gang as gang_placement
 from placement.decision import Decision, Plan, Reject, Wait
-from placement.scoring.profiles import DEFAULT, Scoring
+from placement.scoring.profiles import DEFAULT, Profile, Scoring
+from placement.scoring.view import learned_of
 from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
 
@@ -95,6 +97,17 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
         )
     except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned
         return failed(question.gang, snapshot.generation, snapshot.nodes.count, error)
+
+
+def to_learn(snapshot: Snapshot, question: Question) -> Steps[Learned | None]:
+    """Return the prices to be learned before a question is put, ``None`` where none are.
+
+    Only a pod that comes alone goes by them.
+    """
+    view = snapshot.gang(question.gang)
+    if question.scoring.profile is not Profile.LEAST_STRANDED or view is None:
+        return None
+    return (yield from learned_of(snapshot)) if len(view.waiting) == 1 else None
 
 
 def answer(snapshot: Snapshot, question: Question) -> Steps[Answer]:

@@ -27,13 +27,13 @@ from cluster.effects import (
     PlanBroken,
     PodConfirmed,
 )
-from cluster.events import GangSkipped, PlanHeld
+from cluster.events import GangSkipped, PlanHeld, PricesLearned
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.snapshot import Snapshot
 from decisions.assign import assignments
 from decisions.history import Asked, History
-from decisions.question import Deferred, Planned, Question, decide, standing
+from decisions.question import Deferred, Planned, Question, decide, standing, to_learn
 from decisions.record import Outcome
 from decisions.recording import Note, Said
 from extender import waiting
@@ -273,8 +273,10 @@ class Planner:
             if key in self._searched and not cycle.totals.may_fit(view):
                 self._list.park(key)
                 return
-            snapshot = self._engine.state.snapshot()
             question = self.question(key)
+            snapshot = await self._learned(question, pace)
+            if snapshot.gang(key) is None:  # it went meanwhile
+                continue
             decision = await self._decide(question, snapshot, pace)
             if not isinstance(decision, Plan):
                 self._set_aside(view, Asked(snapshot, question, decision), decision)
@@ -285,6 +287,14 @@ class Planner:
                 return
             self._metrics.stale_plans.inc()
         self._not_before[key] = self._engine.clock() + STALE_RETRY_S
+
+    async def _learned(self, question: Question, pace: Pace) -> Snapshot:
+        """Return the snapshot to decide on; what scoring has to learn first is in it."""
+        snapshot = self._engine.state.snapshot()
+        learned = await pace.drive(to_learn(snapshot, question))
+        if learned is not None:
+            self._engine.apply(PricesLearned(learned))
+        return self._engine.state.snapshot()
 
     def question(self, key: GangKey) -> Question:
         """Return what is asked about a gang now; with a snapshot it makes the decision."""

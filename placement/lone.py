@@ -25,12 +25,12 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
     It has none while no pod of the model asks for a GPU, and where only the order in which
     gangs are placed settles a rule (spread constraints without room, labels to share).
     """
-    if arena.limits.together_loose:
+    if arena.limits.together_loose or not arena.leaf.any():
         return None
     scoring = arena.world.scoring
     prices = None
     if scoring.profile is Profile.LEAST_STRANDED:
-        prices = prices_of(arena.world)
+        prices = yield from prices_of(arena.world)
         if not prices.stranding:
             return None
     yield

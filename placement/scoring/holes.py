@@ -27,6 +27,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.steps import Steps
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -67,7 +69,7 @@ def linear() -> Floats:
     return np.arange(GRID + 1) / GRID
 
 
-def worths(demand: Demand, supply: Floats, start: Floats) -> Floats:
+def worths(demand: Demand, supply: Floats, start: Floats) -> Steps[Floats]:
     """Return ``v``, float64[GRID+1], rising, for a demand and ``supply[h]`` open holes.
 
     ``start``: worths to begin with, such as the last ones; any rising float64[GRID+1].
@@ -84,6 +86,7 @@ def worths(demand: Demand, supply: Floats, start: Floats) -> Floats:
         step = _solve(hessian, gradient)
         gain = float(gradient @ step)
         v, value = _line_search(problem, v, value, step, gain)
+        yield
         if gain < _TOLERANCE:
             break
     return v

@@ -125,9 +125,9 @@ class Gain:
         large = np.flatnonzero(stock.holes >= self.shape.milli)
         rows, hole = stock.row_of.take(large), stock.holes.take(large)
         free = hole == DEVICE
-        kept = room.take(rows)
-        kept[1:] &= ~(free[1:] & free[:-1] & (rows[1:] == rows[:-1]))
-        kept = np.flatnonzero(kept)
+        counts = room.take(rows)
+        counts[1:] &= ~(free[1:] & free[:-1] & (rows[1:] == rows[:-1]))
+        kept = np.flatnonzero(counts)
         rows, hole = rows.take(kept), hole.take(kept)
         gain = self._of_holes(stock, worths, rows, hole)
         device = large.take(kept) % stock.holes.shape[1]
