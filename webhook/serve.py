@@ -74,6 +74,7 @@ def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
         groups=frozenset(trusted.groups),
         ungate_groups=frozenset(trusted.ungate_groups),
         devices=policy.device_problems,
+        unread=policy.devices.unread,
     )
 
 

@@ -69,6 +69,18 @@ class DeviceReader:
             uncounted=tuple(sorted({name for way in ways for name in way.uncounted})),
         )
 
+    def unread(self, pod: wire.Pod) -> tuple[str, ...]:
+        """Return, in sentences, the resources that look like devices and that nobody knows."""
+        file = self._names.file
+        known = {name for way in file.sharing for name in way.names}
+        return tuple(
+            f"{name}: no device of {name.partition('/')[0]} that Muster knows by this name; it is "
+            "counted as kube-scheduler counts it, and no device is chosen for it"
+            for name in _resources(pod)
+            if name.partition("/")[0] in file.domains
+            and not (name in known or name in self._accelerators or name.startswith(file.others))
+        )
+
     # --- containers -------------------------------------------------------------------
 
     def _containers(

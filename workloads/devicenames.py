@@ -74,6 +74,8 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     version: Literal[1]
     sharing: tuple[Sharing, ...]
+    domains: tuple[str, ...]
+    others: tuple[str, ...]
     annotations: tuple[Annotated, ...]
     models: tuple[Key, ...]
     avoided: tuple[Key, ...]

@@ -259,3 +259,12 @@ def test_every_entry_of_the_file_names_its_source() -> None:
     file = devicenames.load().file
     for entry in (*file.sharing, *file.annotations, *file.models, *file.avoided, *file.tiers):
         assert entry.source
+
+
+def test_a_name_of_a_known_vendor_that_nobody_knows_is_told_and_others_are_left_alone() -> None:
+    found = READER.unread(
+        pod({"nvidia.com/gpu-mem": "4", "nvidia.com/gpu": "1", "nvidia.com/hostdev": "1",
+             "koordinator.sh/rdma": "1", "example.com/fpga": "1", "aliyun.com/gpu-mem": "2"})
+    )  # fmt: skip
+    assert len(found) == 1
+    assert found[0].startswith("nvidia.com/gpu-mem: no device of nvidia.com")
