@@ -27,6 +27,8 @@ from placement.scoring.shape import Shape
 
 CPU_TASKS: Final = 789 / 7064
 """CPU-only tasks per GPU task in openb_pod_list_cpu100.csv."""
+CONSTRAINED_FILE: Final = "openb_pod_list_gpuspec20.csv"
+"""Where the models that tasks name are drawn from, beside the trace."""
 PUBLISHED: Final = (
     *(f"cpu{share:03}" for share in (50, 100, 200, 250)),
     *(f"gpushare{share}" for share in (40, 60, 80, 100)),
@@ -101,7 +103,7 @@ def _picky(draw: random.Random, tasks: Tasks, share: float, constrained: Tasks) 
     wanted = round(share * sum(1 for task in tasks if task.devices))
     if len(able) < wanted:
         raise OpenbError(
-            f"--variant gpuspec{share * 100:.0f}: models are drawn from openb_pod_list_gpuspec20.csv "
+            f"--variant gpuspec{share * 100:.0f}: models are drawn from {CONSTRAINED_FILE} "
             "beside the trace, and there are not enough tasks of the sizes that name some in it"
         )
     found = list(tasks)

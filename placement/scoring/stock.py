@@ -21,12 +21,14 @@ class Stock:
 
     ``cpu`` (milli) and ``memory`` (any one unit): int64[n]; ``holes``: int64[n, d], milli;
     ``whole``, ``installed``: int64[n], devices free and in all; ``capacity``: milli-GPU of
-    all devices together; ``row_of``: int64[n * d], the row of each entry of ``holes``.
+    all devices together; ``all_cpu``, ``all_memory``: of a node, free or not; ``row_of``: int64[n * d], the row of each entry of ``holes``.
     ``changed`` lists the rows that ``take`` and ``give`` touched, in order.
     """
 
     __slots__ = (
         "_model_of",
+        "all_cpu",
+        "all_memory",
         "capacity",
         "changed",
         "cpu",
@@ -46,13 +48,16 @@ class Stock:
         models: Sequence[str],
         capacity: int,
         installed: Ints | None = None,
+        allocatable: tuple[Ints, Ints] | None = None,
     ) -> None:
         """Take over columns. ``models``: the GPU model of each row, "" where unknown.
 
         ``installed``: int64[n], devices of each node; by default those with a hole now.
+        ``allocatable``: CPU and memory of each node, int64[n] each; by default what is free.
         """
         self.cpu = cpu.astype(np.int64)
         self.memory = memory.astype(np.int64)
+        self.all_cpu, self.all_memory = allocatable or (self.cpu.copy(), self.memory.copy())
         self.holes = holes.astype(np.int64)
         self.whole = (self.holes == DEVICE).sum(axis=1)
         self.installed = (self.holes > 0).sum(axis=1) if installed is None else installed

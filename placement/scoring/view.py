@@ -96,12 +96,12 @@ def mix_of(snapshot: Snapshot) -> RequestMix:
 
 def stock_of(world: World, rows: Ints) -> Stock:
     """Return what is free on some node rows, in their order."""
-    names = _gpus(world.snapshot)
+    names, nodes = _gpus(world.snapshot), world.snapshot.nodes
     free = np.zeros(len(rows), dtype=np.int64)
     installed = np.zeros_like(free)
     for name in names:
         free += np.maximum(world.free(name)[rows], 0)
-        installed += world.snapshot.nodes.allocatable(name)[rows]
+        installed += nodes.allocatable(name)[rows]
     most = int(free.max(initial=0))
     holes = np.where(np.arange(most) < free[:, None], DEVICE, 0)
     view = world.snapshot.devices
@@ -114,6 +114,7 @@ def stock_of(world: World, rows: Ints) -> Stock:
         models=[""] * len(rows),
         capacity=DEVICE * int(installed.sum()),
         installed=installed,
+        allocatable=(nodes.allocatable("cpu")[rows], nodes.allocatable("memory")[rows] // _MIB),
     )
 
 
