@@ -3,20 +3,24 @@
 Every host satisfies any wish for a level, so topology does not tell hosts apart and what
 remains is the fleet: the pod goes where the worth of the free room falls least
 (``scoring.potential``), or where the profile says that was configured. Hosts whose room
-other plans keep as spares come last; caps on sets of nodes hold as for gangs.
+other plans keep as spares come last; caps on sets of nodes hold as for gangs. On the node the same
+worth says which device a part is taken from.
 """
 
 import numpy as np
 
+from cluster.constraints import PodClass
+from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.arena import Arena
 from placement.scoring.holes import Floats
 from placement.scoring.potential import Gain, Worths
-from placement.scoring.prices import Prices
+from placement.scoring.prices import Prices, recalled
 from placement.scoring.profiles import Profile, preference
 from placement.scoring.stock import Stock
 from placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
 from placement.tree import Ints
+from placement.world import World
 
 
 def place_lone(arena: Arena) -> Steps[Ints | None]:
@@ -65,3 +69,18 @@ def _first_within(arena: Arena, positions: Ints, preferred: Floats) -> Ints | No
         if all(family.within(amounts) for family in arena.families):
             return amounts
     return None
+
+
+def device_for(snapshot: Snapshot, node: int, pod_class: PodClass) -> int | None:
+    """Return the device of a node on which a part of one is worth least, by learned prices.
+
+    ``None``: nothing was learned, or the pod asks for something else.
+    """
+    learned, view = snapshot.learned, snapshot.devices
+    shape = shape_of(pod_class, device_memory_of(snapshot))
+    if learned is None or not shape.fractional or len(learned.slots) <= len(view.slots(node)):
+        return None
+    stock = stock_of(World(snapshot), np.array([node]))
+    prices = recalled(learned)
+    gain, device = Gain(shape, prices).of_node(stock, Worths(stock, prices), 0)
+    return None if gain == -np.inf else device

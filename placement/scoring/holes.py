@@ -115,7 +115,8 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 def _eliminate(rows: Floats) -> Floats:
     """Return what is right of the square when it is made the unit matrix (Gauss and Jordan)."""
     rows = rows.copy()
-    for number, row in enumerate(rows):
+    for number in range(len(rows)):
+        row = rows[number]
         row /= row[number]
         factors = rows[:, number].copy()
         factors[number] = 0.0

@@ -21,7 +21,8 @@ class Stock:
 
     ``cpu`` (milli) and ``memory`` (any one unit): int64[n]; ``holes``: int64[n, d], milli;
     ``whole``, ``installed``: int64[n], devices free and in all; ``capacity``: milli-GPU of
-    all devices together; ``all_cpu``, ``all_memory``: of a node, free or not; ``row_of``: int64[n * d], the row of each entry of ``holes``.
+    all devices together; ``all_cpu``, ``all_memory``: of a node, free or not; ``row_of``:
+    int64[n * d], the row of each entry of ``holes``.
     ``changed`` lists the rows that ``take`` and ``give`` touched, in order.
     """
 

@@ -145,15 +145,29 @@ def test_whole_devices_are_left_to_the_requests(name: str) -> None:
         ([{"aliyun.com/gpu-mem": "99999999999"}], {}, ["no device has that much"]),
         ([{"nvidia.com/gpu": "999999", "nvidia.com/gpumem": "1"}], {}, ["999999 devices"]),
         ([{"koordinator.sh/gpu.shared": "2"}], {}, ["not how much", "gpu-memory"]),
-        ([{"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-memory-ratio": "51"}], {},
-         ["51", "multiples of 2"]),
-        ([{"koordinator.sh/gpu-core": "200", "koordinator.sh/gpu-memory-ratio": "100"}], {},
-         ["different numbers of devices"]),
+        (
+            [{"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-memory-ratio": "51"}],
+            {},
+            ["51", "multiples of 2"],
+        ),
+        (
+            [{"koordinator.sh/gpu-core": "200", "koordinator.sh/gpu-memory-ratio": "100"}],
+            {},
+            ["different numbers of devices"],
+        ),
         ([{"koordinator.sh/gpu": "150"}], {}, ["150", "200, 300"]),
         ([{"koordinator.sh/gpu": "50", "koordinator.sh/gpu-core": "50"}], {}, ["several vendors"]),
         ([{"tke.cloud.tencent.com/qgpu-core-greedy": "80"}], {}, ["add", "qgpu-memory"]),
-        ([{"tke.cloud.tencent.com/qgpu-core-greedy": "180",
-           "tke.cloud.tencent.com/qgpu-memory": "4"}], {}, ["180", "1 to 100"]),
+        (
+            [
+                {
+                    "tke.cloud.tencent.com/qgpu-core-greedy": "180",
+                    "tke.cloud.tencent.com/qgpu-memory": "4",
+                }
+            ],
+            {},
+            ["180", "1 to 100"],
+        ),
         ([{}], {"gpu-fraction": "1.5"}, ["'1.5'", "0.001 to 1"]),
         ([{}], {"gpu-fraction": "0"}, ["'0'"]),
         ([{}], {"gpu-fraction": "half"}, ["'half'"]),
