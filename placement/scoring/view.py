@@ -102,7 +102,7 @@ def stock_of(world: World, rows: Ints) -> Stock:
     for name in names:
         free += np.maximum(world.free(name)[rows], 0)
         installed += nodes.allocatable(name)[rows]
-    most = int(free.max(initial=0))
+    most = int(np.maximum(free, installed).max(initial=0))
     holes = np.where(np.arange(most) < free[:, None], DEVICE, 0)
     view = world.snapshot.devices
     if view.known:

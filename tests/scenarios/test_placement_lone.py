@@ -82,6 +82,13 @@ def test_prices_are_learned_once_and_serve_until_a_thirtieth_of_the_devices_chan
     assert learn(scene) is not None
 
 
+def test_prices_serve_while_no_node_has_all_its_devices_free(scene: Scene) -> None:
+    for node in ("n1", "n2", "n3"):
+        scene.run(node, like=pod_class(gpu=1, cpu=8000))
+    assert learn(scene) is not None
+    assert learn(scene) is None
+
+
 def test_nothing_is_learned_while_nobody_asks_for_a_gpu(scene: Scene) -> None:
     scene.run("n1", like=pod_class(gpu=0, cpu=8000))
     assert learn(scene) is None
