@@ -273,8 +273,10 @@ class Planner:
             if key in self._searched and not cycle.totals.may_fit(view):
                 self._list.park(key)
                 return
-            question = self.question(key)
-            snapshot = await self._learned(question, pace)
+            if len(view.waiting) == 1:
+                await self._learn(self.question(key), pace)
+            snapshot = self._engine.state.snapshot()
+            question = self.question(key)  # of the same moment
             if snapshot.gang(key) is None:  # it went meanwhile
                 continue
             decision = await self._decide(question, snapshot, pace)
@@ -288,13 +290,11 @@ class Planner:
             self._metrics.stale_plans.inc()
         self._not_before[key] = self._engine.clock() + STALE_RETRY_S
 
-    async def _learned(self, question: Question, pace: Pace) -> Snapshot:
-        """Return the snapshot to decide on; what scoring has to learn first is in it."""
-        snapshot = self._engine.state.snapshot()
-        learned = await pace.drive(to_learn(snapshot, question))
+    async def _learn(self, question: Question, pace: Pace) -> None:
+        """Have the state know what scoring has to learn before a pod that comes alone."""
+        learned = await pace.drive(to_learn(self._engine.state.snapshot(), question))
         if learned is not None:
             self._engine.apply(PricesLearned(learned))
-        return self._engine.state.snapshot()
 
     def question(self, key: GangKey) -> Question:
         """Return what is asked about a gang now; with a snapshot it makes the decision."""
