@@ -12,6 +12,7 @@ from cluster.constraints import LabelSet, PodClass, Requirement, Taint
 from cluster.deviceshape import MigProfile
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
+from cluster.learned import Learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +226,13 @@ class StandbyHeld:
 
 
 @dataclass(frozen=True, slots=True)
+class PricesLearned:
+    """Scoring learned what free room is worth; decisions from now on go by it."""
+
+    learned: Learned
+
+
+@dataclass(frozen=True, slots=True)
 class PodReleased:
     """The release PATCH of one assumed pod succeeded: its pin is now in the API server."""
 
@@ -276,6 +284,7 @@ Event = (
     | BudgetGone
     | PlanHeld
     | StandbyHeld
+    | PricesLearned
     | PodReleased
     | PodForgotten
     | GangSkipped

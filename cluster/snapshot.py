@@ -25,6 +25,7 @@ from cluster.gangtable import GangColumns
 from cluster.gangview import GangView
 from cluster.holds import Hold
 from cluster.ids import GangKey
+from cluster.learned import Learned
 from cluster.matching import NamespaceLabels, term_matches
 from cluster.names import NameView
 from cluster.nodeview import NodeView
@@ -68,6 +69,7 @@ class Tables:
     holds: PagedListView[Hold | None]
     namespaces: NamespaceLabels
     budgets: Mapping[str, BudgetUpserted]
+    learned: Learned | None
     matches: Mapping[PodQuery, CountView]
     anti_affinity: Mapping[PodAffinityTerm, CountView]
     host_ports: Mapping[HostPort, CountView]
@@ -106,6 +108,11 @@ class Snapshot:
     def devices(self) -> DeviceView:
         """Device rows."""
         return self.tables.devices
+
+    @property
+    def learned(self) -> Learned | None:
+        """What scoring learned last, ``None`` while nobody has asked for a GPU by itself."""
+        return self.tables.learned
 
     @property
     def classes(self) -> NameView[PodClass]:

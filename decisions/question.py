@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from cluster.events import Assignment, StandbyHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey
+from cluster.learned import Learned
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from decisions.assign import assignments
@@ -22,7 +23,8 @@ from decisions.failure import failed
 from placement import gang as gang_placement
 from placement.decision import Decision, Plan, Reject, Wait
 from placement.request import Rows
-from placement.scoring.profiles import DEFAULT, Scoring
+from placement.scoring.profiles import DEFAULT, Profile, Scoring
+from placement.scoring.view import learned_of
 from placement.standby import Ask, choose_seats, plan_beside_spares
 from placement.vacant import with_vacant_ranks
 from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
@@ -114,6 +116,17 @@ def _ask(question: Question, spare_count: int) -> Ask:
         )
 
     return ask
+
+
+def to_learn(snapshot: Snapshot, question: Question) -> Steps[Learned | None]:
+    """Return the prices to be learned before a question is put, ``None`` where none are.
+
+    Only a pod that comes alone goes by them.
+    """
+    view = snapshot.gang(question.gang)
+    if question.scoring.profile is not Profile.LEAST_STRANDED or view is None:
+        return None
+    return (yield from learned_of(snapshot)) if len(view.waiting) == 1 else None
 
 
 def answer(snapshot: Snapshot, question: Question) -> Steps[Answer]:

@@ -41,6 +41,7 @@ from extender.bindtime import BindTimes
 from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.holding import Holding
+from extender.learning import learn
 from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
 from extender.report import Reporter
@@ -279,8 +280,12 @@ class Planner:
             if key in self._searched and not cycle.totals.may_fit(view):
                 self._list.park(key)
                 return
+            if len(view.waiting) == 1:
+                await learn(self._engine, self.question(key), pace)
             snapshot = self._engine.state.snapshot()
-            question = self.question(key)
+            question = self.question(key)  # of the same moment
+            if snapshot.gang(key) is None:  # it went meanwhile
+                continue
             decision = await self._decide(question, snapshot, pace)
             if not isinstance(decision, Plan):
                 self._set_aside(view, Asked(snapshot, question, decision), decision)

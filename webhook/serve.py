@@ -76,6 +76,7 @@ def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
         ungate_groups=frozenset(trusted.ungate_groups),
         devices=policy.device_problems,
         plans=planned_by(policy),
+        unread=policy.devices.unread,
     )
 
 

@@ -53,7 +53,8 @@ class Rules:
     ``levels``: the cluster's topology levels, widest first; empty accepts any label key.
     ``devices``: what contradicts itself in a pod's device asks, in sentences. ``plans``: whether
     a pod is Muster's to plan; its gang's contradictions are refused then, whoever's keys they
-    are in. A dialect's name beside it: the object that makes the pods is of that.
+    are in. A dialect's name beside it: the object that makes the pods is of that. ``unread``:
+    which of its resources nobody knows.
     """
 
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
@@ -62,6 +63,7 @@ class Rules:
     ungate_groups: frozenset[str] = ADMINISTRATORS
     devices: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
     plans: Callable[[wire.Pod, str], bool] = _nobodys
+    unread: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
 
     def is_muster(self, user: UserInfo) -> bool:
         """Return whether the request is Muster's own."""
@@ -108,7 +110,7 @@ def check_pod(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules)
     forbidden = [*_plan(new, old, user, rules), *_gate(new, old, user, rules)]
     if old is not None and not rules.is_muster(user):
         invalid += _moved(new, old)
-    warnings = _pod_warnings(new) if old is None else ()
+    warnings = _pod_warnings(new, rules) if old is None else ()
     return Findings(tuple(forbidden), tuple(invalid), tuple(warnings))
 
 
@@ -121,7 +123,7 @@ def check_templates(new: Sequence[Template], old: Sequence[Template], rules: Rul
         for error in _template_errors(template, rules)
         if str(error) not in known
     ]
-    warnings = [text for template in new for text in _template_warnings(template)]
+    warnings = [text for template in new for text in _template_warnings(template, rules)]
     return Findings(invalid=tuple(invalid), warnings=tuple(warnings) if not old else ())
 
 
@@ -180,10 +182,11 @@ def _moved(new: wire.Pod, old: wire.Pod) -> Iterator[str]:
         yield str(error)
 
 
-def _pod_warnings(pod: wire.Pod) -> Iterator[str]:
+def _pod_warnings(pod: wire.Pod, rules: Rules) -> Iterator[str]:
     yield from unknown(pod.metadata.labels, pod.metadata.annotations)
     yield from registry.conflicts(pod)
     yield from registry.unread(pod)
+    yield from rules.unread(pod)
 
 
 def _template_errors(template: Template, rules: Rules) -> Iterator[FieldError | str]:
@@ -209,6 +212,7 @@ def _not_placed(template: Template) -> Iterator[FieldError]:
         yield reading.error(names.GANG, rule)
 
 
-def _template_warnings(template: Template) -> Iterator[str]:
+def _template_warnings(template: Template, rules: Rules) -> Iterator[str]:
     yield from unknown(template.metadata.labels, template.metadata.annotations)
     yield from registry.unread(template.pod)
+    yield from rules.unread(template.pod)
