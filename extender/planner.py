@@ -7,9 +7,8 @@
                    │                          not before: timer   │      stale: plan again
                    └──────── parked, until room is freed ◄── does not fit
 
-Planning runs on a snapshot in slices of a millisecond, between which watches are read
-and ``filter`` is answered; what the cluster did meanwhile is found out when the plan is
-held, and then the plan is made again.
+Planning runs on a snapshot in slices, between which watches are read and ``filter`` answers.
+What the cluster did meanwhile is found out when the plan is held; then it is made again.
 """
 
 import asyncio
@@ -19,14 +18,8 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from cluster.effects import (
-    CapacityFreed,
-    Effect,
-    GangChanged,
-    HoldExpired,
-    Overcommitted,
-    PlanBroken,
-    PodConfirmed,
-)
+    CapacityFreed, Effect, GangChanged, HoldExpired, Overcommitted, PlanBroken, PodConfirmed
+)  # fmt: skip
 from cluster.events import GangSkipped, PlanHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
@@ -284,8 +277,8 @@ class Planner:
                 await learn(self._engine, self.question(key), pace)
             snapshot = self._engine.state.snapshot()
             question = self.question(key)  # of the same moment
-            if snapshot.gang(key) is None:  # it went meanwhile
-                continue
+            if snapshot.gang(key) is None:
+                continue  # it went meanwhile
             decision = await self._decide(question, snapshot, pace)
             if not isinstance(decision, Plan):
                 self._set_aside(view, Asked(snapshot, question, decision), decision)

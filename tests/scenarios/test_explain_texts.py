@@ -149,7 +149,8 @@ async def test_a_model_that_no_node_has_is_told_with_those_that_there_are(cluste
     assert (await explained(cluster, "video-0"))[5:] == [
         (
             "gang muster/default/video: a member asks for 8 nvidia.com/gpu, model H300; "
-            "no node has such devices, there are: NVIDIA-H100-80GB-HBM3"
+            "no node has such devices, there are: NVIDIA-H100-80GB-HBM3: ask for less, "
+            "or add nodes that hold it (it is looked at again when nodes come)"
         )
     ]
 
