@@ -18,7 +18,13 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from cluster.effects import (
-    CapacityFreed, Effect, GangChanged, HoldExpired, Overcommitted, PlanBroken, PodConfirmed
+    CapacityFreed,
+    Effect,
+    GangChanged,
+    HoldExpired,
+    Overcommitted,
+    PlanBroken,
+    PodConfirmed,
 )  # fmt: skip
 from cluster.events import GangSkipped, PlanHeld
 from cluster.gangview import GangView
