@@ -44,19 +44,16 @@ from extender.learning import learn
 from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
 from extender.report import Reporter
+from extender.retry import again_at
 from extender.standby import SpareKeeper
 from extender.worklist import WorkList
-from placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
-from placement.feasibility import KEPT, REFUSED
+from placement.decision import Decision, Plan, Reject, Wait, repeats
 from queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from queueing.lack import FreeTotals
 from queueing.order import order
 
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
 STALE_RETRY_S: Final = 0.5
-REFUSED_RETRY_S: Final = 60.0  # a refusal grows old without any event
-FAILED_RETRY_S: Final = 60.0  # the cluster around it may have changed what it stumbles over
-KEPT_RETRY_S: Final = 1.0  # and so does room that is kept
 PLAN_ID_BYTES: Final = 6
 
 Release = Callable[[list[PodUid]], None]
@@ -353,7 +350,7 @@ class Planner:
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
-        again = _again_at(decision, self._engine.clock())
+        again = again_at(decision, self._engine.clock())
         if again is not None:
             self._not_before[view.key] = again
 
@@ -382,20 +379,3 @@ class Planner:
             self.bind_times.planned(view, len(chosen))
         self._release([assignment.uid for assignment in chosen])
         return True
-
-
-def _again_at(decision: Wait | Reject, now: float) -> float | None:
-    """Return when time alone may have cured what a gang waits for."""
-    if isinstance(decision, Reject):
-        return None
-    if decision.reason is WaitReason.PLANNER_FAILED:
-        return now + FAILED_RETRY_S
-    removed = {rule.rule for rule in decision.explanation.rules if rule.removed}
-    moments = [
-        now + seconds
-        for rule, seconds in ((KEPT, KEPT_RETRY_S), (REFUSED, REFUSED_RETRY_S))
-        if rule in removed
-    ]
-    if decision.explanation.relaxes_at is not None:
-        moments.append(decision.explanation.relaxes_at)
-    return min(moments, default=None)

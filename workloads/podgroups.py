@@ -52,6 +52,8 @@ def over_size(count: int, size: int, field: str) -> tuple[str, ...]:
 
 def number(text: str, field: str) -> tuple[int, tuple[str, ...]]:
     """Return a number of members written as text, and what is wrong with it; 1 if it is none."""
+    if not text:
+        return 1, (f"{field} is missing: {COUNT_RULE} is needed",)
     digits = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_MEMBERS))
     if not digits or count_problem(int(text), field):
         return 1, (f'{field}: "{shorten(text)}" is not allowed: {COUNT_RULE}',)

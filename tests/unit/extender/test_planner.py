@@ -13,7 +13,7 @@ from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from extender import waiting
 from extender.config import ExtenderConfig
-from extender.planner import FAILED_RETRY_S
+from extender.retry import FAILED_RETRY_S
 from kube.names import RACK
 from placement import gang as gang_placement
 from placement.decision import Decision
