@@ -1,25 +1,26 @@
-"""The pod's fabric: which profile it gets, and what that profile adds.
+"""The pod's fabric: what its profile adds, container by container.
 
 ::
 
-    annotation muster.dev/fabric: none ─► nothing     NAME ─► that profile, whatever else holds
-    otherwise the first choice of the ClusterProfile for which all hold:
-        the pod is of the sort (in a gang, accelerated), and its namespace is named, if any are
-        the pod may go to nodes of that pool: its node selector does not say otherwise
-        such nodes are there and advertise the fabric's resources, where nodes are known at all
+    choice.choose ─► layers (profile, version, extras, cluster) ─► one Injected ─► Additions
 
-Only what live nodes advertise is injected: a resource that no node has would make the pod wait
-for ever. A pool that is scaled to nothing is not there; a pod whose own node selector names it
-gets the profile all the same.
+A source in the ledger ends in a digest of that one ``Injected``: pods of one profile that got
+different extras differ in it, too.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from injection.clusterprofile import FabricChoice, Pods
+import msgspec
+
+from injection import ncclconf
+from injection.amounts import amount
+from injection.choice import SOURCE, Chosen, asked_options, choose, holds, told_labels
+from injection.clusterprofile import Channel
+from injection.containers import container_at
 from injection.digest import digest
-from injection.fabric import Fabric, Injected, Need, Targets, When
-from injection.nodes import NodeGroup
+from injection.fabric import Claim, Fabric, Injected, Targets, VolumeAt
+from injection.over import over
 from injection.parts import (
     CONTAINERS,
     Additions,
@@ -27,14 +28,15 @@ from injection.parts import (
     Env,
     Mount,
     Place,
+    PodClaim,
     Volume,
 )
+from injection.podview import Container
 from injection.rules.sharedmemory import shared_memory
 from injection.subject import Subject
-from kube import names
 
-OPTIONS: Final = "muster.dev/fabric-options"
-NONE: Final = "none"
+# Gloo's bootstrap must take the interface that NCCL's does; it knows exact names only.
+FOLLOWERS: Final = {"GLOO_SOCKET_IFNAME": "NCCL_SOCKET_IFNAME"}
 
 
 def fabric(subject: Subject) -> Iterator[Additions]:
@@ -42,67 +44,46 @@ def fabric(subject: Subject) -> Iterator[Additions]:
     chosen = choose(subject)
     if chosen is None:
         return
-    profile, choice = chosen
-    groups = _groups(subject, profile, choice)
-    options = {*choice.options, *_words(subject.annotations.get(OPTIONS, ""))}
-    source = f"fabric/{profile.name}@{digest(profile)}"
-    wanted = [profile.spec.inject]
-    wanted += [
-        extra.inject
-        for extra in profile.spec.extras
-        if _holds(extra.when, subject, options, groups)
-    ]
-    for injected in wanted:
-        yield _additions(source, injected, profile, subject, groups)
-        yield from shared_memory(
-            source, injected.shared_memory, subject, _targets(profile, subject)
-        )
+    injected = layered(chosen, subject)
+    source = f"{SOURCE}{chosen.profile.name}@{digest(injected)}"
+    targets = _targets(chosen.profile, subject)
+    yield _additions(source, injected, chosen, subject, targets)
+    yield from shared_memory(source, injected.shared_memory, subject, targets)
 
 
-def choose(subject: Subject) -> tuple[Fabric, FabricChoice] | None:
-    """Return the profile and the choice that led to it."""
-    facts, named = subject.facts, subject.annotations.get(names.FABRIC, "")
-    if named == NONE:
-        return None
-    if named:
-        profile = facts.fabrics.get(named)
-        return (profile, FabricChoice(profile=named)) if profile is not None else None
-    for choice in facts.cluster.spec.fabrics:
-        profile = facts.fabrics.get(choice.profile)
-        if profile is not None and _fits(subject, profile, choice):
-            return profile, choice
-    return None
+def layered(chosen: Chosen, subject: Subject) -> Injected:
+    """Return all that holds for the pod: profile, version, extras, then the cluster's own words."""
+    spec, options = chosen.profile.spec, asked_options(chosen, subject)
+    most = max(subject.accelerated.values(), default=0)
+    result = spec.inject
+    for version in spec.versions:
+        if version.name == (chosen.choice.version or spec.versions[0].name):
+            result = over(result, version.inject)
+    for extra in spec.extras:
+        if holds(extra, options, chosen, most):
+            result = over(result, extra.inject)
+    return over(_renamed(result, chosen.choice.names), chosen.choice.inject)
 
 
-def _fits(subject: Subject, profile: Fabric, choice: FabricChoice) -> bool:
-    if choice.namespaces and subject.namespace not in choice.namespaces:
-        return False
-    if not subject.accelerated or choice.pods is Pods.ASKING:
-        return False
-    if choice.pods is Pods.GANGS and not subject.in_gang:
-        return False
-    selector = subject.pod.spec.node_selector
-    pool = {**profile.spec.node_labels, **choice.node_labels}
-    if any(value and selector.get(key, value) != value for key, value in pool.items()):
-        return False
-    named = bool(pool) and all(selector.get(key) == value for key, value in pool.items())
-    return named or not subject.facts.nodes.known or bool(_groups(subject, profile, choice))
+def claim_template(claim: Claim, subject: Subject) -> str:
+    """Return the template a claim is made from: the pod's word, else the profile's, "" for none."""
+    named = subject.annotations.get(claim.annotation, "") if claim.annotation else ""
+    return named or claim.template
 
 
-def _groups(subject: Subject, profile: Fabric, choice: FabricChoice) -> tuple[NodeGroup, ...]:
-    """Return the live nodes of this fabric that the pod's own node selector leaves."""
-    labels = {**profile.spec.node_labels, **choice.node_labels}
-    left = subject.facts.nodes.with_labels(subject.pod.spec.node_selector)
-    return tuple(group for group in left if group.has(labels, profile.spec.node_resources))
-
-
-def _holds(when: When, subject: Subject, options: set[str], groups: tuple[NodeGroup, ...]) -> bool:
-    return (
-        (not when.option or when.option in options)
-        and max(subject.accelerated.values(), default=0) >= when.accelerators
-        and (
-            not when.node_labels or (bool(groups) and all(g.has(when.node_labels) for g in groups))
-        )
+def _renamed(injected: Injected, names: Mapping[str, str]) -> Injected:
+    """Return the same with what the cluster calls things by."""
+    if not names:
+        return injected
+    replace = msgspec.structs.replace
+    return replace(
+        injected,
+        resources=tuple(replace(n, name=names.get(n.name, n.name)) for n in injected.resources),
+        networks=tuple(replace(n, name=names.get(n.name, n.name)) for n in injected.networks),
+        lists=tuple(replace(e, of=names.get(e.of, e.of)) for e in injected.lists),
+        claims=tuple(
+            replace(c, template=names.get(c.template, c.template)) for c in injected.claims
+        ),
     )
 
 
@@ -118,74 +99,166 @@ def _targets(profile: Fabric, subject: Subject) -> Mapping[Place, int]:
 def _additions(
     source: str,
     injected: Injected,
-    profile: Fabric,
+    chosen: Chosen,
     subject: Subject,
-    groups: tuple[NodeGroup, ...],
+    targets: Mapping[Place, int],
 ) -> Additions:
-    largest = max(subject.accelerated.values(), default=0)
-    containers = tuple(
-        (place, _for_container(injected, asked, subject, groups))
-        for place, asked in _targets(profile, subject).items()
-    )
-    networks = tuple(
-        need.name
-        for need in injected.networks
-        for _ in range(_amount(need, largest, subject, groups))
-    )
+    claims = _claims(injected, subject)
+    env, conf = _channelled(injected.env, chosen.choice.channel)
+    own = [container_at(subject.pod, place) for place in targets]
+    volumes = [v for v in injected.volumes if _mounted_by_someone(v, injected, own)]
+    in_containers = {
+        place: ContainerAdditions(
+            env=_env(env, injected.paths, container_at(subject.pod, place)),
+            resources=_resources(injected, asked, container_at(subject.pod, place), chosen, subject),
+            claims=tuple(claim.name for claim in claims),
+            mounts=(*_mounts(volumes), *([ncclconf.mount()] if conf else [])),
+            capabilities=injected.capabilities,
+            privileged=injected.privileged,
+        )
+        for place, asked in targets.items()
+    }
     return Additions(
         source,
-        containers,
+        tuple(in_containers.items()),
         labels=injected.labels,
-        annotations=injected.annotations,
-        networks=networks,
-        volumes=tuple(
-            Volume(
-                name=v.name, host_path=v.host_path, empty_dir=v.empty_dir, config_map=v.config_map
-            )
-            for v in injected.volumes
-        ),
+        annotations={
+            **injected.annotations,
+            **_lists(injected, in_containers, subject),
+            **({ncclconf.ANNOTATION: conf} if conf else {}),
+        },
+        networks=_networks(injected, chosen, subject, targets),
+        volumes=(*map(_volume, volumes), *([ncclconf.volume()] if conf else [])),
+        claims=claims,
         sidecars=injected.sidecars,
         tolerations=injected.tolerations,
-        node_selector=injected.node_selector,
+        node_selector={**_pinned(chosen, subject), **injected.node_selector},
         host_network=injected.host_network,
+        warnings=tuple(_unsearched(injected.paths, own)),
     )
 
 
-def _for_container(
-    injected: Injected, asked: int, subject: Subject, groups: tuple[NodeGroup, ...]
-) -> ContainerAdditions:
-    amounts = {n.name: _amount(n, asked, subject, groups) for n in injected.resources}
-    return ContainerAdditions(
-        env=tuple(Env(name=name, value=value) for name, value in injected.env.items()),
-        resources={name: str(amount) for name, amount in amounts.items() if amount},
-        mounts=tuple(
-            Mount(name=v.name, mount_path=v.mount_path, read_only=v.read_only, sub_path=v.sub_path)
-            for v in injected.volumes
-        ),
-        capabilities=injected.capabilities,
-        privileged=injected.privileged,
-    )
+def _channelled(env: Mapping[str, str], channel: Channel) -> tuple[Mapping[str, str], str]:
+    """Return the variables, and the text of nccl.conf ("" for no file)."""
+    if channel is Channel.ENV:
+        return env, ""
+    return ncclconf.rest(env), ncclconf.text(env)
 
 
-def _amount(need: Need, asked: int, subject: Subject, groups: tuple[NodeGroup, ...]) -> int:
-    """Return how many: fixed, or the share that the asked accelerators are of the node's.
-
-    Nodes of several sizes are met with the smallest share, so that every one of them will do.
-    """
-    if not need.share:
-        return need.amount
-    shares = [
-        -(-group.allocatable[need.name] * asked // accelerators)
-        for group in groups
-        if need.name in group.allocatable and (accelerators := _accelerators(group, subject))
-    ]
-    return min(shares, default=need.otherwise)
+def _env(
+    env: Mapping[str, str], paths: Mapping[str, str], container: Container
+) -> tuple[Env, ...]:
+    """Return the variables for one container, without those that follow one the user decided."""
+    own = {e.name: e.value for e in container.env}
+    given = {name: value for name, value in env.items() if not _decided(name, value, own)}
+    missing = {name: path for name, path in paths.items() if name not in own}
+    return tuple(Env(name=name, value=value) for name, value in {**given, **missing}.items())
 
 
-def _accelerators(group: NodeGroup, subject: Subject) -> int:
+def _decided(name: str, value: str, own: Mapping[str, str]) -> bool:
+    """Return whether the user has said something else for the variable that this one follows."""
+    leader = FOLLOWERS.get(name)
+    return leader in own and own[leader] != value
+
+
+def _unsearched(paths: Mapping[str, str], containers: list[Container]) -> Iterator[str]:
+    """Yield a warning for each list of directories of the user's that lacks a needed one."""
+    for container in containers:
+        own = {e.name: e for e in container.env}
+        for name, path in paths.items():
+            said = own.get(name)
+            if said is not None and said.value_from is None and path not in said.value.split(":"):
+                yield f"container {container.name}: {name} lacks {path}; the fabric's library is there"
+
+
+def _resources(
+    injected: Injected, asked: int, container: Container, chosen: Chosen, subject: Subject
+) -> dict[str, str]:
     known = subject.facts.accelerators
-    return sum(amount for name, amount in group.allocatable.items() if name in known)
+    amounts = {n.name: amount(n, asked, container, chosen, known) for n in injected.resources}
+    return {name: str(many) for name, many in amounts.items() if many}
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+def _networks(
+    injected: Injected, chosen: Chosen, subject: Subject, targets: Mapping[Place, int]
+) -> tuple[str, ...]:
+    """Return the networks, once per interface of the container with the most accelerators."""
+    if not targets:
+        return ()
+    place = max(targets, key=lambda each: targets[each])
+    container, known = container_at(subject.pod, place), subject.facts.accelerators
+    return tuple(
+        need.name
+        for need in injected.networks
+        for _ in range(amount(need, targets[place], container, chosen, known))
+    )
+
+
+def _lists(
+    injected: Injected, containers: Mapping[Place, ContainerAdditions], subject: Subject
+) -> dict[str, str]:
+    """Return the annotations that have an entry per interface."""
+    found = {}
+    for entries in injected.lists:
+        counts = [_count(entries.of, container_at(subject.pod, p), c) for p, c in containers.items()]
+        if many := max(counts, default=0):
+            found[entries.annotation] = f"[{','.join([entries.entry] * many)}]"
+    return found
+
+
+def _count(resource: str, container: Container, added: ContainerAdditions) -> int:
+    """Return how many of a resource the container has in the end: its own word, else ours."""
+    own = container.resources
+    said = {**own.requests, **own.limits}.get(resource) if own else None
+    text = str(added.resources.get(resource, "0") if said is None else said)
+    return int(text) if text.isdecimal() else 0
+
+
+def _claims(injected: Injected, subject: Subject) -> tuple[PodClaim, ...]:
+    found = ((claim.name, claim_template(claim, subject)) for claim in injected.claims)
+    return tuple(
+        PodClaim(name=name, resource_claim_template_name=template)
+        for name, template in found
+        if template
+    )
+
+
+def _pinned(chosen: Chosen, subject: Subject) -> dict[str, str]:
+    """Return the fabric's pool as a node selector, where the cluster has several fabrics.
+
+    With one fabric's settings on another's nodes a gang does not find itself. What the pod says
+    of its nodes is left out: it says as much, or something that only a person can resolve.
+    """
+    cluster, told = subject.facts.cluster.spec, told_labels(subject.pod)
+    if len({choice.profile for choice in cluster.fabrics}) < 2:  # noqa: PLR2004 - several
+        return {}
+    wanted = {**chosen.profile.spec.node_labels, **chosen.choice.node_labels}
+    return {key: value for key, value in wanted.items() if value and key not in told}
+
+
+def _mounted_by_someone(volume: VolumeAt, injected: Injected, containers: list[Container]) -> bool:
+    """Return whether a volume has a use: a sidecar's, or a container whose path is still free."""
+    if any(m.name == volume.name for sidecar in injected.sidecars for m in sidecar.volume_mounts):
+        return True
+    path = volume.mount_path.rstrip("/")
+    return any(
+        all(m.mount_path.rstrip("/") != path or m.name == volume.name for m in c.volume_mounts)
+        for c in containers
+    )
+
+
+def _mounts(volumes: list[VolumeAt]) -> Iterator[Mount]:
+    for v in volumes:
+        if v.mount_path:
+            yield Mount(
+                name=v.name, mount_path=v.mount_path, read_only=v.read_only, sub_path=v.sub_path
+            )
+
+
+def _volume(volume: VolumeAt) -> Volume:
+    return Volume(
+        name=volume.name,
+        host_path=volume.host_path,
+        empty_dir=volume.empty_dir,
+        config_map=volume.config_map,
+    )
