@@ -26,7 +26,7 @@ def amount(
     need: Need, asked: int, container: Container, chosen: Chosen, accelerators: Accelerators
 ) -> int:
     """Return how many a container that asks for ``asked`` accelerators gets."""
-    counted = chosen.choice.names.get(need.counted, need.counted)
+    counted = need.counted
     stated = _stated(container, counted) if need.of else None
     if stated is not None:
         return stated

@@ -65,7 +65,8 @@ def _of_choice(choice: FabricChoice, fabrics: Fabrics) -> Iterator[str]:
             yield f"options: {option!r} is none of {fabric.name}; allowed are {allowed}"
     versions = [version.name for version in fabric.spec.versions]
     if choice.version and choice.version not in versions:
-        yield f"version: {choice.version!r} is none of {fabric.name}; allowed are {_listed(versions)}"
+        allowed = _listed(versions)
+        yield f"version: {choice.version!r} is none of {fabric.name}; allowed are {allowed}"
     known = _renameable(fabric)
     for name in choice.names:
         if name not in known:

@@ -32,6 +32,7 @@ from kube.wire import NodeSelectorTerm
 
 OPTIONS: Final = "muster.dev/fabric-options"
 NONE: Final = "none"
+Pool = Mapping[str, tuple[str, ...]]  # label key -> the values allowed, none for any
 SOURCE: Final = "fabric/"  # what a source of this rule starts with in the ledger
 
 
@@ -69,8 +70,10 @@ def _candidate(choice: FabricChoice, subject: Subject) -> Chosen | None:
 
 
 def _got_before(subject: Subject) -> frozenset[str]:
-    """Return the fabrics that an earlier call has injected: a pod that is pinned to one by that
-    call may look as if it named another."""
+    """Return the fabrics that an earlier call has injected.
+
+    A pod that was pinned to one by that call may look now as if it named another.
+    """
     ledger = record.parse(subject.annotations.get(record.ANNOTATION, ""))
     starts = (source.partition("@")[0] for source in ledger.set)
     return frozenset(s.removeprefix(SOURCE) for s in starts if s.startswith(SOURCE))
@@ -86,7 +89,7 @@ def _named(name: str, subject: Subject) -> Chosen | None:
 
 
 def choice_of(name: str, subject: Subject) -> FabricChoice:
-    """Return the cluster's choice of a profile: one the pod may go to, else any, else a bare one."""
+    """Return the cluster's choice of a profile: one open to the pod, else any, else a bare one."""
     own = [c for c in subject.facts.cluster.spec.fabrics if c.profile == name]
     profile = subject.facts.fabrics[name]
     open_to = [c for c in own if not _excludes(subject.pod, pool(profile, c))]
@@ -99,14 +102,21 @@ def settle(profile: Fabric, choice: FabricChoice, subject: Subject) -> Chosen:
     wanted = pool(profile, choice)
     resources = tuple(choice.names.get(name, name) for name in profile.spec.node_resources)
     left = subject.facts.nodes.with_labels(told)
-    groups = tuple(group for group in left if group.has(wanted, resources))
-    fixed = {key: value for key, value in wanted.items() if value}
-    return Chosen(profile, choice, groups, {**told, **fixed})
+    groups = tuple(
+        group for group in left if _are(group.labels, wanted) and group.has({}, resources)
+    )
+    return Chosen(profile, choice, groups, {**told, **fixed(wanted)})
 
 
-def pool(profile: Fabric, choice: FabricChoice) -> dict[str, str]:
-    """Return the labels that the fabric's nodes have in this cluster ("" for any value)."""
-    return {**profile.spec.node_labels, **choice.node_labels}
+def pool(profile: Fabric, choice: FabricChoice) -> Pool:
+    """Return the labels that the fabric's nodes have in this cluster."""
+    own = {key: (value,) if value else () for key, value in choice.node_labels.items()}
+    return {**profile.spec.node_labels, **own}
+
+
+def fixed(wanted: Pool) -> dict[str, str]:
+    """Return the labels of a pool that can have one value only."""
+    return {key: values[0] for key, values in wanted.items() if len(values) == 1}
 
 
 def told_labels(pod: PodView) -> dict[str, str]:
@@ -197,18 +207,29 @@ def _reachable(chosen: Chosen, subject: Subject) -> bool:
     told, wanted = told_labels(subject.pod), pool(chosen.profile, chosen.choice)
     if _excludes(subject.pod, wanted):
         return False
-    named = bool(wanted) and all(_says(told, key, value) for key, value in wanted.items())
+    named = bool(wanted) and _are(told, wanted)
     return named or not subject.facts.nodes.known or bool(chosen.groups)
 
 
-def _excludes(pod: PodView, wanted: Mapping[str, str]) -> bool:
-    """Return whether the pod insists on other nodes than those with these labels."""
-    selector, terms = pod.spec.node_selector, _required(pod)
+def _are(labels: Mapping[str, str], wanted: Pool) -> bool:
+    """Return whether labels are those of the pool."""
+    return all(
+        key in labels and (not values or labels[key] in values) for key, values in wanted.items()
+    )
+
+
+def _excludes(pod: PodView, wanted: Pool) -> bool:
+    """Return whether the pod insists on other nodes than those of the pool."""
     return any(
-        selector.get(key, value) != value
-        or (bool(terms) and all(_rules_out(term, key, value) for term in terms))
-        for key, value in wanted.items()
-        if value
+        values and all(_ruled_out(pod, key, value) for value in values)
+        for key, values in wanted.items()
+    )
+
+
+def _ruled_out(pod: PodView, key: str, value: str) -> bool:
+    terms = _required(pod)
+    return pod.spec.node_selector.get(key, value) != value or (
+        bool(terms) and all(_rules_out(term, key, value) for term in terms)
     )
 
 

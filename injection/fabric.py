@@ -22,6 +22,7 @@ from injection.parts import ConfigMap, EmptyDir, HostPath, Part, Sidecar
 from kube.wire import Toleration
 
 API_VERSION: Final = "muster.dev/v1alpha1"
+UNBOUNDED: Final = "unbounded"  # shared memory: as much as the node or the pod's limit allows
 
 
 class Targets(StrEnum):
@@ -100,11 +101,11 @@ class Claim(Part, frozen=True):
 
 
 class Injected(Part, frozen=True):
-    """What is added. ``env`` keeps its order. ``shared_memory``: size of /dev/shm, a quantity.
+    """What is added. ``env`` keeps its order.
 
     ``paths``: variables that must name a directory (``LD_LIBRARY_PATH``): set where the user
     sets none, told where the user's list lacks it. ``lists``: annotations with an entry per
-    interface.
+    interface. ``shared_memory``: size of /dev/shm, a quantity or ``unbounded``.
     """
 
     env: dict[str, str] = msgspec.field(default_factory=dict)
@@ -167,7 +168,8 @@ class Forbidden(Part, frozen=True):
 class FabricSpec(Part, frozen=True):
     """``net``: what ``NCCL_NET`` is on this fabric, for loud failure where a cluster wants it.
 
-    ``node_labels`` (a value, or "" for any) and ``node_resources`` tell its nodes from others.
+    ``node_labels`` (the values allowed, none for any) and ``node_resources`` tell its nodes from
+    others.
     ``accelerators``: what one container must ask for at least, because the fabric is handed out
     by the node or not at all. ``versions``: the first one is the default. ``notes``: what a
     person should know, and what could not be verified.
@@ -180,7 +182,7 @@ class FabricSpec(Part, frozen=True):
     versions: tuple[Version, ...] = ()
     extras: tuple[Extra, ...] = ()
     targets: Targets = Targets.ACCELERATED
-    node_labels: dict[str, str] = msgspec.field(default_factory=dict)
+    node_labels: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     node_resources: tuple[str, ...] = ()
     accelerators: int = 0
     forbids: tuple[Forbidden, ...] = ()

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from injection.fabric import Fabric, Injected, Need
+from injection.fabric import UNBOUNDED, Fabric, Injected, Need
 from injection.over import over
 from injection.reserved import is_reserved
 from kube.quantity import QuantityError, to_units
@@ -46,7 +46,7 @@ def of_injected(injected: Injected, where: str) -> Iterator[str]:
     """Yield what is wrong with one layer, whoever wrote it."""
     for kind, names in (("env", injected.env), ("paths", injected.paths)):
         for name in filter(is_reserved, names):
-            yield f"{where}.{kind}.{name}: belongs to a framework or the kubelet; no profile may set it"
+            yield f"{where}.{kind}.{name}: is a framework's or the kubelet's; no profile may set it"
     for kind, needs in (("resources", injected.resources), ("networks", injected.networks)):
         for need in needs:
             yield from _of_need(need, f"{where}.{kind}[{need.name}]")
@@ -74,22 +74,23 @@ def _of_volumes(injected: Injected, where: str) -> Iterator[str]:
         if sum(source is not None for source in sources) != 1:
             yield f"{at}: needs one of hostPath, emptyDir, configMap"
         if not volume.name.startswith(VOLUME_PREFIX):
-            yield f"{at}.name: {volume.name!r}: must start with {VOLUME_PREFIX!r}, so that it meets no user's"
+            yield f"{at}.name: {volume.name!r}: must start with {VOLUME_PREFIX!r}: users have theirs"
         if volume.mount_path and not volume.mount_path.startswith("/"):
             yield f"{at}.mountPath: {volume.mount_path!r}: must be absolute"
 
 
 def _of_texts(injected: Injected, where: str) -> Iterator[str]:
-    if injected.shared_memory:
+    if injected.shared_memory not in ("", UNBOUNDED):
         try:
             to_units(injected.shared_memory)
         except QuantityError as error:
-            yield f"{where}.sharedMemory: {error}"
+            yield f"{where}.sharedMemory: {error}; allowed are quantities and {UNBOUNDED}"
     for entries in injected.lists:
         try:
             msgspec.json.decode(entries.entry)
         except msgspec.MsgspecError as error:
-            yield f"{where}.lists[{entries.annotation}].entry: {entries.entry!r}: is no JSON: {error}"
+            at = f"{where}.lists[{entries.annotation}].entry"
+            yield f"{at}: {entries.entry!r}: is no JSON: {error}"
 
 
 def _unvouched(fabric: Fabric, injected: Injected, where: str) -> Iterator[str]:

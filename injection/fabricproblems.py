@@ -19,8 +19,8 @@ from injection.choice import (
     words,
 )
 from injection.clusterprofile import Pods
+from injection.layers import claim_template, layered
 from injection.problem import Problem, Severity
-from injection.rules.fabric import claim_template, layered
 from injection.subject import Subject
 from kube import names
 

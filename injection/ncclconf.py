@@ -37,7 +37,9 @@ def rest(env: Mapping[str, str]) -> dict[str, str]:
 def volume() -> Volume:
     """Return the volume that shows the annotation as a file."""
     field = FieldRef(field_path=f"metadata.annotations['{ANNOTATION}']")
-    return Volume(name=VOLUME, downward_api=Downward(items=(DownwardFile(path=_FILE, field_ref=field),)))
+    return Volume(
+        name=VOLUME, downward_api=Downward(items=(DownwardFile(path=_FILE, field_ref=field),))
+    )
 
 
 def mount() -> Mount:

@@ -96,15 +96,16 @@ class NodeTable:
         """Return what is there now, in an order that does not depend on the history."""
         ordered = sorted(self._counts.items(), key=lambda item: _order(item[0]))
         groups = tuple(
-            NodeGroup(dict(labels), dict(amounts), count)
-            for (labels, amounts), count in ordered
+            NodeGroup(dict(labels), dict(amounts), count) for (labels, amounts), count in ordered
         )
         return Nodes(groups, known=True, keys=self._keys)
 
     def _kind(self, labels: Mapping[str, str], allocatable: Mapping[str, str | float]) -> _Kind:
         told = frozenset((key, labels[key]) for key in self._keys if key in labels)
         amounts = frozenset(
-            (resource, _units(amount)) for resource, amount in allocatable.items() if "/" in resource
+            (resource, _units(amount))
+            for resource, amount in allocatable.items()
+            if "/" in resource
         )
         return told, amounts
 

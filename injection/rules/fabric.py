@@ -2,25 +2,24 @@
 
 ::
 
-    choice.choose ─► layers (profile, version, extras, cluster) ─► one Injected ─► Additions
+    choice.choose ─► layers.layered ─► one Injected ─► Additions, shared memory
 
 A source in the ledger ends in a digest of that one ``Injected``: pods of one profile that got
 different extras differ in it, too.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
-
-import msgspec
 
 from injection import ncclconf
 from injection.amounts import amount
-from injection.choice import SOURCE, Chosen, asked_options, choose, holds, told_labels
+from injection.choice import SOURCE, Chosen, choose, fixed, pool, told_labels
 from injection.clusterprofile import Channel
 from injection.containers import container_at
 from injection.digest import digest
-from injection.fabric import Claim, Fabric, Injected, Targets, VolumeAt
-from injection.over import over
+from injection.fabric import Fabric, Injected, Need, Targets, VolumeAt
+from injection.layers import claim_template, layered
 from injection.parts import (
     CONTAINERS,
     Additions,
@@ -45,46 +44,10 @@ def fabric(subject: Subject) -> Iterator[Additions]:
     if chosen is None:
         return
     injected = layered(chosen, subject)
-    source = f"{SOURCE}{chosen.profile.name}@{digest(injected)}"
     targets = _targets(chosen.profile, subject)
-    yield _additions(source, injected, chosen, subject, targets)
+    source = f"{SOURCE}{chosen.profile.name}@{digest(injected)}"
+    yield _Work(subject, chosen, injected, targets).additions(source)
     yield from shared_memory(source, injected.shared_memory, subject, targets)
-
-
-def layered(chosen: Chosen, subject: Subject) -> Injected:
-    """Return all that holds for the pod: profile, version, extras, then the cluster's own words."""
-    spec, options = chosen.profile.spec, asked_options(chosen, subject)
-    most = max(subject.accelerated.values(), default=0)
-    result = spec.inject
-    for version in spec.versions:
-        if version.name == (chosen.choice.version or spec.versions[0].name):
-            result = over(result, version.inject)
-    for extra in spec.extras:
-        if holds(extra, options, chosen, most):
-            result = over(result, extra.inject)
-    return over(_renamed(result, chosen.choice.names), chosen.choice.inject)
-
-
-def claim_template(claim: Claim, subject: Subject) -> str:
-    """Return the template a claim is made from: the pod's word, else the profile's, "" for none."""
-    named = subject.annotations.get(claim.annotation, "") if claim.annotation else ""
-    return named or claim.template
-
-
-def _renamed(injected: Injected, names: Mapping[str, str]) -> Injected:
-    """Return the same with what the cluster calls things by."""
-    if not names:
-        return injected
-    replace = msgspec.structs.replace
-    return replace(
-        injected,
-        resources=tuple(replace(n, name=names.get(n.name, n.name)) for n in injected.resources),
-        networks=tuple(replace(n, name=names.get(n.name, n.name)) for n in injected.networks),
-        lists=tuple(replace(e, of=names.get(e.of, e.of)) for e in injected.lists),
-        claims=tuple(
-            replace(c, template=names.get(c.template, c.template)) for c in injected.claims
-        ),
-    )
 
 
 def _targets(profile: Fabric, subject: Subject) -> Mapping[Place, int]:
@@ -96,58 +59,134 @@ def _targets(profile: Fabric, subject: Subject) -> Mapping[Place, int]:
     return subject.accelerated
 
 
-def _additions(
-    source: str,
-    injected: Injected,
-    chosen: Chosen,
-    subject: Subject,
-    targets: Mapping[Place, int],
-) -> Additions:
-    claims = _claims(injected, subject)
-    env, conf = _channelled(injected.env, chosen.choice.channel)
-    own = [container_at(subject.pod, place) for place in targets]
-    volumes = [v for v in injected.volumes if _mounted_by_someone(v, injected, own)]
-    in_containers = {
-        place: ContainerAdditions(
-            env=_env(env, injected.paths, container_at(subject.pod, place)),
-            resources=_resources(injected, asked, container_at(subject.pod, place), chosen, subject),
-            claims=tuple(claim.name for claim in claims),
-            mounts=(*_mounts(volumes), *([ncclconf.mount()] if conf else [])),
-            capabilities=injected.capabilities,
-            privileged=injected.privileged,
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """One pod and its fabric. ``targets``: containers, and the accelerators each asks for."""
+
+    subject: Subject
+    chosen: Chosen
+    injected: Injected
+    targets: Mapping[Place, int]
+
+    def additions(self, source: str) -> Additions:
+        """Return all that the profile adds but shared memory."""
+        injected = self.injected
+        file = self.chosen.choice.channel is Channel.FILE
+        conf = ncclconf.text(injected.env) if file else ""
+        env = ncclconf.rest(injected.env) if file else injected.env
+        volumes = [volume for volume in injected.volumes if self._is_of_use(volume)]
+        claims = self._claims()
+        names = tuple(claim.name for claim in claims)
+        mounts = (*_mounts(volumes), *([ncclconf.mount()] if conf else []))
+        containers = {
+            place: self._for(place, asked, env, mounts, names)
+            for place, asked in self.targets.items()
+        }
+        return Additions(
+            source,
+            tuple(containers.items()),
+            labels=injected.labels,
+            annotations=self._annotations(containers, conf),
+            networks=self._networks(),
+            volumes=(*map(_volume, volumes), *([ncclconf.volume()] if conf else [])),
+            claims=claims,
+            sidecars=injected.sidecars,
+            tolerations=injected.tolerations,
+            node_selector={**self._pinned(), **injected.node_selector},
+            host_network=injected.host_network,
+            warnings=tuple(self._unsearched()),
         )
-        for place, asked in targets.items()
-    }
-    return Additions(
-        source,
-        tuple(in_containers.items()),
-        labels=injected.labels,
-        annotations={
-            **injected.annotations,
-            **_lists(injected, in_containers, subject),
-            **({ncclconf.ANNOTATION: conf} if conf else {}),
-        },
-        networks=_networks(injected, chosen, subject, targets),
-        volumes=(*map(_volume, volumes), *([ncclconf.volume()] if conf else [])),
-        claims=claims,
-        sidecars=injected.sidecars,
-        tolerations=injected.tolerations,
-        node_selector={**_pinned(chosen, subject), **injected.node_selector},
-        host_network=injected.host_network,
-        warnings=tuple(_unsearched(injected.paths, own)),
-    )
+
+    def _for(
+        self,
+        place: Place,
+        asked: int,
+        env: Mapping[str, str],
+        mounts: tuple[Mount, ...],
+        claims: tuple[str, ...],
+    ) -> ContainerAdditions:
+        own = container_at(self.subject.pod, place)
+        amounts = {need.name: self._amount(need, asked, own) for need in self.injected.resources}
+        return ContainerAdditions(
+            env=_env(env, self.injected.paths, own),
+            resources={name: str(many) for name, many in amounts.items() if many},
+            claims=claims,
+            mounts=mounts,
+            capabilities=self.injected.capabilities,
+            privileged=self.injected.privileged,
+        )
+
+    def _amount(self, need: Need, asked: int, own: Container) -> int:
+        return amount(need, asked, own, self.chosen, self.subject.facts.accelerators)
+
+    def _networks(self) -> tuple[str, ...]:
+        """Return the networks, once per interface of the container with the most accelerators."""
+        if not self.targets:
+            return ()
+        place = max(self.targets, key=lambda each: self.targets[each])
+        own, asked = container_at(self.subject.pod, place), self.targets[place]
+        return tuple(
+            need.name
+            for need in self.injected.networks
+            for _ in range(self._amount(need, asked, own))
+        )
+
+    def _annotations(
+        self, containers: Mapping[Place, ContainerAdditions], conf: str
+    ) -> dict[str, str]:
+        """Return the annotations, those with an entry per interface and nccl.conf included."""
+        found = dict(self.injected.annotations)
+        pod = self.subject.pod
+        for entries in self.injected.lists:
+            counts = (_count(entries.of, container_at(pod, p), c) for p, c in containers.items())
+            if many := max(counts, default=0):
+                found[entries.annotation] = f"[{','.join([entries.entry] * many)}]"
+        if conf:
+            found[ncclconf.ANNOTATION] = conf
+        return found
+
+    def _claims(self) -> tuple[PodClaim, ...]:
+        found = ((c.name, claim_template(c, self.subject)) for c in self.injected.claims)
+        return tuple(
+            PodClaim(name=name, resource_claim_template_name=template)
+            for name, template in found
+            if template
+        )
+
+    def _pinned(self) -> dict[str, str]:
+        """Return the fabric's pool as a node selector, where the cluster has several fabrics.
+
+        With one fabric's settings on another's nodes a gang does not find itself. What the pod
+        says of its nodes is left out: it says as much, or something that only a person can
+        resolve.
+        """
+        cluster, told = self.subject.facts.cluster.spec, told_labels(self.subject.pod)
+        if len({choice.profile for choice in cluster.fabrics}) <= 1:
+            return {}
+        wanted = fixed(pool(self.chosen.profile, self.chosen.choice))
+        return {key: value for key, value in wanted.items() if key not in told}
+
+    def _is_of_use(self, volume: VolumeAt) -> bool:
+        """Return whether a sidecar mounts it, or a container in which its path is still free."""
+        sidecars = self.injected.sidecars
+        if any(mount.name == volume.name for s in sidecars for mount in s.volume_mounts):
+            return True
+        return any(
+            _is_free(volume, container_at(self.subject.pod, place)) for place in self.targets
+        )
+
+    def _unsearched(self) -> Iterator[str]:
+        """Yield a warning for each list of directories of the user's that lacks a needed one."""
+        for place in self.targets:
+            container = container_at(self.subject.pod, place)
+            own = {e.name: e.value for e in container.env if e.value_from is None}
+            for name, path in self.injected.paths.items():
+                if path not in own.get(name, path).split(":"):
+                    where = f"container {container.name}: {name}"
+                    yield f"{where} lacks {path}, where the fabric's library is"
 
 
-def _channelled(env: Mapping[str, str], channel: Channel) -> tuple[Mapping[str, str], str]:
-    """Return the variables, and the text of nccl.conf ("" for no file)."""
-    if channel is Channel.ENV:
-        return env, ""
-    return ncclconf.rest(env), ncclconf.text(env)
-
-
-def _env(
-    env: Mapping[str, str], paths: Mapping[str, str], container: Container
-) -> tuple[Env, ...]:
+def _env(env: Mapping[str, str], paths: Mapping[str, str], container: Container) -> tuple[Env, ...]:
     """Return the variables for one container, without those that follow one the user decided."""
     own = {e.name: e.value for e in container.env}
     given = {name: value for name, value in env.items() if not _decided(name, value, own)}
@@ -157,53 +196,8 @@ def _env(
 
 def _decided(name: str, value: str, own: Mapping[str, str]) -> bool:
     """Return whether the user has said something else for the variable that this one follows."""
-    leader = FOLLOWERS.get(name)
-    return leader in own and own[leader] != value
-
-
-def _unsearched(paths: Mapping[str, str], containers: list[Container]) -> Iterator[str]:
-    """Yield a warning for each list of directories of the user's that lacks a needed one."""
-    for container in containers:
-        own = {e.name: e for e in container.env}
-        for name, path in paths.items():
-            said = own.get(name)
-            if said is not None and said.value_from is None and path not in said.value.split(":"):
-                yield f"container {container.name}: {name} lacks {path}; the fabric's library is there"
-
-
-def _resources(
-    injected: Injected, asked: int, container: Container, chosen: Chosen, subject: Subject
-) -> dict[str, str]:
-    known = subject.facts.accelerators
-    amounts = {n.name: amount(n, asked, container, chosen, known) for n in injected.resources}
-    return {name: str(many) for name, many in amounts.items() if many}
-
-
-def _networks(
-    injected: Injected, chosen: Chosen, subject: Subject, targets: Mapping[Place, int]
-) -> tuple[str, ...]:
-    """Return the networks, once per interface of the container with the most accelerators."""
-    if not targets:
-        return ()
-    place = max(targets, key=lambda each: targets[each])
-    container, known = container_at(subject.pod, place), subject.facts.accelerators
-    return tuple(
-        need.name
-        for need in injected.networks
-        for _ in range(amount(need, targets[place], container, chosen, known))
-    )
-
-
-def _lists(
-    injected: Injected, containers: Mapping[Place, ContainerAdditions], subject: Subject
-) -> dict[str, str]:
-    """Return the annotations that have an entry per interface."""
-    found = {}
-    for entries in injected.lists:
-        counts = [_count(entries.of, container_at(subject.pod, p), c) for p, c in containers.items()]
-        if many := max(counts, default=0):
-            found[entries.annotation] = f"[{','.join([entries.entry] * many)}]"
-    return found
+    leader = FOLLOWERS.get(name, "")
+    return own.get(leader, value) != value
 
 
 def _count(resource: str, container: Container, added: ContainerAdditions) -> int:
@@ -214,36 +208,11 @@ def _count(resource: str, container: Container, added: ContainerAdditions) -> in
     return int(text) if text.isdecimal() else 0
 
 
-def _claims(injected: Injected, subject: Subject) -> tuple[PodClaim, ...]:
-    found = ((claim.name, claim_template(claim, subject)) for claim in injected.claims)
-    return tuple(
-        PodClaim(name=name, resource_claim_template_name=template)
-        for name, template in found
-        if template
-    )
-
-
-def _pinned(chosen: Chosen, subject: Subject) -> dict[str, str]:
-    """Return the fabric's pool as a node selector, where the cluster has several fabrics.
-
-    With one fabric's settings on another's nodes a gang does not find itself. What the pod says
-    of its nodes is left out: it says as much, or something that only a person can resolve.
-    """
-    cluster, told = subject.facts.cluster.spec, told_labels(subject.pod)
-    if len({choice.profile for choice in cluster.fabrics}) < 2:  # noqa: PLR2004 - several
-        return {}
-    wanted = {**chosen.profile.spec.node_labels, **chosen.choice.node_labels}
-    return {key: value for key, value in wanted.items() if value and key not in told}
-
-
-def _mounted_by_someone(volume: VolumeAt, injected: Injected, containers: list[Container]) -> bool:
-    """Return whether a volume has a use: a sidecar's, or a container whose path is still free."""
-    if any(m.name == volume.name for sidecar in injected.sidecars for m in sidecar.volume_mounts):
-        return True
+def _is_free(volume: VolumeAt, container: Container) -> bool:
     path = volume.mount_path.rstrip("/")
-    return any(
-        all(m.mount_path.rstrip("/") != path or m.name == volume.name for m in c.volume_mounts)
-        for c in containers
+    return all(
+        mount.mount_path.rstrip("/") != path or mount.name == volume.name
+        for mount in container.volume_mounts
     )
 
 
