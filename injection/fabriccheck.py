@@ -74,7 +74,7 @@ def _of_volumes(injected: Injected, where: str) -> Iterator[str]:
         if sum(source is not None for source in sources) != 1:
             yield f"{at}: needs one of hostPath, emptyDir, configMap"
         if not volume.name.startswith(VOLUME_PREFIX):
-            yield f"{at}.name: {volume.name!r}: must start with {VOLUME_PREFIX!r}: users have theirs"
+            yield f"{at}.name: {volume.name!r}: must start with {VOLUME_PREFIX!r}, not be a user's"
         if volume.mount_path and not volume.mount_path.startswith("/"):
             yield f"{at}.mountPath: {volume.mount_path!r}: must be absolute"
 

@@ -19,7 +19,6 @@ class _Selected(msgspec.Struct, rename="kebab", omit_defaults=True):
     namespace: str = ""
 
 
-_OBJECTS: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 _NAMED: Final = msgspec.json.Decoder(list[_Selected])
 
 
@@ -37,17 +36,21 @@ def merged(present: str, wanted: tuple[str, ...], namespace: str = "") -> str | 
     if not all(there):
         raise ValueError(f"has an empty entry: {present!r}")
     missing = _missing([item.partition("@")[0] for item in there], wanted, namespace)
-    return ",".join([*there, *missing]) if missing else None
+    return ",".join([text, *missing] if text else missing) if missing else None
 
 
 def _json(text: str, wanted: tuple[str, ...], namespace: str) -> str | None:
+    """Return the list with what is missing at its end; the text before stays as it is."""
     try:
-        named, objects = _NAMED.decode(text), _OBJECTS.decode(text)
+        named = _NAMED.decode(text)
     except msgspec.MsgspecError as error:
         raise ValueError(f"is no JSON list of networks: {error}") from error
     there = [f"{n.namespace}/{n.name}" if n.namespace else n.name for n in named]
     missing = [_selected(name) for name in _missing(there, wanted, namespace)]
-    return msgspec.json.encode([*objects, *missing]).decode() if missing else None
+    if not missing:
+        return None
+    added = msgspec.json.encode(missing).decode()
+    return f"{text[:-1].rstrip()},{added[1:]}" if named else added
 
 
 def _missing(there: list[str], wanted: tuple[str, ...], namespace: str) -> list[str]:

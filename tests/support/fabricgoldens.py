@@ -90,7 +90,7 @@ def documented(case: Case) -> JSON:
 
 
 def merged(lower: Any, upper: Any) -> Any:
-    """Lay one manifest over another; lists of named things by name, other lists one after the other."""
+    """Lay one manifest over another; lists of named things by name, other lists in a row."""
     if isinstance(lower, dict) and isinstance(upper, dict):
         return {**lower, **{k: merged(lower[k], v) if k in lower else v for k, v in upper.items()}}
     if isinstance(lower, list) and isinstance(upper, list):

@@ -1,4 +1,4 @@
-"""Every fabric against what its vendor documents: the pod without its network settings in, with them out."""
+"""Every fabric against what its vendor documents: a pod without network settings, and with."""
 
 import pytest
 from support.fabricgoldens import FABRICS, Case, cases, documented, got
