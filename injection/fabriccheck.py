@@ -96,7 +96,7 @@ def _of_texts(injected: Injected, where: str) -> Iterator[str]:
 def _unvouched(fabric: Fabric, injected: Injected, where: str) -> Iterator[str]:
     """Yield names that no source of the profile stands for."""
     sources = fabric.spec.sources
-    if any(not source.of for source in sources):
+    if not sources or any(not source.of for source in sources):
         return
     exact = {name for source in sources for name in source.of}
     prefixes = tuple(name[:-1] for name in exact if name.endswith("*"))

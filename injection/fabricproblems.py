@@ -10,15 +10,14 @@ from injection.choice import (
     NONE,
     OPTIONS,
     Chosen,
-    asked_options,
     choice_of,
     choose,
     forbidden,
-    holds,
     settle,
     words,
 )
 from injection.clusterprofile import Pods
+from injection.fabric import Fabric
 from injection.layers import claim_template, layered
 from injection.problem import Problem, Severity
 from injection.subject import Subject
@@ -117,15 +116,25 @@ def _of_nodes(chosen: Chosen, subject: Subject, named: str) -> Iterator[Problem]
     if named and nodes.known and not chosen.groups:
         remedy = "no live node that the pod may go to is of this fabric: the pod may wait for ever"
         yield Problem(Severity.LOST, _FABRIC, named, "", remedy)
-    options = asked_options(chosen, subject)
-    most = max(subject.accelerated.values(), default=0)
-    kinds = [extra for extra in chosen.profile.spec.extras if extra.when.node_labels]
-    if kinds and not any(holds(extra, options, chosen, most) for extra in kinds):
-        keys = sorted({key for extra in kinds for key in extra.when.node_labels})
-        yield Problem(
-            Severity.HINT,
-            f"spec.nodeSelector[{', '.join(keys)}]",
-            "",
-            ", ".join(sorted({v for e in kinds for v in e.when.node_labels.values() if v})),
-            f"fabric {chosen.profile.name} has settings for one kind of node each: name one",
-        )
+    for key in _keys_of_kinds(chosen.profile):
+        if key not in chosen.labels and not _one_kind(key, chosen):
+            yield Problem(
+                Severity.HINT,
+                f"spec.nodeSelector[{key}]",
+                "",
+                ", ".join(chosen.profile.spec.node_labels[key]),
+                f"fabric {chosen.profile.name} has settings for one kind of node each: name one",
+            )
+
+
+def _keys_of_kinds(profile: Fabric) -> Iterator[str]:
+    """Yield the label keys by which every node of the fabric has settings of its own kind."""
+    for key, values in profile.spec.node_labels.items():
+        kinds = {extra.when.node_labels.get(key) for extra in profile.spec.extras}
+        if len(values) > 1 and kinds.issuperset(values):
+            yield key
+
+
+def _one_kind(key: str, chosen: Chosen) -> bool:
+    """Return whether the live nodes that the pod may go to are alike in this label."""
+    return len({group.labels.get(key) for group in chosen.groups}) == 1
