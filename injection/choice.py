@@ -199,7 +199,7 @@ def _is_for(choice: FabricChoice, subject: Subject) -> bool:
         return False
     if not subject.accelerated or choice.pods is Pods.ASKING:
         return False
-    return choice.pods is not Pods.GANGS or subject.in_gang
+    return choice.pods is not Pods.GANGS or subject.is_gang
 
 
 def _reachable(chosen: Chosen, subject: Subject) -> bool:

@@ -58,7 +58,7 @@ def _why_none(named: str, subject: Subject) -> Iterator[Problem]:
         yield from _unusable(settled(named, subject), subject, Severity.CONTRADICTION)
         return
     for choice in subject.facts.cluster.spec.fabrics:
-        if choice.pods is Pods.ASKING or (choice.pods is Pods.GANGS and not subject.in_gang):
+        if choice.pods is Pods.ASKING or (choice.pods is Pods.GANGS and not subject.is_gang):
             continue
         if subject.accelerated and choice.profile in subject.facts.fabrics:
             yield from _unusable(settled(choice.profile, subject), subject, Severity.LOST)
@@ -82,7 +82,7 @@ def _unusable(chosen: Chosen, subject: Subject, severity: Severity) -> Iterator[
         )
     for entry in forbidden(chosen.profile, subject):
         yield Problem(
-            Severity.CONTRADICTION,
+            severity,
             "spec.containers[*].resources.limits",
             entry.resource,
             f"not beside fabric {name}: {entry.why}",

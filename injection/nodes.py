@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from kube.quantity import QuantityError, to_units
+from kube.wire import Taint
 
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes with equal labels and equal extended resources. ``count``: how many."""
+    """Nodes with equal labels, extended resources and taints. ``count``: how many."""
 
     labels: Mapping[str, str]
     allocatable: Mapping[str, int]
+    taints: tuple[Taint, ...] = ()
     count: int = 1
 
     def has(self, labels: Mapping[str, str], resources: tuple[str, ...] = ()) -> bool:
@@ -56,7 +58,7 @@ class Nodes:
 
 NOT_KNOWN: Final = Nodes()
 
-_Kind = tuple[frozenset[tuple[str, str]], frozenset[tuple[str, int]]]
+_Kind = tuple[frozenset[tuple[str, str]], frozenset[tuple[str, int]], frozenset[Taint]]
 
 
 class NodeTable:
@@ -68,13 +70,17 @@ class NodeTable:
         self._counts: Counter[_Kind] = Counter()
 
     def put(
-        self, name: str, labels: Mapping[str, str], allocatable: Mapping[str, str | float]
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        allocatable: Mapping[str, str | float],
+        taints: Iterable[Taint] = (),
     ) -> bool:
         """Take a node as it is now; return whether ``nodes()`` says something else afterwards.
 
         ``allocatable``: quantities by resource; only extended ones (``domain/name``) count.
         """
-        kind = self._kind(labels, allocatable)
+        kind = (*self._kind(labels, allocatable), frozenset(taints))
         if self._kinds.get(name) == kind:
             return False
         self.remove(name)
@@ -96,11 +102,14 @@ class NodeTable:
         """Return what is there now, in an order that does not depend on the history."""
         ordered = sorted(self._counts.items(), key=lambda item: _order(item[0]))
         groups = tuple(
-            NodeGroup(dict(labels), dict(amounts), count) for (labels, amounts), count in ordered
+            NodeGroup(dict(labels), dict(amounts), tuple(sorted(taints, key=_taint)), count)
+            for (labels, amounts, taints), count in ordered
         )
         return Nodes(groups, known=True, keys=self._keys)
 
-    def _kind(self, labels: Mapping[str, str], allocatable: Mapping[str, str | float]) -> _Kind:
+    def _kind(
+        self, labels: Mapping[str, str], allocatable: Mapping[str, str | float]
+    ) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, int]]]:
         told = frozenset((key, labels[key]) for key in self._keys if key in labels)
         amounts = frozenset(
             (resource, _units(amount))
@@ -110,8 +119,14 @@ class NodeTable:
         return told, amounts
 
 
-def _order(kind: _Kind) -> tuple[list[tuple[str, str]], list[tuple[str, int]]]:
-    return sorted(kind[0]), sorted(kind[1])
+def _order(
+    kind: _Kind,
+) -> tuple[list[tuple[str, str]], list[tuple[str, int]], list[tuple[str, str, str]]]:
+    return sorted(kind[0]), sorted(kind[1]), sorted(map(_taint, kind[2]))
+
+
+def _taint(taint: Taint) -> tuple[str, str, str]:
+    return taint.key, taint.value, taint.effect
 
 
 def _units(amount: str | float) -> int:

@@ -17,6 +17,7 @@ Value = (
     | msgspec.Struct
     | Mapping[str, str]
     | Sequence[msgspec.Struct | str | dict[str, str]]
+    | None
 )
 
 _ESCAPES: Final = str.maketrans({"~": "~0", "/": "~1"})

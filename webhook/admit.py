@@ -13,15 +13,14 @@ import msgspec
 
 from injection.podview import PodView
 from injection.run import Injection, inject
-from injection.subject import Facts
+from injection.subject import Facts, gang_of
 from kube import wire
 from webhook import jobtemplates, templates
 from webhook.errors import MalformedReview
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
 from webhook.validate import Findings, Rules, check_pod, check_templates
-from workloads.managed import Policy
-from workloads.registry import place
+from workloads.managed import Policy, is_bound_by_nature
 
 _POD: Final = msgspec.json.Decoder(wire.Pod)
 _VIEW: Final = msgspec.json.Decoder(PodView)
@@ -47,9 +46,12 @@ def admit_mutating(
     if findings.code is not HTTPStatus.OK:
         return _verdict(findings), NOTHING
     done = mutate(pod, policy)
-    if facts is None:
+    if facts is None or is_bound_by_nature(pod) or not policy.covers(request.namespace, {}):
         return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
     injected = _injected(request, pod, facts, done.annotations)
+    if injected.refusals:
+        text = "; ".join(injected.refusals)
+        return denied(HTTPStatus.FORBIDDEN, text, findings.warnings), NOTHING
     operations = (*done.operations, *injected.operations)
     return Verdict(operations=operations, warnings=findings.warnings + injected.warnings), done
 
@@ -59,8 +61,7 @@ def _injected(
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
     view = _VIEW.decode(request.object)
-    in_gang = place(pod) is not None
-    return inject(view, request.namespace, facts, in_gang=in_gang, annotations=annotations)
+    return inject(view, request.namespace, facts, gang_of(pod), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:

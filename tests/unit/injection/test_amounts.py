@@ -11,7 +11,7 @@ HOSTDEV = "nvidia.com/hostdev"
 
 def cluster(*groups: tuple[int, int, int]) -> Facts:
     """Nodes as (GPUs, NICs, how many)."""
-    live = tuple(NodeGroup({}, {GPU: g, NIC: n, HOSTDEV: n}, count) for g, n, count in groups)
+    live = tuple(NodeGroup({}, {GPU: g, NIC: n, HOSTDEV: n}, count=count) for g, n, count in groups)
     return facts({"profile": "oci-roce-vf"}, nodes=Nodes(live, known=True))
 
 

@@ -18,9 +18,9 @@ from injection.subject import Facts
 
 ACCELERATOR = "cloud.google.com/gke-accelerator"
 POOL = "cloud.google.com/gke-nodepool"
-MEGA = NodeGroup({ACCELERATOR: "nvidia-h100-mega-80gb", POOL: "mega"}, {GPU: 8}, 16)
-ULTRA = NodeGroup({ACCELERATOR: "nvidia-h200-141gb", POOL: "ultra"}, {GPU: 8}, 16)
-CHEAP = NodeGroup({POOL: "cheap"}, {GPU: 4}, 16)
+MEGA = NodeGroup({ACCELERATOR: "nvidia-h100-mega-80gb", POOL: "mega"}, {GPU: 8}, count=16)
+ULTRA = NodeGroup({ACCELERATOR: "nvidia-h200-141gb", POOL: "ultra"}, {GPU: 8}, count=16)
+CHEAP = NodeGroup({POOL: "cheap"}, {GPU: 4}, count=16)
 CHOICES = ({"profile": "gke-tcpxo"}, {"profile": "gke-gib"}, {"profile": "plain-tcp"})
 
 

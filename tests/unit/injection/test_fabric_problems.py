@@ -7,13 +7,13 @@ from injection.fabricproblems import problems
 from injection.nodes import NodeGroup, Nodes
 from injection.podview import PodView
 from injection.problem import Severity
-from injection.subject import Facts, Subject
+from injection.subject import Facts, Gang, Subject
 
 
 def told(pod: JSON, known: Facts, *, in_gang: bool = True) -> list[tuple[str, str]]:
     """Severity and text of what is told."""
     view = msgspec.convert(pod, PodView)
-    subject = Subject.of(view, "a", known, in_gang=in_gang)
+    subject = Subject.of(view, "a", known, Gang("muster", 2) if in_gang else None)
     return [(str(p.severity), str(p)) for p in problems(subject)]
 
 
@@ -60,8 +60,10 @@ def test_shared_gpus_beside_rdma_are_told_as_the_vendor_has_it() -> None:
     limits = {GPU: "1", "vke.volcengine.com/mgpu-core": "30"}
     pod = gpu_pod(container={"resources": {"limits": limits}})
     ((severity, text),) = told(pod, facts({"profile": "volcengine-rdma"}))
-    assert severity == Severity.CONTRADICTION
+    assert severity == Severity.LOST
     assert "'vke.volcengine.com/mgpu-core'; allowed: not beside fabric volcengine-rdma" in text
+    ((severity, _),) = told(annotated(pod, fabric="volcengine-rdma"), facts())
+    assert severity == Severity.CONTRADICTION
 
 
 def test_an_option_that_the_fabric_does_not_have_is_hinted_at() -> None:
