@@ -2,9 +2,11 @@
 
 ::
 
+    raw pod ─► overridden ─► pod as its policies have it
     pod, namespace, facts ─► Subject ─► rule ─► rule ─► … ─► Draft ─► operations, record, warnings
 
-Rules earlier in the list win over later ones, the user over all of them.
+Rules earlier in the list win over later ones, the user over all of them. Override policies come
+before: what they make of the pod is what the user wrote for this cluster.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +14,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from injection.draft import Draft
+from injection.overrides.apply import Overridden, override
+from injection.overrides.targets import Identity
 from injection.parts import Additions
 from injection.patch import Operation
 from injection.podview import PodView
@@ -20,7 +26,7 @@ from injection.record import Record
 from injection.rules.fabric import fabric
 from injection.rules.tolerations import tolerations
 from injection.subject import Facts, Subject
-from kube import names
+from kube import names, wire
 
 Rule = Callable[[Subject], Iterable[Additions]]
 RULES: Final[tuple[Rule, ...]] = (fabric, tolerations)
@@ -36,6 +42,23 @@ class Injection:
 
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def overridden(
+    raw: bytes | msgspec.Raw,
+    meta: wire.ObjectMeta,
+    namespace: str,
+    facts: Facts,
+    accepts: Callable[[bytes], str],
+) -> Overridden | None:
+    """Return a pod with its override policies applied; ``None`` where none is for it.
+
+    ``raw``: its JSON, ``meta`` the same decoded. ``accepts``: what is wrong with a changed pod.
+    """
+    if not facts.policies or _opted_out(meta):
+        return None
+    cluster = Identity.of(facts.cluster)
+    return override(raw, meta, namespace, cluster, facts.policies, facts.owners, accepts)
 
 
 def inject(
@@ -65,5 +88,8 @@ def _apply_rules(subject: Subject, draft: Draft) -> None:
 
 def opted_out(pod: PodView) -> bool:
     """Return whether label or annotation ``muster.dev/inject: "false"`` is on the pod."""
-    meta = pod.metadata
+    return _opted_out(pod.metadata)
+
+
+def _opted_out(meta: wire.ObjectMeta) -> bool:
     return "false" in (meta.labels.get(names.INJECT), meta.annotations.get(names.INJECT))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from injection.clusterprofile import ClusterProfile
 from injection.fabric import Fabrics
 from injection.nodes import NOT_KNOWN, Nodes
+from injection.overrides.owners import Owners
+from injection.overrides.policy import NO_POLICIES, Policies
 from injection.parts import CONTAINERS, INIT_CONTAINERS, Place
 from injection.podview import Container, PodView
 from kube.quantity import QuantityError, to_units
@@ -22,6 +24,8 @@ class Facts:
     nodes: Nodes = NOT_KNOWN
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Labels by name of namespace; a missing one is not known."""
+    policies: Policies = NO_POLICIES
+    owners: Owners = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

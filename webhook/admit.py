@@ -11,8 +11,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from injection.overrides.apply import Overridden
 from injection.podview import PodView
-from injection.run import Injection, inject
+from injection.run import Injection, inject, overridden
 from injection.subject import Facts
 from kube import wire
 from webhook import jobtemplates, templates
@@ -46,21 +47,40 @@ def admit_mutating(
     findings = check_pod(pod, None, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
         return _verdict(findings), NOTHING
-    done = mutate(pod, policy)
     if facts is None:
+        done = mutate(pod, policy)
         return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
-    injected = _injected(request, pod, facts, done.annotations)
-    operations = (*done.operations, *injected.operations)
-    return Verdict(operations=operations, warnings=findings.warnings + injected.warnings), done
+    changed = _overridden(request, pod, rules, facts) or Overridden(request.object)
+    if changed.operations:
+        pod = _pod(changed.pod, request)
+    done = mutate(pod, policy)
+    injected = _injected(changed.pod, request.namespace, pod, facts, done.annotations)
+    operations = (*changed.operations, *done.operations, *injected.operations)
+    warnings = findings.warnings + changed.warnings + injected.warnings
+    return Verdict(operations=operations, warnings=warnings), done
+
+
+def _overridden(
+    request: AdmissionRequest, pod: wire.Pod, rules: Rules, facts: Facts
+) -> Overridden | None:
+    """Return the pod as this cluster's override policies have it."""
+
+    def refused(changed: bytes) -> str:
+        return check_pod(_pod(changed, request), None, request.user_info, rules).message
+
+    return overridden(request.object, pod.metadata, request.namespace, facts, refused)
 
 
 def _injected(
-    request: AdmissionRequest, pod: wire.Pod, facts: Facts, annotations: Mapping[str, str]
+    data: bytes | msgspec.Raw,
+    namespace: str,
+    pod: wire.Pod,
+    facts: Facts,
+    annotations: Mapping[str, str],
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
-    view = _VIEW.decode(request.object)
-    in_gang = place(pod) is not None
-    return inject(view, request.namespace, facts, in_gang=in_gang, annotations=annotations)
+    view = _VIEW.decode(data)
+    return inject(view, namespace, facts, in_gang=place(pod) is not None, annotations=annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
@@ -94,7 +114,7 @@ def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rule
         raise _malformed(request, error) from error
 
 
-def _pod(data: msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
+def _pod(data: bytes | msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
     try:
         return in_namespace(_POD.decode(data), request.namespace)
     except (msgspec.MsgspecError, RecursionError) as error:
