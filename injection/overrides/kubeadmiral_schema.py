@@ -47,12 +47,12 @@ class Entrypoint(Strict, frozen=True):
     operator: Literal["", "append", "overwrite", "delete"] = ""
 
 
-class EnvVar(Strict, frozen=True, omit_defaults=True):
+class EnvVar(Strict, frozen=True):
     """core/v1 EnvVar as a policy gives it."""
 
     name: str
     value: str = ""
-    value_from: msgspec.Raw | None = None
+    value_from: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class EnvOverrider(Strict, frozen=True):

@@ -179,6 +179,7 @@ def _json(variable: EnvVar) -> Json:
     found: dict[str, Json] = {"name": variable.name}
     if variable.value:
         found["value"] = variable.value
-    if variable.value_from is not None:
-        found["valueFrom"] = decoded(variable.value_from)
+    source = decoded(variable.value_from)
+    if source is not None:
+        found["valueFrom"] = source
     return found
