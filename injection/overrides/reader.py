@@ -28,7 +28,10 @@ def read(data: bytes | msgspec.Raw) -> Policy | Broken | None:
     What is wrong with its spec makes it ``Broken``; raises ``msgspec.MsgspecError`` for what is no
     object at all.
     """
-    found = _DECODER.decode(data)
+    try:
+        found = _DECODER.decode(data)
+    except RecursionError as error:
+        raise msgspec.DecodeError(f"object is nested too deeply: {error}") from error
     dialect = GROUPS.get(found.api_version)
     if dialect is None or found.kind not in KINDS:
         return None

@@ -174,3 +174,8 @@ def refused(of: JSON, *policies: JSON, above: Sequence[Owner] | None = None) -> 
     assert outcome.reason
     assert outcome.fields == ()
     return outcome.reason
+
+
+def table(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """Rows for ``parametrize``, each named by its first column."""
+    return {"argvalues": [row[1:] for row in rows], "ids": [row[0] for row in rows]}

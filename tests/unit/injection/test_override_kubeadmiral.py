@@ -4,7 +4,7 @@ The cases were derived from what the code there does, not taken from its tests.
 """
 
 import pytest
-from support.overriding import JSON, changed, on_a_deployment, patch, pod, refused, rules
+from support.overriding import JSON, changed, on_a_deployment, patch, pod, refused, rules, table
 
 from injection.overrides.owners import Owner
 
@@ -24,22 +24,21 @@ def operation(component: str, operator: str | None, value: str = "") -> JSON:
 IMAGES = [
     ("overwrite is the default", f"{MAIN}:1", [("Tag", None, "2")], f"{MAIN}:2"),
     ("registry", f"{MAIN}:1", [("Registry", "overwrite", "cr.cn")], "cr.cn/team/train:1"),
-    ("registry added", "team/train:1", [("Registry", "addIfAbsent", "cr.cn")], "cr.cn/team/train:1"),
+    ("registry added", "a/b:1", [("Registry", "addIfAbsent", "cr.cn")], "cr.cn/a/b:1"),
     ("registry deleted", f"{MAIN}:1", [("Registry", "delete")], "team/train:1"),
     ("a team is no registry", "team/train", [("Registry", "delete")], "team/train"),
     ("localhost is one", "localhost/train", [("Registry", "delete")], "train"),
     ("repository", f"{MAIN}:1", [("Repository", None, "a/b")], "registry.example:5000/a/b:1"),
     ("tag added", MAIN, [("Tag", "addIfAbsent", "v1")], f"{MAIN}:v1"),
-    ("digest beside the tag", f"{MAIN}:1", [("Digest", "addIfAbsent", DIGEST)], f"{MAIN}:1@{DIGEST}"),
+    ("digest beside a tag", "a:1", [("Digest", "addIfAbsent", DIGEST)], f"a:1@{DIGEST}"),
     ("digest deleted", f"{MAIN}:1@{DIGEST}", [("Digest", "delete")], f"{MAIN}:1"),
-    ("one after the other", f"{MAIN}:1", [("Tag", "delete"), ("Tag", "addIfAbsent", "2")], f"{MAIN}:2"),
+    ("one after the other", "a:1", [("Tag", "delete"), ("Tag", "addIfAbsent", "2")], "a:2"),
     ("overwritten with nothing", f"{MAIN}:1", [("Tag", "overwrite")], MAIN),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "old", "operations", "new"), IMAGES, ids=[i[0] for i in IMAGES])
-def test_images_change_by_component(case: str, old: str, operations: list[str], new: str) -> None:
-    del case
+@pytest.mark.parametrize(("old", "operations", "new"), **table(IMAGES))
+def test_images_change_by_component(old: str, operations: list[str], new: str) -> None:
     made = [operation(*one) for one in operations]
     after = changed(pod(image=old), kubeadmiral(image=[{"operations": made}]))
     assert after == pod(image=new)
@@ -56,13 +55,10 @@ BROKEN_IMAGES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("case", "image", "wrong", "reason"), BROKEN_IMAGES, ids=[i[0] for i in BROKEN_IMAGES]
-)
+@pytest.mark.parametrize(("image", "wrong", "reason"), **table(BROKEN_IMAGES))
 def test_an_image_that_cannot_be_changed_leaves_the_pod_alone(
-    case: str, image: str, wrong: tuple[str, ...], reason: str
+    image: str, wrong: tuple[str, ...], reason: str
 ) -> None:
-    del case
     own = kubeadmiral(image=[{"operations": [operation(*wrong)]}])
     assert reason in refused(pod(image=image), own)
 
@@ -99,13 +95,14 @@ ENTRYPOINTS = [
 
 
 @pytest.mark.parametrize("kind", ["command", "args"])
-@pytest.mark.parametrize(
-    ("case", "old", "operator", "value", "new"), ENTRYPOINTS, ids=[e[0] for e in ENTRYPOINTS]
-)
+@pytest.mark.parametrize(("old", "operator", "value", "new"), **table(ENTRYPOINTS))
 def test_command_and_args_change(
-    case: str, old: list[str] | None, operator: str, value: list[str], new: list[str] | None, kind: str
+    old: list[str] | None,
+    operator: str,
+    value: list[str],
+    new: list[str] | None,
+    kind: str,
 ) -> None:
-    del case
     own = {"containerName": "main", "operator": operator, "value": value}
     before = pod() if old is None else pod(**{kind: old})
     expected = pod() if new is None else pod(**{kind: new})
@@ -139,13 +136,13 @@ ENVS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("case", "old", "operator", "value", "new"), ENVS, ids=[e[0] for e in ENVS]
-)
+@pytest.mark.parametrize(("old", "operator", "value", "new"), **table(ENVS))
 def test_environments_change_by_name(
-    case: str, old: list[JSON] | None, operator: str | None, value: list[JSON], new: list[JSON] | None
+    old: list[JSON] | None,
+    operator: str | None,
+    value: list[JSON],
+    new: list[JSON] | None,
 ) -> None:
-    del case
     own: JSON = {"containerName": "main", "value": value}
     own |= {} if operator is None else {"operator": operator}
     before = pod() if old is None else pod(env=old)
@@ -180,13 +177,10 @@ MAPS = [
 
 
 @pytest.mark.parametrize("kind", ["labels", "annotations"])
-@pytest.mark.parametrize(
-    ("case", "old", "operator", "value", "new"), MAPS, ids=[m[0] for m in MAPS]
-)
+@pytest.mark.parametrize(("old", "operator", "value", "new"), **table(MAPS))
 def test_a_pod_that_is_its_own_workload_has_its_labels_and_annotations_changed(
-    case: str, old: JSON | None, operator: str | None, value: JSON, new: JSON, kind: str
+    old: JSON | None, operator: str | None, value: JSON, new: JSON, kind: str
 ) -> None:
-    del case
     asks = {"kubeadmiral.io/override-policy-name": "p"}
     before = pod(meta={"labels": dict(asks)})
     before["metadata"].setdefault(kind, {}).update(old or {})
@@ -222,9 +216,8 @@ PATCHES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "own", "new"), PATCHES, ids=[p[0] for p in PATCHES])
-def test_json_patches_apply_at_the_pod(case: str, own: JSON, new: JSON) -> None:
-    del case
+@pytest.mark.parametrize(("own", "new"), **table(PATCHES))
+def test_json_patches_apply_at_the_pod(own: JSON, new: JSON) -> None:
     spec = {"y": {"z": [1]}, "l": [1, 2]}
     made = changed(pod(spec=spec), kubeadmiral(jsonpatch=[own]))
     expected = {k: v for k, v in (spec | new).items() if v is not None}
@@ -232,9 +225,17 @@ def test_json_patches_apply_at_the_pod(case: str, own: JSON, new: JSON) -> None:
 
 
 FAILING = [
-    ("remove of nothing", {"operator": "remove", "path": f"{T}/spec/x"}, 'the pod has no "/spec/x"'),
+    (
+        "remove of nothing",
+        {"operator": "remove", "path": f"{T}/spec/x"},
+        'the pod has no "/spec/x"',
+    ),
     ("a parent that no pod has", {"operator": "add", "path": f"{T}/spec/x/y"}, '"/spec/x"'),
-    ("a typo", {"operator": "add", "path": f"{T}/metdata/annotations/x", "value": "1"}, '"/metdata"'),
+    (
+        "a typo",
+        {"operator": "add", "path": f"{T}/metdata/annotations/x", "value": "1"},
+        '"/metdata"',
+    ),
     ("an index beyond the end", {"operator": "add", "path": f"{T}/spec/containers/9"}, "/9"),
     ("no index", {"operator": "replace", "path": f"{T}/spec/containers/main"}, "/main"),
     ("move has no from", {"operator": "move", "path": f"{T}/spec/x"}, '"move"'),
@@ -246,9 +247,8 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize(("case", "own", "reason"), FAILING, ids=[f[0] for f in FAILING])
-def test_a_json_patch_that_fails_leaves_the_pod_alone(case: str, own: JSON, reason: str) -> None:
-    del case
+@pytest.mark.parametrize(("own", "reason"), **table(FAILING))
+def test_a_json_patch_that_fails_leaves_the_pod_alone(own: JSON, reason: str) -> None:
     first = {"path": f"{T}/spec/before", "value": 1}  # is not done either
     text = refused(pod(spec={"one": 1}), kubeadmiral(jsonpatch=[first, own]))
     assert reason in text
@@ -266,7 +266,9 @@ def test_what_upstream_forbids_is_forbidden_though_it_is_not_the_pods(path: str)
 def test_in_a_rule_images_come_first_and_patches_last_and_rules_in_their_order() -> None:
     image = {"operations": [operation("Tag", None, "2")]}
     last = {"path": f"{T}/spec/containers/0/image", "value": "b:3"}
-    assert changed(pod(image="a:1"), kubeadmiral(jsonpatch=[last], image=[image])) == pod(image="b:3")
+    assert changed(pod(image="a:1"), kubeadmiral(jsonpatch=[last], image=[image])) == pod(
+        image="b:3"
+    )
     two = rules("kubeadmiral", {"jsonpatch": [last]}, {"image": [image]})
     assert changed(pod(image="a:1"), two) == pod(image="b:2")
 
