@@ -114,7 +114,8 @@ def result(
     more = {} if accepts is None else {"accepts": accepts}
     found = override(raw, meta, NAMESPACE, cluster, policies, owners, **more)
     if found is not None:
-        assert jsonpatch.apply_patch(of, patch(found)) == json.loads(bytes(found.pod))
+        before = json.loads(raw)  # not the one given: parts of that may be shared
+        assert jsonpatch.apply_patch(before, patch(found)) == json.loads(bytes(found.pod))
     return found
 
 
