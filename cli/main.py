@@ -12,6 +12,7 @@ from cli import (
     certificates,
     client,
     demo,
+    inject,
     probe,
     replay,
     shells,
@@ -20,7 +21,19 @@ from cli import (
 )
 from cli.output import Failure
 
-_COMMANDS = (demo, bench, shells, client, replay, verify, ungate, certificates, probe, assets)
+_COMMANDS = (
+    demo,
+    bench,
+    shells,
+    client,
+    inject,
+    replay,
+    verify,
+    ungate,
+    certificates,
+    probe,
+    assets,
+)
 
 
 def parser() -> argparse.ArgumentParser:

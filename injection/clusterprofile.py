@@ -11,6 +11,7 @@ import msgspec
 
 from injection.fabric import Name
 from injection.parts import Part
+from injection.placesdata import Tiers
 from kube.wire import Toleration
 
 
@@ -44,13 +45,27 @@ class FabricChoice(Part, frozen=True):
     options: tuple[str, ...] = ()
 
 
+class OfNamespace(Part, frozen=True):
+    """Classes that accelerator pods of a namespace get where they name none."""
+
+    runtime_class: str = ""
+    priority_class: str = ""
+
+
 class ClusterProfileSpec(Part, frozen=True):
-    """See ``FabricChoice``; ``tolerations`` are given to every accelerator pod."""
+    """See ``FabricChoice``; ``tolerations`` are given to every accelerator pod.
+
+    ``tiers``: in place of those that come with Muster. ``spot``: name of the provider's entry in
+    ``spot.yaml``; "" lets the nodes tell.
+    """
 
     aliases: tuple[str, ...] = ()
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     fabrics: tuple[FabricChoice, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    tiers: Tiers | None = None
+    spot: str = ""
+    namespaces: dict[str, OfNamespace] = msgspec.field(default_factory=dict)
     without_fabric: Loudness = Loudness.WARN
 
 

@@ -68,6 +68,10 @@ def operations(pod: PodView, wanted: Wanted) -> Iterator[Operation]:
         yield Operation(pointer("spec", "runtimeClassName"), wanted.runtime_class)
     if wanted.priority_class:
         yield Operation(pointer("spec", "priorityClassName"), wanted.priority_class)
+        # Computed from the class before webhooks ran; the API server refuses a pod whose number
+        # is not that of its class, and computes it anew where there is none.
+        yield Operation(pointer("spec", "priority"), None)
+        yield Operation(pointer("spec", "preemptionPolicy"), None)
 
 
 def _host_network(pod: PodView) -> Iterator[Operation]:

@@ -36,7 +36,7 @@ def merged(present: str, wanted: tuple[str, ...]) -> str | None:
     if not all(there):
         raise ValueError(f"has an empty entry: {present!r}")
     missing = _missing([item.partition("@")[0] for item in there], wanted)
-    return ",".join([*there, *missing]) if missing else None
+    return ",".join([text, *missing] if text else missing) if missing else None
 
 
 def _json(text: str, wanted: tuple[str, ...]) -> str | None:

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kube.wire import Taint
+
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes with equal labels and equal extended resources. ``count``: how many."""
+    """Nodes with equal labels, extended resources and taints. ``count``: how many."""
 
     labels: Mapping[str, str]
     allocatable: Mapping[str, int]
+    taints: tuple[Taint, ...] = ()
     count: int = 1
 
     def has(self, labels: Mapping[str, str], resources: tuple[str, ...] = ()) -> bool:

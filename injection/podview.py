@@ -68,6 +68,7 @@ class EmptyDir(Wire, frozen=True):
     """core/v1 EmptyDirVolumeSource."""
 
     medium: str = ""
+    size_limit: str = ""
 
 
 class Volume(Wire, frozen=True):

@@ -2,8 +2,11 @@
 
 ::
 
-    raw pod ─► overridden ─► pod as its policies have it
-    pod, namespace, facts ─► Subject ─► rule ─► rule ─► … ─► Draft ─► operations, record, warnings
+    raw pod ─► overridden ─► the pod as its policies have it
+
+                       ┌─► check ─► check ─► … ─► refused, or warnings
+    pod, facts ─► Subject
+                       └─► rule ─► what Pod Security allows ─► Draft ─► patch, ledger
 
 Rules earlier in the list win over later ones, the user over all of them. Override policies come
 before: what they make of the pod is what the user wrote for this cluster.
@@ -16,29 +19,47 @@ from typing import Final
 
 import msgspec
 
+from injection.checks.arguments import arguments
+from injection.checks.devices import devices
+from injection.checks.fabric import fabric_is_there
+from injection.checks.sharedmemory import shared_memory_is_enough
 from injection.draft import Draft
+from injection.findings import Finding
 from injection.overrides.apply import Overridden, override
 from injection.overrides.targets import Identity
 from injection.parts import Additions
 from injection.patch import Operation
+from injection.podsecurity import allowed, level_of
 from injection.podview import PodView
 from injection.record import Record
+from injection.rules.datasets import datasets
 from injection.rules.fabric import fabric
+from injection.rules.namespaced import namespaced
+from injection.rules.ranks import ranks
+from injection.rules.spot import spot
+from injection.rules.taints import taints
+from injection.rules.tier import tier
 from injection.rules.tolerations import tolerations
-from injection.subject import Facts, Subject
+from injection.subject import Facts, Gang, Subject
 from kube import names, wire
+from workloads.managed import MIRROR
 
 Rule = Callable[[Subject], Iterable[Additions]]
-RULES: Final[tuple[Rule, ...]] = (fabric, tolerations)
+Check = Callable[[Subject], Iterable[Finding]]
+RULES: Final[tuple[Rule, ...]] = (
+    fabric, ranks, tier, spot, taints, tolerations, datasets, namespaced
+)  # fmt: skip
+CHECKS: Final[tuple[Check, ...]] = (fabric_is_there, arguments, devices, shared_memory_is_enough)
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What comes out: the patch, what it does, and what the person should be told."""
+    """What comes out: the patch, what it does, what the author should hear, why it is refused."""
 
     operations: tuple[Operation, ...] = ()
     record: Record = field(default_factory=Record)
     warnings: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
 
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -54,8 +75,9 @@ def overridden(
     """Return a pod with its override policies applied; ``None`` where none is for it.
 
     ``raw``: its JSON, ``meta`` the same decoded. ``accepts``: what is wrong with a changed pod.
+    The API server's copy of a static pod must stay what the kubelet has.
     """
-    if not facts.policies or _opted_out(meta):
+    if not facts.policies or _opted_out(meta) or MIRROR in meta.annotations:
         return None
     cluster = Identity.of(facts.cluster)
     return override(raw, meta, namespace, cluster, facts.policies, facts.owners, accepts)
@@ -65,8 +87,7 @@ def inject(
     pod: PodView,
     namespace: str,
     facts: Facts,
-    *,
-    in_gang: bool,
+    gang: Gang | None,
     annotations: Mapping[str, str] = _NONE,
 ) -> Injection:
     """Return what a pod gets in this cluster; one that opts out gets ``annotations`` only.
@@ -75,15 +96,23 @@ def inject(
     """
     draft = Draft(pod)
     draft.annotate(annotations)
-    if not opted_out(pod):
-        _apply_rules(Subject.of(pod, namespace, facts, in_gang=in_gang), draft)
-    return Injection(draft.operations(), draft.record(), tuple(draft.warnings))
+    if opted_out(pod):
+        return Injection(draft.operations())
+    subject = Subject.of(pod, namespace, facts, gang)
+    findings = [finding for check in CHECKS for finding in check(subject)]
+    refusals = tuple(finding.text for finding in findings if finding.refused)
+    if refusals:
+        return Injection(refusals=refusals)
+    _apply_rules(subject, draft)
+    told = (*draft.warnings, *(finding.text for finding in findings))
+    return Injection(draft.operations(), draft.record(), told)
 
 
 def _apply_rules(subject: Subject, draft: Draft) -> None:
+    level = level_of(subject.facts.namespaces.get(subject.namespace, _NONE))
     for rule in RULES:
         for additions in rule(subject):
-            draft.take(additions)
+            draft.take(allowed(additions, level))
 
 
 def opted_out(pod: PodView) -> bool:

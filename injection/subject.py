@@ -4,14 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from injection.clusterprofile import ClusterProfile
+from injection.containers import container_at
 from injection.fabric import Fabrics
 from injection.nodes import NOT_KNOWN, Nodes
 from injection.overrides.owners import Owners
 from injection.overrides.policy import NO_POLICIES, Policies
 from injection.parts import CONTAINERS, INIT_CONTAINERS, Place
+from injection.placesdata import AcceleratorTaint, PlacesData, Spot, Tiers
 from injection.podview import Container, PodView
+from kube import wire
 from kube.quantity import QuantityError, to_units
 from workloads.accelerators import Accelerators
+from workloads.registry import place
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +25,49 @@ class Facts:
     cluster: ClusterProfile
     fabrics: Fabrics
     accelerators: Accelerators
+    places: PlacesData
     nodes: Nodes = NOT_KNOWN
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Labels by name of namespace; a missing one is not known."""
     policies: Policies = NO_POLICIES
     owners: Owners = field(default_factory=dict)
 
+    @property
+    def tiers(self) -> Tiers:
+        """Return the cluster's own tiers, else those that come with Muster."""
+        return self.cluster.spec.tiers or self.places.tiers
+
+    @property
+    def spot(self) -> Mapping[str, Spot]:
+        """Return how providers mark spot capacity, by name."""
+        return self.places.spot
+
+    @property
+    def accelerator_taints(self) -> tuple[AcceleratorTaint, ...]:
+        """Return the taints that only say "accelerators here"."""
+        return self.places.taints
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """What is known of the pod's gang. ``size``: members in all, ``None`` where nobody said."""
+
+    dialect: str = ""
+    size: int | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """``in_gang``: it has siblings. ``accelerated``: containers that ask, and for how many."""
+    """``gang``: ``None`` for a pod alone. ``accelerated``: containers that ask, and how many."""
 
     pod: PodView
     namespace: str
     facts: Facts
-    in_gang: bool
+    gang: Gang | None
     accelerated: Mapping[Place, int]
 
     @classmethod
-    def of(cls, pod: PodView, namespace: str, facts: Facts, *, in_gang: bool) -> "Subject":
+    def of(cls, pod: PodView, namespace: str, facts: Facts, gang: Gang | None) -> "Subject":
         """Return what rules look at."""
         lists = ((CONTAINERS, pod.spec.containers), (INIT_CONTAINERS, pod.spec.init_containers))
         asked = {
@@ -48,7 +76,19 @@ class Subject:
             for index, container in enumerate(containers)
         }
         accelerated = {place: amount for place, amount in asked.items() if amount}
-        return cls(pod, namespace, facts, in_gang, accelerated)
+        return cls(pod, namespace, facts, gang, accelerated)
+
+    @property
+    def is_gang(self) -> bool:
+        """Return whether it has siblings, as far as anybody knows."""
+        return self.gang is not None and (self.gang.size is None or self.gang.size > 1)
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """Return the names of the accelerators that any container asks for."""
+        owns = (container_at(self.pod, place).resources for place in self.accelerated)
+        names = (name for own in owns if own for name in (*own.limits, *own.requests))
+        return frozenset(name for name in names if name in self.facts.accelerators)
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -70,3 +110,11 @@ def _units(amount: str | float) -> int:
         return to_units(amount)
     except QuantityError:
         return 1
+
+
+def gang_of(pod: wire.Pod) -> Gang | None:
+    """Return what the pod's own words tell of its gang, ``None`` for a pod alone."""
+    placed = place(pod)
+    if placed is None:
+        return None
+    return Gang(placed.dialect.name, placed.spec.size if placed.spec else None)

@@ -14,15 +14,14 @@ import msgspec
 from injection.overrides.apply import Overridden
 from injection.podview import PodView
 from injection.run import Injection, inject, overridden
-from injection.subject import Facts
+from injection.subject import Facts, gang_of
 from kube import wire
 from webhook import jobtemplates, templates
 from webhook.errors import MalformedReview
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
 from webhook.validate import Findings, Rules, check_pod, check_templates
-from workloads.managed import Policy
-from workloads.registry import place
+from workloads.managed import Policy, is_bound_by_nature
 
 _POD: Final = msgspec.json.Decoder(wire.Pod)
 _VIEW: Final = msgspec.json.Decoder(PodView)
@@ -47,17 +46,22 @@ def admit_mutating(
     findings = check_pod(pod, None, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
         return _verdict(findings), NOTHING
-    if facts is None:
+    if facts is None or not policy.covers(request.namespace, {}):
         done = mutate(pod, policy)
         return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
     changed = _overridden(request, pod, rules, facts) or Overridden(request.object)
     if changed.operations:
         pod = _pod(changed.pod, request)
     done = mutate(pod, policy)
+    warnings = findings.warnings + changed.warnings
+    if is_bound_by_nature(pod):
+        return Verdict(operations=changed.operations, warnings=warnings), done
     injected = _injected(changed.pod, request.namespace, pod, facts, done.annotations)
+    if injected.refusals:
+        text = "; ".join(injected.refusals)
+        return denied(HTTPStatus.FORBIDDEN, text, warnings), NOTHING
     operations = (*changed.operations, *done.operations, *injected.operations)
-    warnings = findings.warnings + changed.warnings + injected.warnings
-    return Verdict(operations=operations, warnings=warnings), done
+    return Verdict(operations=operations, warnings=warnings + injected.warnings), done
 
 
 def _overridden(
@@ -80,7 +84,7 @@ def _injected(
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
     view = _VIEW.decode(data)
-    return inject(view, namespace, facts, in_gang=place(pod) is not None, annotations=annotations)
+    return inject(view, namespace, facts, gang_of(pod), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:

@@ -6,7 +6,7 @@ A file that cannot be used ends the start with a message; it is never half taken
 from collections.abc import Sequence
 from pathlib import Path
 
-from injection import catalog
+from injection import catalog, placesdata
 from injection.errors import ProfileError
 from injection.fabric import Fabrics
 from injection.subject import Facts
@@ -25,7 +25,7 @@ def from_files(files: InjectionFiles, policy: Policy) -> Facts:
     problems = catalog.unknown_fabrics(cluster, fabrics)
     if problems:
         raise WebhookError("\n".join(f"injection: {problem}" for problem in problems))
-    return Facts(cluster, fabrics, policy.accelerators)
+    return Facts(cluster, fabrics, policy.accelerators, placesdata.load())
 
 
 def _with_own(shipped: Fabrics, files: Sequence[Path]) -> Fabrics:

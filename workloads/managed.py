@@ -155,7 +155,7 @@ class Policy:
 
         ``explicit``: whether it names its group itself, for callers that have looked already.
         """
-        if not self.covers(pod.metadata.namespace, namespace_labels) or _is_bound_by_nature(pod):
+        if not self.covers(pod.metadata.namespace, namespace_labels) or is_bound_by_nature(pod):
             return False
         if explicit is None:
             explicit = names_a_group(pod)
@@ -177,7 +177,7 @@ def has_gate(pod: wire.Pod) -> bool:
     return any(gate.name == names.PLAN_GATE for gate in pod.spec.scheduling_gates)
 
 
-def _is_bound_by_nature(pod: wire.Pod) -> bool:
+def is_bound_by_nature(pod: wire.Pod) -> bool:
     """Return whether the pod's node was never a choice: DaemonSet and static pods."""
     if MIRROR in pod.metadata.annotations:
         return True

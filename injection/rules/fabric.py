@@ -79,7 +79,7 @@ def _fits(subject: Subject, profile: Fabric, choice: FabricChoice) -> bool:
         return False
     if not subject.accelerated or choice.pods is Pods.ASKING:
         return False
-    if choice.pods is Pods.GANGS and not subject.in_gang:
+    if choice.pods is Pods.GANGS and not subject.is_gang:
         return False
     selector = subject.pod.spec.node_selector
     pool = {**profile.spec.node_labels, **choice.node_labels}

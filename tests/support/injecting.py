@@ -6,18 +6,19 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from injection import catalog
+from injection import catalog, placesdata
 from injection.clusterprofile import ClusterProfile
 from injection.fabric import Fabrics
 from injection.nodes import NOT_KNOWN, Nodes
 from injection.podview import PodView
 from injection.run import Injection, inject
-from injection.subject import Facts
+from injection.subject import Facts, Gang
 from workloads.accelerators import load
 
 JSON = dict[str, Any]
 FABRICS = catalog.load()
 ACCELERATORS = load()
+PLACES = placesdata.load()
 GPU = "nvidia.com/gpu"
 
 
@@ -26,15 +27,20 @@ def facts(
 ) -> Facts:
     """A cluster with these fabric choices; ``spec``: further fields of its ClusterProfile."""
     profile = {"metadata": {"name": "train-eu"}, "spec": {"fabrics": list(choices), **spec}}
-    return Facts(msgspec.convert(profile, ClusterProfile), fabrics, ACCELERATORS, nodes)
+    return Facts(msgspec.convert(profile, ClusterProfile), fabrics, ACCELERATORS, PLACES, nodes)
 
 
 def result(
-    pod: JSON, known: Facts, *, in_gang: bool = True, namespace: str = "team-a"
+    pod: JSON,
+    known: Facts,
+    *,
+    in_gang: bool = True,
+    size: int | None = None,
+    namespace: str = "team-a",
 ) -> Injection:
     """What injection says about a pod."""
     view = msgspec.json.decode(json.dumps(pod), type=PodView)
-    return inject(view, namespace, known, in_gang=in_gang)
+    return inject(view, namespace, known, Gang("muster", size) if in_gang else None)
 
 
 def patch(injection: Injection) -> list[JSON]:

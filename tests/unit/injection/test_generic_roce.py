@@ -23,7 +23,7 @@ def test_a_member_of_a_gang_gets_everything_that_the_fabric_needs() -> None:
 
 
 def test_a_pod_alone_needs_no_fabric() -> None:
-    assert patch(result(gpu_pod(), ROCE, in_gang=False)) == []
+    assert "hostNetwork" not in injected(gpu_pod(), ROCE, in_gang=False)["spec"]
 
 
 def test_the_users_value_stays_and_is_recorded() -> None:

@@ -93,5 +93,5 @@ def _kept(key: str, before: object, after: object) -> bool:
     if key == "hostNetwork":
         return before is False or after is True
     if key == "k8s.v1.cni.cncf.io/networks":
-        return str(before).strip(" ,[]") in str(after) or before == after
+        return str(before).replace(" ", "").strip("[]") in str(after).replace(" ", "")
     return before is None or _without_additions(before, after)
