@@ -14,7 +14,7 @@ from injection import record
 from injection.overrides.document import Document
 from injection.overrides.edit import LISTS
 from injection.overrides.errors import OverrideError
-from injection.overrides.pointers import Json, same
+from injection.overrides.pointers import Json, Path, same
 from injection.podview import PodView
 from kube import names, wire
 
@@ -26,10 +26,15 @@ _FIXED: Final = (
     *(("metadata", "annotations", key)
       for key in (names.PLAN, names.ORIGINAL_SCHEDULER, record.ANNOTATION)),
 )  # fmt: skip
-# Labels by which the controllers of Kubernetes find their pods, beside those that users choose.
+# Labels by which controllers find their pods or know them, beside those that users choose.
 _SELECTING: Final = frozenset({
-    "pod-template-hash", "controller-revision-hash", "controller-uid", "job-name",
-    "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name",
+    "pod-template-hash", "controller-revision-hash", "pod-template-generation",
+    "controller-uid", "job-name",
+})  # fmt: skip
+_SELECTING_DOMAINS: Final = frozenset({
+    "batch.kubernetes.io", "apps.kubernetes.io", "statefulset.kubernetes.io",
+    "jobset.sigs.k8s.io", "leaderworkerset.sigs.k8s.io", "training.kubeflow.org", "ray.io",
+    "volcano.sh",
 })  # fmt: skip
 _POD: Final = msgspec.json.Decoder(wire.Pod)
 _VIEW: Final = msgspec.json.Decoder(PodView)
@@ -40,10 +45,9 @@ def check(before: Document, after: Document, selects: frozenset[str]) -> bytes:
 
     ``selects``: keys of the labels by which the pod's owner finds it.
     """
-    labels = (("metadata", "labels", key) for key in sorted(selects | _SELECTING))
-    for path in (*_FIXED, *labels):
+    for path in (*_FIXED, *_labels(before, after, selects)):
         if not same(before.find(path), after.find(path)):
-            raise OverrideError(f"{'.'.join(path[:-1])}[{path[-1]}] may not be overridden")
+            raise OverrideError(f"{'.'.join(path)} may not be overridden")
     try:
         data = msgspec.json.encode(after.root)
         _POD.decode(data)
@@ -51,6 +55,16 @@ def check(before: Document, after: Document, selects: frozenset[str]) -> bytes:
     except (msgspec.MsgspecError, RecursionError) as error:
         raise OverrideError(f"what it makes is no pod: {error}") from error
     return data
+
+
+def _labels(before: Document, after: Document, selects: frozenset[str]) -> Iterator[Path]:
+    """Yield the labels that a controller knows its pods by."""
+    found = (document.find(("metadata", "labels")) for document in (before, after))
+    for labels in found:
+        for key in labels if isinstance(labels, dict) else ():
+            domain = key.partition("/")[0]
+            if key in selects or key in _SELECTING or domain in _SELECTING_DOMAINS:
+                yield ("metadata", "labels", key)
 
 
 def keep_mounted(before: Document, after: Document) -> None:
