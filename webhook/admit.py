@@ -6,6 +6,7 @@ without an object to look at (DELETE, CONNECT) are always allowed.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeVar
 
@@ -49,10 +50,13 @@ def admit_mutating(
     if facts is None or not policy.covers(request.namespace, {}):
         done = mutate(pod, policy)
         return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
-    changed = _overridden(request, pod, rules, facts) or Overridden(request.object)
+    overrides = _overridden(request, pod, rules, facts)
+    changed = overrides or Overridden(request.object)
     if changed.operations:
         pod = _pod(changed.pod, request)
     done = mutate(pod, policy)
+    if overrides is not None:
+        done = replace(done, overridden=overrides)
     warnings = findings.warnings + changed.warnings
     if is_bound_by_nature(pod):
         return Verdict(operations=changed.operations, warnings=warnings), done

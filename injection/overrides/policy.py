@@ -9,6 +9,7 @@
 A policy that cannot be read stays known by its name: pods that ask for it are told.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -121,6 +122,14 @@ class Policies:
                 selecting[namespace] = (*selecting.get(namespace, ()), policy)
         broken = tuple(policy for policy in ordered if isinstance(policy, Broken))
         return cls(MappingProxyType(named), MappingProxyType(selecting), broken)
+
+    def counts(self) -> Mapping[tuple[Dialect, str], int]:
+        """Return how many there are of each dialect, ``usable`` and ``broken``."""
+        usable = [policy.name for policy in self.named.values() if isinstance(policy, Policy)]
+        usable += [policy.name for found in self.selecting.values() for policy in found]
+        found = Counter((name.dialect, "usable") for name in usable)
+        found.update((policy.name.dialect, "broken") for policy in self.broken)
+        return found
 
     def __bool__(self) -> bool:
         """Return whether there is any that a pod may get, or ask for."""
