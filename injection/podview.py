@@ -23,11 +23,11 @@ from kube.wire import (
 
 
 class EnvVar(Wire, frozen=True):
-    """core/v1 EnvVar. ``value_from`` is kept as it came."""
+    """core/v1 EnvVar. ``value_from`` is kept as it came; it is empty where there is none."""
 
     name: str = ""
     value: str = ""
-    value_from: msgspec.Raw | None = None
+    value_from: msgspec.Raw = msgspec.Raw()
 
 
 class VolumeMount(Wire, frozen=True):

@@ -12,8 +12,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from injection.overrides.apply import Overridden
 from injection.podview import PodView
-from injection.run import Injection, inject
+from injection.run import Injection, inject, overridden
 from injection.subject import Facts, gang_of
 from kube import wire
 from webhook import groupobjects, jobtemplates, templates
@@ -48,23 +49,48 @@ def admit_mutating(
     findings = check_pod(pod, None, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
         return _verdict(findings), NOTHING
-    done = mutate(pod, policy)
-    if facts is None or is_bound_by_nature(pod) or not policy.covers(request.namespace, {}):
+    if facts is None or not policy.covers(request.namespace, {}):
+        done = mutate(pod, policy)
         return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
-    injected = _injected(request, pod, facts, done.annotations)
+    overrides = _overridden(request, pod, rules, facts)
+    changed = overrides or Overridden(request.object)
+    if changed.operations:
+        pod = _pod(changed.pod, request)
+    done = mutate(pod, policy)
+    if overrides is not None:
+        done = replace(done, overridden=overrides)
+    warnings = findings.warnings + changed.warnings
+    if is_bound_by_nature(pod):
+        return Verdict(operations=changed.operations, warnings=warnings), done
+    injected = _injected(changed.pod, request.namespace, pod, facts, done.annotations)
     if injected.refusals:
         text = "; ".join(injected.refusals)
-        return denied(HTTPStatus.FORBIDDEN, text, findings.warnings), NOTHING
-    operations = (*done.operations, *injected.operations)
-    return Verdict(operations=operations, warnings=findings.warnings + injected.warnings), done
+        return denied(HTTPStatus.FORBIDDEN, text, warnings), NOTHING
+    operations = (*changed.operations, *done.operations, *injected.operations)
+    return Verdict(operations=operations, warnings=warnings + injected.warnings), done
+
+
+def _overridden(
+    request: AdmissionRequest, pod: wire.Pod, rules: Rules, facts: Facts
+) -> Overridden | None:
+    """Return the pod as this cluster's override policies have it."""
+
+    def refused(changed: bytes) -> str:
+        return check_pod(_pod(changed, request), None, request.user_info, rules).message
+
+    return overridden(request.object, pod.metadata, request.namespace, facts, refused)
 
 
 def _injected(
-    request: AdmissionRequest, pod: wire.Pod, facts: Facts, annotations: Mapping[str, str]
+    data: bytes | msgspec.Raw,
+    namespace: str,
+    pod: wire.Pod,
+    facts: Facts,
+    annotations: Mapping[str, str],
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
-    view = _VIEW.decode(request.object)
-    return inject(view, request.namespace, facts, gang_of(pod), annotations)
+    view = _VIEW.decode(data)
+    return inject(view, namespace, facts, gang_of(pod), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
@@ -110,7 +136,7 @@ def _gang_problems(request: AdmissionRequest, data: msgspec.Raw, rules: Rules) -
     return gangproblems.of_object(resource.group, resource.resource, data, rules.levels)
 
 
-def _pod(data: msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
+def _pod(data: bytes | msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
     try:
         return in_namespace(_POD.decode(data), request.namespace)
     except (msgspec.MsgspecError, RecursionError) as error:
