@@ -20,7 +20,7 @@ from cluster.steps import Steps
 from decisions.assign import assignments
 from decisions.failure import failed
 from placement import gang as gang_placement
-from placement.decision import Decision, Plan, Reject, Wait
+from placement.decision import Decision, Explanation, Plan, Reject, Wait, WaitReason
 from placement.scoring.profiles import DEFAULT, Scoring
 from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
@@ -33,7 +33,8 @@ class Question:
     unknown size is given for more members. ``spare_count``: spare nodes wanted per member.
     ``refused``: names of nodes that kube-scheduler turned members away from, ``kept``: of
     nodes whose room is kept for lost members of other gangs. ``scoring``: how nodes are
-    preferred for a pod that comes alone.
+    preferred for a pod that comes alone. ``network``: why the gang cannot have the isolated network
+    that its pods are to have, "" where it can, or needs none.
     """
 
     gang: GangKey
@@ -44,6 +45,7 @@ class Question:
     refused: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     scoring: Scoring = DEFAULT
+    network: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,9 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
     """
     if snapshot.gang(question.gang) is None:
         raise KeyError(question.gang)
+    if question.network:
+        why = Explanation(snapshot.nodes.count, 0, (), cause=question.network)
+        return Wait(question.gang, snapshot.generation, WaitReason.NO_NETWORK, why)
     try:
         return (
             yield from gang_placement.plan(

@@ -54,6 +54,8 @@ def _plan_lines(plan: Plan) -> list[str]:
 def _wait_lines(wait: Wait) -> list[str]:
     why = wait.explanation
     lines = [f"{wait.gang} waits: {wait.reason}"]
+    if why.cause:
+        lines.append(why.cause)
     if why.nearest is not None:
         lines.append(_nearest_line(why.nearest))
     if why.rules:
@@ -153,6 +155,7 @@ def _why(why: Explanation) -> dict[str, Plain]:
         "rules": rules,
         "nearest": None if why.nearest is None else _nearest(why.nearest),
         "remedy": why.remedy,
+        "cause": why.cause,
         "relaxes_at": None if why.relaxes_at is None else _moment(why.relaxes_at),
         "unmodelled": list(why.unmodelled),
     }
