@@ -204,9 +204,9 @@ class Extender:
                 "releaser": self.releaser.run,
                 "repairer": lambda: self._as_leader(self.repairer.run),
                 "partial": lambda: self._as_leader(self.partial.run),
-                "statuses": self._keep_statuses,
+                "statuses": lambda: self._informed(self.statuses.run),
                 "conditions": lambda: self._as_leader(conditions.run),
-                "networks": lambda: self._as_leader(nets.run),
+                "networks": lambda: self._informed(nets.run),
                 **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
@@ -292,10 +292,10 @@ class Extender:
         await self.begun.wait()
         await self.planner.run()
 
-    async def _keep_statuses(self) -> None:
-        """Write statuses once everything is known: half a gang would look like a broken one."""
+    async def _informed(self, run: Job) -> None:
+        """Run once everything is known: half a gang looks broken, one unseen has not ended."""
         await self.sync.synced.wait()
-        await self._as_leader(self.statuses.run)
+        await self._as_leader(run)
 
     async def _tick(self) -> None:
         while True:
