@@ -91,6 +91,7 @@ class JobNetworks:
     _short: set[GangKey] = field(default_factory=set)  # told that there is no network for them
     _setbacks: dict[GangKey, tuple[str, float]] = field(default_factory=dict)
     _idle_since: dict[GangKey, float] = field(default_factory=dict)
+    _gone: set[str] = field(default_factory=set)  # nodes with an agent's word and no Node
 
     def __post_init__(self) -> None:
         """Listen; nothing is written before ``run``."""
@@ -211,14 +212,19 @@ class JobNetworks:
         surplus = await self.writes.list(lambda line: self.attached.users[line.vni] > 0)
         for line in surplus:
             await self._give_back(line, "the gang has another network")
-        nodes = self.engine.state.snapshot().nodes
-        gone = [name for name in self.pools.nodes if not is_alive(nodes, name)]
-        await self.writes.drop_nodes(gone)
+        await self._drop_agents_of_gone_nodes()
         first, self._listed = not self._listed, True
         self._list_at = self.engine.clock() + LIST_S
         self._due |= {line.gang for line in self.book.lines.values()}
         if first:
             self._changed()
+
+    async def _drop_agents_of_gone_nodes(self) -> None:
+        """Delete what they have left, a list later: the watch of nodes may be behind the agents'."""
+        nodes = self.engine.state.snapshot().nodes
+        gone = {name for name in self.pools.nodes if not is_alive(nodes, name)}
+        await self.writes.drop_nodes(sorted(gone & self._gone))
+        self._gone = gone
 
     async def _provide_all(self) -> None:
         while self._queue:

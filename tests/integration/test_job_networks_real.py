@@ -262,7 +262,7 @@ async def test_what_can_be_wrong_about_one_object_is_refused_by_the_api_server(
         assert (await api.create(POOLS, bare))["spec"]["range"] == {"first": 1000, "last": 2000}
         network = _network(1000)
         await api.create(NETWORKS, network)
-        with pytest.raises(ApiFailed, match="AlreadyExists"):
+        with pytest.raises(ApiFailed, match="already exists"):
             await api.create(NETWORKS, network)
         with pytest.raises(ApiFailed, match="nobody has a VNI twice"):
             await api.create(NETWORKS, {**network, "metadata": {"name": "vni-1001"}})

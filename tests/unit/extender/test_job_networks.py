@@ -305,7 +305,6 @@ async def test_a_network_of_a_gang_that_waits_again_is_given_back_after_a_while(
             return set(await it.networks()) == {"vni-1000"}
 
         await eventually(there)
-        await it.api.create("/api/v1/nodes/r1-0", {}) if False else None
         for number in range(HOSTS):
             await it.api.patch(f"/api/v1/nodes/r1-{number}", {"spec": {"unschedulable": True}})
         await it.world.settled()
@@ -321,9 +320,9 @@ async def test_what_an_agent_left_whose_node_is_gone_is_deleted_and_blocks_no_vn
         await it.submit(gang)
         await it.end(gang)
         await it.until_networks()
-        it.now += 61
 
         async def deleted() -> bool:
+            it.now += 10
             found = await it.api.get(NODES)
             return "gone" not in {each["metadata"]["name"] for each in found["items"]}
 
