@@ -17,10 +17,11 @@ from cli import (
     shells,
     ungate,
     verify,
+    vni,
 )
 from cli.output import Failure
 
-_COMMANDS = (demo, bench, shells, client, replay, verify, ungate, certificates, probe, assets)
+_COMMANDS = (demo, bench, shells, client, replay, verify, ungate, vni, certificates, probe, assets)
 
 
 def parser() -> argparse.ArgumentParser:
