@@ -91,6 +91,7 @@ class JobNetworks:
     _short: set[GangKey] = field(default_factory=set)  # told that there is no network for them
     _setbacks: dict[GangKey, tuple[str, float]] = field(default_factory=dict)
     _idle_since: dict[GangKey, float] = field(default_factory=dict)
+    _measured: set[str] = field(default_factory=set)  # pools that metrics have
     _gone: set[str] = field(default_factory=set)  # nodes with an agent's word and no Node
 
     def __post_init__(self) -> None:
@@ -208,7 +209,7 @@ class JobNetworks:
         self._measure()
 
     async def _list(self) -> None:
-        """Read whose VNIs are; what is surplus or belongs to nobody is given back in the review."""
+        """Read whose VNIs are; what belongs to nobody is given back in the review."""
         surplus = await self.writes.list(lambda line: self.attached.users[line.vni] > 0)
         for line in surplus:
             await self._give_back(line, "the gang has another network")
@@ -373,7 +374,10 @@ class JobNetworks:
         living = set(self.engine.state.gangs()) if self._short else set()
         self._short &= living
         self.metrics.vni_waiting.set(len(self._short))
+        for name in self._measured - self.pools.pools.keys():
+            self.metrics.vni_pool_size.remove(name)
+            self.metrics.vni_pool_used.remove(name)
+        self._measured = set(self.pools.pools)
         for name, kept in self.pools.pools.items():
             self.metrics.vni_pool_size.labels(name).set(len(kept.pool.range))
             self.metrics.vni_pool_used.labels(name).set(self.book.used(kept.pool))
-

@@ -46,7 +46,6 @@ from kube.jobnetworks import (
     attachment_name,
     freed_patch,
     network_body,
-    network_name,
     nodes_patch,
 )
 from vni.addresses import Subnet
@@ -162,9 +161,7 @@ class NetworkWrites:
             return
         nodes = tuple(wanted[name] for name in sorted(wanted))
         patch = nodes_patch(network, nodes)
-        done = await self.client.patch(
-            NETWORKS, network.metadata.name, patch, content_type=MERGE
-        )
+        done = await self.client.patch(NETWORKS, network.metadata.name, patch, content_type=MERGE)
         spec = replace(network.spec, nodes=nodes)
         self.objects[vni] = JobNetwork(metadata=done.metadata, spec=spec)
 

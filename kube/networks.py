@@ -21,7 +21,9 @@ from kube.jobnetworks import ATTACHMENT_PREFIX, INTERFACE
 ANNOTATION: Final = "k8s.v1.cni.cncf.io/networks"
 _JSON: Final = frozenset('[{"')
 _NAME: Final = r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"
-_SHORT: Final = re.compile(rf"(?:(?P<namespace>{_NAME})/)?(?P<name>{_NAME})(?:@(?P<interface>\S+))?")
+_SHORT: Final = re.compile(
+    rf"(?:(?P<namespace>{_NAME})/)?(?P<name>{_NAME})(?:@(?P<interface>\S+))?"
+)
 
 Element = dict[str, object]
 
@@ -108,7 +110,7 @@ def _short(item: str) -> Element:
     found = _SHORT.fullmatch(item)
     if found is None:
         raise BadNetworks(
-            f"annotation {ANNOTATION}: {item!r} is no network; allowed is [NAMESPACE/]NAME[@INTERFACE]"
+            f"annotation {ANNOTATION}: {item!r} is no network; write [NAMESPACE/]NAME[@INTERFACE]"
         )
     return {key: value for key, value in found.groupdict().items() if value}
 

@@ -50,7 +50,7 @@ def _who(given: argparse.Namespace) -> tuple[str, str]:
         return node, str(ip_address(address))
     except ValueError:
         raise ConfigError(
-            f"--address: {address!r} is no IP address; give this node's in the underlay, or $HOST_IP"
+            f"--address: {address!r} is no IP address; give the node's in the underlay, or $HOST_IP"
         ) from None
 
 

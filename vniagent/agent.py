@@ -44,7 +44,7 @@ from vniagent.metrics import AgentMetrics
 
 log = logging.getLogger(__name__)
 
-PASSES: Final = 6  # made, joined, filled: three are enough; the rest is for what others do meanwhile
+PASSES: Final = 6  # three are enough: made, joined, filled; more if others meddle meanwhile
 RETRY_S: Final = (0.5, 30.0)  # after a failure: first and longest wait
 REPORT_S: Final = 300.0  # between reports that say nothing new, should somebody delete ours
 
@@ -225,7 +225,7 @@ class Agent:
         log.info("device", extra={"step": str(step)})
 
     async def _say(self, mtu: int, vnis: set[int], here: Sequence[int] | None = None) -> None:
-        """Write the NodeNetwork, unless it says so already. ``here``: None leaves what was ready."""
+        """Write the NodeNetwork, unless it says so. ``here``: None leaves what was ready."""
         if here is None:
             here = () if self._said is None else self._said.ready
         kept = tuple(sorted(vni for vni in here if vni in vnis))

@@ -38,7 +38,7 @@ class Pool:
 class Network:
     """One VNI. ``state``: ready, pending (some node is not done) or leaving.
 
-    ``nodes``: that it is on, or, leaving, that still have devices; ``missing`` of them are not ready.
+    ``nodes``: that it is on, or, leaving, that still have devices; ``missing``: not ready.
     """
 
     vni: int
@@ -81,9 +81,7 @@ def render(found: Networks) -> str:
     pools = [["POOL", "RANGE", "USED", "NOT USED BECAUSE"]]
     pools += [[p.name, f"{p.first}-{p.last}", str(p.used), p.why] for p in found.pools]
     rows = [["VNI", "GANG", "POOL", "MTU", "STATE", "NODES"]]
-    rows += [
-        [str(n.vni), n.gang, n.pool, str(n.mtu), n.state, _nodes(n)] for n in found.networks
-    ]
+    rows += [[str(n.vni), n.gang, n.pool, str(n.mtu), n.state, _nodes(n)] for n in found.networks]
     return "\n".join([*_table(pools), "", *_table(rows)])
 
 

@@ -145,8 +145,11 @@ class Vnis(RuleBasedStateMachine):
         except (KubeError, TryAgain):
             return None
 
-    @rule(step=st.sampled_from(["allocate", "allocate", "give back", "finish"]), fate=FATES,
-          gang=st.sampled_from(GANGS))
+    @rule(
+        step=st.sampled_from(["allocate", "allocate", "give back", "finish"]),
+        fate=FATES,
+        gang=st.sampled_from(GANGS),
+    )
     def leader_works(self, step: str, gang: GangKey, fate: str) -> None:
         """Do one thing, a list first where one is due: either may go wrong."""
         if not self.listed or self.writes.unsure:
@@ -280,7 +283,6 @@ class Vnis(RuleBasedStateMachine):
             self._finish()
         assert self.server.objects == {}
         assert self.book.lines == {}
-
 
 
 TestVnis = Vnis.TestCase

@@ -70,7 +70,9 @@ async def why_not() -> str:
     name = f"mt{os.getpid()}-try"
     try:
         await run("ip", "netns", "add", name)
-        await run("ip", "-n", name, "link", "add", "v", "type", "vxlan", "id", "1", "dstport", "4789")
+        await run(
+            "ip", "-n", name, "link", "add", "v", "type", "vxlan", "id", "1", "dstport", "4789"
+        )
     except (AssertionError, OSError) as error:
         return f"namespaces and VXLAN devices need root with CAP_NET_ADMIN and SYS_ADMIN: {error}"
     finally:
@@ -147,7 +149,9 @@ class Underlay:
         await run("ip", "-n", switch, "link", "set", "br0", "mtu", str(self.mtu), "up")
         pair = ("ip", "link", "add", mine, "mtu", str(self.mtu), "type", "veth")
         await run(*pair, "peer", "name", "host", "netns", switch)
-        await run("ip", "-n", switch, "link", "set", "host", "mtu", str(self.mtu), "master", "br0", "up")
+        await run(
+            "ip", "-n", switch, "link", "set", "host", "mtu", str(self.mtu), "master", "br0", "up"
+        )
         await run("ip", "addr", "add", f"{self.gateway}/24", "dev", mine)
         await run("ip", "link", "set", mine, "up")
 
@@ -158,7 +162,9 @@ class Underlay:
         mtu, switch = str(self.mtu), self._made[0]
         pair = ("ip", "-n", name, "link", "add", "eth0", "mtu", mtu, "type", "veth")
         await run(*pair, "peer", "name", f"n{number}", "netns", switch)
-        await run("ip", "-n", switch, "link", "set", f"n{number}", "mtu", mtu, "master", "br0", "up")
+        await run(
+            "ip", "-n", switch, "link", "set", f"n{number}", "mtu", mtu, "master", "br0", "up"
+        )
         await run("ip", "-n", name, "addr", "add", f"{self.address(number)}/24", "dev", "eth0")
         await run("ip", "-n", name, "link", "set", "eth0", "up")
         self.nodes.append(Namespace(name))

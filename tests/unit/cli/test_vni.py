@@ -59,8 +59,18 @@ async def test_it_shows_who_has_which_and_which_node_is_not_done(
     assert await said(tmp_path) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[1] == ["jobs", "7-9", "2"]
-    assert lines[4] == "7 muster/a/job-7 jobs 1450 pending 2, not ready: n2".split()
-    assert lines[5] == "8 muster/a/job-8 jobs 1450 leaving 1".split()
+    assert lines[4] == [
+        "7",
+        "muster/a/job-7",
+        "jobs",
+        "1450",
+        "pending",
+        "2,",
+        "not",
+        "ready:",
+        "n2",
+    ]
+    assert lines[5] == ["8", "muster/a/job-8", "jobs", "1450", "leaving", "1"]
 
 
 async def test_scripts_get_one_object(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,7 +160,8 @@ async def test_a_kernel_that_refuses_is_told_and_tried_again_soon() -> None:
 async def test_an_address_that_the_node_does_not_have_is_named() -> None:
     async with site("10.7.7.7") as it:
         await it.agent.look()
-        assert it.agent.healthy() == "no device of this node has the address 10.7.7.7: set --address"
+        text = "no device of this node has the address 10.7.7.7: set --address"
+        assert it.agent.healthy() == text
 
 
 def test_the_program_says_what_it_lacks(
