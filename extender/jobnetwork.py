@@ -221,7 +221,7 @@ class JobNetworks:
             self._changed()
 
     async def _drop_agents_of_gone_nodes(self) -> None:
-        """Delete what they have left, a list later: the watch of nodes may be behind the agents'."""
+        """Delete what they have left, a list later: the watch of nodes may be behind."""
         nodes = self.engine.state.snapshot().nodes
         gone = {name for name in self.pools.nodes if not is_alive(nodes, name)}
         await self.writes.drop_nodes(sorted(gone & self._gone))
