@@ -253,6 +253,24 @@ async def test_nobody_but_muster_puts_a_pod_into_a_jobs_network(real_plane: Cont
                 await api.create(ATTACHMENTS, bad)
 
 
+async def test_an_agent_speaks_for_the_node_that_its_token_was_made_for(
+    real_plane: ControlPlane,
+) -> None:
+    async with installed(real_plane) as api:
+        made = await api.create("/api/v1/nodes", {"metadata": {"name": "n1"}})
+        bound = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": made["metadata"]["uid"]}
+        account = "/api/v1/namespaces/muster-system/serviceaccounts/muster-vni-agent/token"
+        asked = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+        given = await api.create(account, asked | {"spec": {"boundObjectRef": bound}})
+        token, ca = given["status"]["token"], real_plane.credentials.ca
+        async with Api(real_plane.url, token=token, ca=ca) as own:
+            await agent(own, "n1", 1)
+            await agent(own, "n1", 1, 1000)
+            with pytest.raises(ApiFailed, match="its own node, n1"):
+                await agent(own, "n2", 2)
+        await api.delete("/api/v1/nodes/n1", grace_s=None)
+
+
 async def test_the_agent_has_the_rights_that_it_uses_and_no_others(
     real_plane: ControlPlane,
 ) -> None:

@@ -79,8 +79,10 @@ class Site:
 
 
 @asynccontextmanager
-async def site(*pools: JSON, mtu: int = 1500, agents: int = HOSTS) -> AsyncIterator[Site]:
-    config = ExtenderConfig(debounce_seconds=0.0, drain_seconds=2.0, spare_count=0)
+async def site(
+    *pools: JSON, mtu: int = 1500, agents: int = HOSTS, spares: int = 0
+) -> AsyncIterator[Site]:
+    config = ExtenderConfig(debounce_seconds=0.0, drain_seconds=2.0, spare_count=spares)
     async with api_server() as (server, url), Api(url) as api:
         await install(api)
         for each in pools or (pool(),):
@@ -266,6 +268,37 @@ async def test_a_node_without_an_agent_is_named_and_the_gang_goes_when_it_has_on
         await agent(it.api, "r1-3", 3)
         it.now += 10
         await it.world.released([f"train-{rank}" for rank in range(HOSTS)])
+
+
+async def test_spare_nodes_have_the_network_until_all_members_are_bound_and_no_longer() -> None:
+    async with site(spares=1) as it:
+        nodes = await it.submit(isolated("train", 2))
+
+        async def on() -> set[str]:
+            return {peer["name"] for peer in (await it.networks())["vni-1000"]["spec"]["nodes"]}
+
+        assert await on() > set(nodes.values())
+        for pod, node in nodes.items():
+            await it.world.bind(pod, node)
+
+        async def settled() -> bool:
+            return await on() == set(nodes.values())
+
+        await eventually(settled)
+
+
+async def test_a_pod_that_kube_scheduler_puts_elsewhere_takes_the_network_along() -> None:
+    """Not pinned in its spec: kube-scheduler may choose another node than the nominated one."""
+    async with site() as it:
+        [(pod, planned)] = (await it.submit(isolated("train", 1), owned=False)).items()
+        [other, *_] = sorted({f"r1-{number}" for number in range(HOSTS)} - {planned})
+        await it.world.bind(pod, other)
+
+        async def moved() -> bool:
+            [peer] = (await it.networks())["vni-1000"]["spec"]["nodes"]
+            return bool(peer["name"] == other)
+
+        await eventually(moved)
 
 
 async def test_a_member_made_anew_joins_its_gangs_network_with_the_address_of_its_rank() -> None:
