@@ -12,16 +12,32 @@ from cli import (
     certificates,
     client,
     demo,
+    inject,
     probe,
     replay,
     shells,
     ungate,
     verify,
     vni,
+    whatif,
 )
 from cli.output import Failure
 
-_COMMANDS = (demo, bench, shells, client, replay, verify, ungate, vni, certificates, probe, assets)
+_COMMANDS = (
+    demo,
+    bench,
+    shells,
+    client,
+    whatif,
+    inject,
+    replay,
+    verify,
+    ungate,
+    vni,
+    certificates,
+    probe,
+    assets,
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -12,6 +12,7 @@ from cluster.constraints import LabelSet, PodClass, Requirement, Taint
 from cluster.deviceshape import MigProfile
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
+from cluster.learned import Learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ class PodUpserted:
     Succeeded or Failed, so it holds nothing any more (a terminating pod still does).
     ``gates``: names of the scheduling gates that are left. ``gang``: whose member it is;
     a managed pod without a gang of its own gets a gang of one. ``nominated``: node
-    written into its status. ``plan``: set when Muster released it.
+    written into its status. ``plan``: set when Muster released it. ``stays``: its owner asks
+    that nobody move it.
     """
 
     uid: PodUid
@@ -107,6 +109,7 @@ class PodUpserted:
     owned: bool = False
     plan: PlanNote | None = None
     queue: str = ""
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +198,8 @@ class PlanHeld:
     Taken whole or not at all: ``apply`` raises ``PlanStale`` and changes nothing when one
     of the assignments no longer fits or a pod is no longer pending. A large plan may come
     in parts; those after the first are ``continued`` and do not count as another attempt.
-    Whoever sends parts forgets the earlier ones if a later one is stale.
+    Whoever sends parts forgets the earlier ones if a later one is stale. ``displaced``: hot
+    spares whose room the plan needs, of the gang itself or of gangs of lower priority.
     """
 
     gang: GangKey
@@ -204,6 +208,28 @@ class PlanHeld:
     deadline: float
     generation: int
     continued: bool = False
+    displaced: tuple[PodUid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyHeld:
+    """The planner keeps seats for members that ``gang`` may lose: its hot spares.
+
+    Each assignment is a seat: a uid of its own, which no pod has, a node, and for ``rank`` the
+    place in rank order of the slice that it is kept for, -1 without slices. A seat is kept as
+    for one more pod like the member ``like``. Taken whole or not at all, as a plan is.
+    """
+
+    gang: GangKey
+    like: PodUid
+    seats: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PricesLearned:
+    """Scoring learned what free room is worth; decisions from now on go by it."""
+
+    learned: Learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +283,8 @@ Event = (
     | BudgetUpserted
     | BudgetGone
     | PlanHeld
+    | StandbyHeld
+    | PricesLearned
     | PodReleased
     | PodForgotten
     | GangSkipped

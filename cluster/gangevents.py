@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from cluster import standby
 from cluster.events import (
     BudgetGone,
     BudgetUpserted,
@@ -14,6 +15,7 @@ from cluster.events import (
 from cluster.ids import check_gang_key
 from cluster.model import Model
 from cluster.outcome import Outcome
+from cluster.pods import PodState
 
 
 def gang_upserted(model: Model, event: GangUpserted, out: Outcome) -> None:
@@ -26,6 +28,7 @@ def gang_upserted(model: Model, event: GangUpserted, out: Outcome) -> None:
     row = model.gangs.row(event.spec.key)
     if model.gangs.spec(row) != event.spec:
         model.gangs.set_spec(row, event.spec)
+        standby.settle(model, row, out)
         out.gang(event.spec.key)
 
 
@@ -35,6 +38,7 @@ def gang_gone(model: Model, event: GangGone, out: Outcome) -> None:
     if row is None or model.gangs.spec(row) is None:
         return
     model.gangs.set_spec(row, None)
+    standby.settle(model, row, out)
     model.drop_gang_if_over(row)
     out.gang(event.key)
 
@@ -50,11 +54,14 @@ def members_moved(model: Model, event: MembersMoved, out: Outcome, *, now: float
     for row in model.gangs.rows(source):
         if event.only is not None and pods.role[row] != only:
             continue
+        if pods.state[row] == PodState.STANDBY:
+            continue
         pods.role[row] = role
         hold = model.holds[row]
         if hold is not None:
             model.holds[row] = replace(hold, gang=event.target)
         model.set_gang(row, event.target, now)
+    standby.settle(model, source, out)
     out.gang(event.source)
     out.gang(event.target)
 

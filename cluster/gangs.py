@@ -69,6 +69,12 @@ class GangSpec:
     so those that did are not counted a second time. ``rank_runs``: (jobs, pods of each),
     where members are numbered job times ``PODS_PER_JOB`` plus index; such a number only orders, the
     rank follows from it (``ranks``). Without runs a member's number is its rank.
+    ``standby``: hot spares, seats that are kept for lost members, in each slice if there are
+    slices. ``standby_level``: the seat shares a domain of it with a member, ``None``: with
+    no more than what is required. ``restarts``: a gang that lost members and finds no room for
+    their successors is taken down whole, though it may have run.
+    ``written``: (field, where the user wrote it): what is wrong with a gang is told in the words of
+    its user (``cluster.contradictions``).
     """
 
     key: GangKey
@@ -93,6 +99,21 @@ class GangSpec:
     unit: tuple[GangKey, ...] = ()
     min_is_remaining: bool = False
     rank_runs: tuple[tuple[int, int], ...] = ()
+    standby: int = 0
+    standby_level: str | None = None
+    restarts: bool = False
+    written: tuple[tuple[str, str], ...] = ()
+
+    def where(self, name: str) -> str:
+        """Return where the user wrote a field, its own name where that is not known."""
+        return next((place for of, place in self.written if of == name), name)
+
+
+def standby_seats(spec: GangSpec) -> int:
+    """Return how many hot spares a gang keeps in all."""
+    if not spec.slice_size:
+        return spec.standby
+    return spec.standby * (max(spec.size or 0, spec.min_count) // spec.slice_size)
 
 
 def ranks(spec: GangSpec, numbers: NDArray[np.int32]) -> NDArray[np.int64]:

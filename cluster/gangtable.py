@@ -118,6 +118,11 @@ class GangTable:
             return None
         return _restored(self.shapes[shape], self.keys[row], self.submitted_at[row])
 
+    def keeps_standby(self, row: int) -> bool:
+        """Tell whether a gang wants hot spares."""
+        shape = self.shape[row]
+        return shape != NO_ROW and self.shapes[shape].standby > 0
+
     def set_spec(self, row: int, spec: GangSpec | None) -> None:
         """Write or (``None``) drop what the gang asks for."""
         old = self.shape[row]

@@ -1,11 +1,11 @@
 """One gang as planning sees it: its spec, and its members by state, in rank order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.gangs import GangPhase, GangSpec
+from cluster.gangs import GangPhase, GangSpec, standby_seats
 from cluster.ids import GangKey
 from cluster.pods import PodFlag, PodState, PodView
 
@@ -23,6 +23,7 @@ class GangView:
     ``leaving``, which are being deleted: their room is used, but whoever takes their place
     in the gang cannot count on them. ``finished`` succeeded or failed; ``succeeded`` of
     them count towards ``spec.min_count``.
+    ``standby``: seats without a pod, kept for members that may be lost; they are no members.
     ``priority`` is the highest of the unfinished members'. ``submitted_at``,
     ``first_bound_at``, ``last_member_at``: seconds since the epoch. ``attempts`` counts
     plans made and refused, ``skips`` the refusals since the last plan held.
@@ -47,6 +48,15 @@ class GangView:
     attempts: int
     skips: int
     last_reason: str
+    standby: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+
+    @property
+    def lacks_standby(self) -> int:
+        """Seats to be taken yet: only a gang that has its place keeps any."""
+        held = len(self.assumed) + len(self.released) + len(self.bound)
+        if self.spec is None or not held or held + self.succeeded < self.spec.min_count:
+            return 0
+        return max(standby_seats(self.spec) - len(self.standby), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,8 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     """Sort a gang's members out. O(members), vectorised when their ranks are distinct."""
     rows = _in_order(np.frombuffer(facts.members, dtype=np.int32), pods)
     state = pods.state[rows]
+    standby = rows[state == PodState.STANDBY]
+    rows, state = rows[state != PodState.STANDBY], state[state != PodState.STANDBY]
     by_state = {s: rows[state == s] for s in PodState}
     unfinished = rows[state != PodState.FINISHED]
     counted = unfinished if len(unfinished) else rows
@@ -95,6 +107,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         attempts=facts.attempts,
         skips=facts.skips,
         last_reason=facts.last_reason,
+        standby=standby,
     )
 
 

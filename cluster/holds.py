@@ -18,6 +18,10 @@
 A *released* entry never expires: the pin is in the API server and cannot be taken back, so
 kube-scheduler may bind the pod at any time. A restart finds every released pod by its plan
 annotation and rebuilds these entries. *Confirmed* is not stored: it is the bound pod.
+
+A *standby* entry is a hot spare: a seat without a pod, kept for a member that the gang may
+lose. It never expires, is the first to yield where room is short, and is not in any API
+object: whoever leads next takes the seats anew, before anything else is planned.
 """
 
 from collections.abc import Mapping
@@ -33,6 +37,7 @@ class HoldState(StrEnum):
     ASSUMED = "Assumed"
     RELEASED = "Released"
     CONFIRMED = "Confirmed"
+    STANDBY = "Standby"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ The states are drawn in ``cluster.holds``. Rules kept here:
   planned pods where there is a choice. Devices of spares are firm: their names are in the
   pod's annotation, and kube-scheduler, which checks room, knows nothing of devices.
 - An assumed hold whose node becomes unfit is dropped at once: nothing is pinned yet.
+- A standby seat yields before everybody else, and is gone: there is no pod to wait.
 - A released one moves to its first fit spare with room; without one it is *broken*, told
   once, and keeps its place, because kube-scheduler may still bind it there.
 """
@@ -23,7 +24,12 @@ from cluster.model import Model
 from cluster.outcome import Outcome
 from cluster.pods import PodState
 
-_STATE = {HoldState.ASSUMED: PodState.ASSUMED, HoldState.RELEASED: PodState.RELEASED}
+_STATE = {
+    HoldState.ASSUMED: PodState.ASSUMED,
+    HoldState.RELEASED: PodState.RELEASED,
+    HoldState.STANDBY: PodState.STANDBY,
+}
+_YIELDS_FIRST = {PodState.STANDBY.value: 0, PodState.ASSUMED.value: 1}
 
 
 def enter(model: Model, row: int, hold: Hold) -> None:
@@ -51,6 +57,24 @@ def drop(model: Model, row: int, state: PodState) -> Hold | None:
         model.holds[row] = None
     model.pods.state[row] = state
     return hold
+
+
+def give_up(model: Model, row: int, out: Outcome) -> None:
+    """Let go of a standby seat; the row is nobody's afterwards."""
+    drop(model, row, PodState.STANDBY)
+    strike_out(model, row, out)
+    out.freed()
+
+
+def strike_out(model: Model, row: int, out: Outcome) -> None:
+    """Forget a standby seat that holds nothing any more."""
+    gang = model.pods.gang[row]
+    model.standby[gang].discard(row)
+    if not model.standby[gang]:
+        del model.standby[gang]
+    out.gang(model.gangs.keys[gang])
+    model.set_gang(row, None, 0.0)
+    model.free_pod(row)
 
 
 def release(model: Model, row: int) -> None:
@@ -103,8 +127,8 @@ def review(model: Model, node: int, out: Outcome) -> None:
     """Judge every hold on a node anew after the node or its bound pods changed.
 
     First yield those whom the node does not take whatever its room. Where the others do
-    not fit together they yield one by one until they do: assumed ones first, which cost
-    nothing to give up, then released ones, lowest priority first.
+    not fit together they yield one by one until they do: standby seats first, then assumed
+    ones, which cost nothing to give up, then released ones, lowest priority first.
     """
     short = model.shortage(node)
     fit = []
@@ -114,7 +138,7 @@ def review(model: Model, node: int, out: Outcome) -> None:
             _yields(model, row, reason, short, out)
         else:
             fit.append(row)
-    for row in sorted(fit, key=lambda row: model.pods.state[row] != PodState.ASSUMED):
+    for row in sorted(fit, key=lambda row: _YIELDS_FIRST.get(model.pods.state[row], 2)):
         if _asks_for_any(model, row, short):
             _yields(model, row, "node filled", short, out)
         else:
@@ -141,7 +165,9 @@ def _yields(model: Model, row: int, reason: str, short: dict[int, int], out: Out
     for resource, amount in model.traits(model.pods.pod_class[row]).requests:
         if resource in short:
             short[resource] += amount
-    if hold.state is HoldState.ASSUMED:
+    if hold.state is HoldState.STANDBY:
+        give_up(model, row, out)
+    elif hold.state is HoldState.ASSUMED:
         _lose(model, row, out, reason)
     elif not _move_to_spare(model, row, out) and hold.broken != reason:
         model.holds[row] = replace(hold, broken=reason)

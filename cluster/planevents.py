@@ -6,16 +6,23 @@ plan before it changes anything: a plan is held whole or not at all.
 
 from dataclasses import dataclass, field
 
-from cluster import ledger
+from cluster import ledger, standby
 from cluster.counters import collide
 from cluster.devicenode import choose, fits, named_seats, needs_known_devices, put
 from cluster.errors import PlanStale
-from cluster.events import Assignment, GangSkipped, PlanHeld, PodForgotten, PodReleased
+from cluster.events import (
+    Assignment,
+    GangSkipped,
+    PlanHeld,
+    PodForgotten,
+    PodReleased,
+    StandbyHeld,
+)
 from cluster.holds import Hold, HoldState
 from cluster.model import Model
 from cluster.outcome import Outcome
 from cluster.podevents import gang_key
-from cluster.pods import STATES, PodState
+from cluster.pods import OCCUPYING, STATES, PodState
 
 
 @dataclass(slots=True)
@@ -30,13 +37,38 @@ class _Claims:
 
 def held(model: Model, event: PlanHeld, out: Outcome, *, now: float) -> None:
     """Assume every assignment of a plan; raise ``PlanStale`` and change nothing if one fails."""
-    rows = _check(model, event, now)
+    lifted = standby.lift(model, event, f"plan {event.plan_id} for {event.gang}")
+    try:
+        rows = _check(model, event, now)
+    except PlanStale:
+        standby.put_back(model, lifted)
+        raise
+    standby.forget(model, lifted, out)
     for row, assignment in zip(rows, event.assignments, strict=True):
         ledger.enter(model, row, _hold_of(event, assignment))
     gang = model.gangs.keys.find(event.gang)
     if gang is not None and not event.continued:
         model.gangs.planned(gang)
     out.gang(event.gang)
+
+
+def stood_by(model: Model, event: StandbyHeld, out: Outcome) -> None:
+    """Keep seats for members that a gang may lose; ``PlanStale`` and no change if one fails."""
+    what = f"standby seats for {event.gang}"
+    like = model.directory.row(event.like)
+    if like is None or gang_key(model, like) != event.gang:
+        raise PlanStale(f"{what}: pod {event.like.hex()} is not its member")
+    if model.pods.state[like] not in OCCUPYING:
+        raise PlanStale(f"{what}: pod {event.like.hex()} holds no room")
+    uids = {seat.uid for seat in event.seats}
+    if len(uids) < len(event.seats) or any(model.directory.row(uid) is not None for uid in uids):
+        raise PlanStale(f"{what}: a seat has the uid of another one")
+    claims = _Claims()
+    for seat in event.seats:
+        _check_nodes(model, like, seat, claims, what)
+    _check_room(model, claims, what)
+    standby.enter(model, event, like, out)
+    standby.settle(model, model.pods.gang[like], out)
 
 
 def released(model: Model, event: PodReleased, out: Outcome) -> None:

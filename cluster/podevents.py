@@ -12,7 +12,7 @@ accounting depends on, and put it back on them.
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from cluster import ledger
+from cluster import ledger, standby
 from cluster.effects import PodConfirmed
 from cluster.events import PodGone, PodUpserted
 from cluster.holds import Hold, HoldState
@@ -30,6 +30,7 @@ _OWNED: Final = PodFlag.OWNED.value
 _PREEMPTIBLE: Final = PodFlag.PREEMPTIBLE.value
 _TERMINATING: Final = PodFlag.TERMINATING.value
 _SUCCEEDED: Final = PodFlag.SUCCEEDED.value
+_STAYS: Final = PodFlag.STAYS.value
 _SETTLED: Final = frozenset({PodState.BOUND.value, PodState.FINISHED.value})
 
 
@@ -71,6 +72,7 @@ def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: fl
         out.gang(gang)
         if gang != event.gang:
             out.gang(gang_key(model, row))
+        _settle(model, gang, out)
     if wanted.state is PodState.BOUND:
         _note_bound(model, row, event, now)
 
@@ -84,14 +86,40 @@ def gone(model: Model, event: PodGone, out: Outcome, *, now: float) -> None:
 
 def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
     """Forget the pod of a row (``gone``, and ``Snapshot.overlay``)."""
+    if model.pods.state[row] == PodState.STANDBY:
+        ledger.give_up(model, row, out)
+        return
     out.gang(gang_key(model, row))
     present = _present(model, row)
     _take_off(model, row, present)
     if present.node is not None:
         out.freed()
         ledger.review_left(model, present.node, out)
+    gang = gang_key(model, row)
     model.set_gang(row, None, now)
     model.free_pod(row)
+    _settle(model, gang, out)
+
+
+def _settle(model: Model, key: GangKey | None, out: Outcome) -> None:
+    """Look after the hot spares of a gang that may have lost its last member."""
+    gang = model.gangs.keys.find(key) if model.standby and key is not None else None
+    if gang is not None:
+        standby.settle(model, gang, out)
+
+
+def move(model: Model, row: int, node: int) -> None:
+    """Suppose that a pod were bound to another node, or (``NO_ROW``) waited for a plan.
+
+    For ``Snapshot.overlay``: no event says so. The pod is bound or waits, and holds nothing.
+    """
+    if model.pods.node[row] != NO_ROW:
+        model.leave_node(row)
+        model.pods.node[row] = NO_ROW
+    model.pods.state[row] = PodState.WAITING if node == NO_ROW else PodState.BOUND
+    if node != NO_ROW:
+        model.occupy(row, node)
+        model.devices.claim(row, node, (), spare=False)
 
 
 def gang_key(model: Model, row: int) -> GangKey | None:
@@ -237,8 +265,9 @@ def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
     if pods.flags[row] != flags:
         pods.flags[row] = flags
         changed = True
-    if pods.rank[row] != event.rank:
-        pods.rank[row] = event.rank
+    rank = _rank(event)
+    if pods.rank[row] != rank:
+        pods.rank[row] = rank
         changed = True
     for ids, values, value in (
         (pods.role, pods.roles, event.role),
@@ -287,6 +316,13 @@ def _note_bound(model: Model, row: int, event: PodUpserted, now: float) -> None:
             model.devices.tell(row, node, told)
 
 
+def _rank(event: PodUpserted) -> int:
+    """Return a pod's own index; for one without, the number that its plan gave it."""
+    if event.rank >= 0 or event.plan is None:
+        return event.rank
+    return event.plan.rank
+
+
 def _flags(event: PodUpserted) -> int:
     return (
         (_MANAGED if event.managed else 0)
@@ -294,6 +330,7 @@ def _flags(event: PodUpserted) -> int:
         | (_PREEMPTIBLE if event.preemptible else 0)
         | (_TERMINATING if event.terminating else 0)
         | (_SUCCEEDED if event.finished and event.succeeded else 0)
+        | (_STAYS if event.stays else 0)
     )
 
 

@@ -24,6 +24,8 @@
                                    └──────────┘
 
 ASSUMED, RELEASED and BOUND pods *occupy* their node: ``node`` is set and its room is used.
+So does a STANDBY row: a seat that a gang keeps for a member it may lose. No pod stands behind it,
+it comes with ``StandbyHeld`` and goes when it is used, given up, or its gang ends.
 Unmanaged pods know only PENDING, BOUND and FINISHED.
 """
 
@@ -51,6 +53,7 @@ class PodState(IntEnum):
     RELEASED = 5
     BOUND = 6
     FINISHED = 7
+    STANDBY = 8
 
 
 STATES: Final = tuple(PodState)
@@ -65,10 +68,11 @@ class PodFlag(IntFlag):
     PREEMPTIBLE = 4
     TERMINATING = 8
     SUCCEEDED = 16
+    STAYS = 32  # its owner asks that nobody move it
 
 
-OCCUPYING: Final = frozenset({PodState.ASSUMED, PodState.RELEASED, PodState.BOUND})
-HELD: Final = frozenset({PodState.ASSUMED, PodState.RELEASED})
+HELD: Final = frozenset({PodState.ASSUMED, PodState.RELEASED, PodState.STANDBY})
+OCCUPYING: Final = HELD | {PodState.BOUND}
 
 COLUMNS: Final[Mapping[str, tuple[type[np.generic], int]]] = {
     "state": (np.int8, PodState.FREE),

@@ -7,7 +7,7 @@ the cluster, and names the generation it shows.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,13 @@ from cluster.columns import PagedListView, read_only
 from cluster.constraints import HostPort, LabelSelector, LabelSet, PodAffinityTerm, PodClass
 from cluster.counters import CountView, MatchCounters, PodQuery, count_pods, port_conflicts
 from cluster.deviceview import DeviceView
-from cluster.events import BudgetUpserted, NodeUpserted
+from cluster.events import BudgetUpserted, GangUpserted, NodeGone, NodeUpserted, PodUpserted
+from cluster.gangs import GangSpec
 from cluster.gangtable import GangColumns
 from cluster.gangview import GangView
 from cluster.holds import Hold
 from cluster.ids import GangKey
+from cluster.learned import Learned
 from cluster.matching import NamespaceLabels, term_matches
 from cluster.names import NameView
 from cluster.nodeview import NodeView
@@ -31,6 +33,9 @@ from cluster.pods import PodView
 from cluster.steps import Steps
 from cluster.topology import Topology
 from cluster.treebuild import TopologyCell
+
+Fact: TypeAlias = NodeUpserted | NodeGone | GangUpserted | PodUpserted
+"""What an overlay may be told of; pods must be ones that the snapshot does not have."""
 
 
 class Overlaid(Protocol):
@@ -40,15 +45,20 @@ class Overlaid(Protocol):
         self,
         snapshot: "Snapshot",
         without_pods: Sequence[int],
-        with_nodes: Sequence[NodeUpserted],
+        facts: Sequence[Fact],
+        moved: Sequence[tuple[int, int]],
+        ranks: Mapping[int, int],
         /,
     ) -> "Snapshot":
-        """Return ``snapshot`` without some pod rows and with some nodes."""
+        """Return ``snapshot`` without some pod rows, with some facts, pods moved, ranks changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """The frozen tables behind a snapshot; what ``overlay`` starts from."""
+    """The frozen tables behind a snapshot; what ``overlay`` starts from.
+
+    ``standby``: by gang row, the pod rows of its hot spares.
+    """
 
     nodes: NodeView
     pods: PodView
@@ -59,9 +69,11 @@ class Tables:
     holds: PagedListView[Hold | None]
     namespaces: NamespaceLabels
     budgets: Mapping[str, BudgetUpserted]
+    learned: Learned | None
     matches: Mapping[PodQuery, CountView]
     anti_affinity: Mapping[PodAffinityTerm, CountView]
     host_ports: Mapping[HostPort, CountView]
+    standby: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +108,11 @@ class Snapshot:
     def devices(self) -> DeviceView:
         """Device rows."""
         return self.tables.devices
+
+    @property
+    def learned(self) -> Learned | None:
+        """What scoring learned last, ``None`` while nobody has asked for a GPU by itself."""
+        return self.tables.learned
 
     @property
     def classes(self) -> NameView[PodClass]:
@@ -134,6 +151,11 @@ class Snapshot:
     def hold(self, row: int) -> Hold | None:
         """Return what a pod row holds before it is bound (assumed or released)."""
         return self.tables.holds[row]
+
+    def standby_rows(self) -> NDArray[np.int32]:
+        """Return the rows of all hot spares, ascending: seats that gangs keep without a pod."""
+        rows = sorted(row for seats in self.tables.standby.values() for row in seats)
+        return np.array(rows, dtype=np.int32)
 
     def on_node(self, row: int) -> NDArray[np.int32]:
         """Return the pod rows that occupy a node, lowest priority first."""
@@ -200,14 +222,29 @@ class Snapshot:
     # --- what if ----------------------------------------------------------------------
 
     def overlay(
-        self, *, without_pods: Sequence[int] = (), with_nodes: Sequence[NodeUpserted] = ()
+        self,
+        *,
+        without_pods: Sequence[int] = (),
+        with_nodes: Sequence[NodeUpserted] = (),
+        with_specs: Sequence[GangSpec] = (),
+        with_pods: Sequence[PodUpserted] = (),
+        with_ranks: Mapping[int, int] | None = None,
+        facts: Sequence[Fact] = (),
+        moved: Sequence[tuple[int, int]] = (),
     ) -> "Snapshot":
-        """Return this cluster without some pods (rows) and with some nodes added or changed.
+        """Return this cluster as it would be: without some pods (rows), with some nodes added
+        or changed and some other ``facts``, with pods ``moved`` (pod row, node row).
+
+        ``with_specs``: gangs that ask for something else; ``with_pods``: pods that are there
+        besides, in new rows after all others; ``with_ranks``: another rank by pod row. A pod
+        moved to ``NO_ROW`` waits to be planned; only bound and waiting pods can be moved.
 
         Copy-on-write like everything else: what is not touched is shared. The generation
-        stays, because no event happened.
-        """
-        return self.overlaid(self, without_pods, with_nodes)
+        stays, because no event happened. Raises ``ValueError`` for rows that are not there.
+        """  # noqa: D205  # one sentence
+        specs = map(GangUpserted, with_specs)
+        told = (*with_nodes, *specs, *with_pods, *facts)
+        return self.overlaid(self, without_pods, told, moved, with_ranks or {})
 
     def _gang(self, row: int) -> GangView:
         found = self._gangs.get(row)

@@ -39,6 +39,8 @@ from cluster.events import (
     PodGone,
     PodReleased,
     PodUpserted,
+    PricesLearned,
+    StandbyHeld,
     Tick,
 )
 from cluster.gangview import GangView
@@ -114,6 +116,11 @@ class ClusterState:
                 nodeevents.gone(model, event, out)
             case PlanHeld():
                 planevents.held(model, event, out, now=now)
+            case StandbyHeld():
+                planevents.stood_by(model, event, out)
+            case PricesLearned(learned):
+                model.learned = learned
+                out.changed = True
             case PodReleased():
                 planevents.released(model, event, out)
             case PodForgotten():
@@ -195,13 +202,21 @@ class ClusterState:
         return found
 
     def is_idle(self, key: GangKey) -> bool:
-        """Return whether a gang is known and no member waits; much cheaper than ``gang``."""
+        """Return whether a gang is known, no member waits and no hot spare is missing.
+
+        Much cheaper than ``gang``.
+        """
         row = self._model.gangs.keys.find(key)
         if row is None:
             return False
         members = np.frombuffer(self._model.gangs.members[row], dtype=np.int32)
         states = self._model.pods.state.peek(self._model.pods.count)[members]
-        return not bool((states == PodState.WAITING.value).any())
+        if bool((states == PodState.WAITING.value).any()):
+            return False
+        if not self._model.gangs.keeps_standby(row):
+            return True
+        view = self.gang(key)
+        return view is None or not view.lacks_standby
 
     def gangs(self) -> Iterator[GangKey]:
         """Yield the keys of all gangs."""

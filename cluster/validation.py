@@ -12,6 +12,7 @@ import numpy as np
 from cluster.counters import CountView, count_pods
 from cluster.deviceclaims import SPARE, Claim
 from cluster.errors import InvariantViolation
+from cluster.gangs import standby_seats
 from cluster.holds import Hold, HoldState
 from cluster.ids import NO_ROW
 from cluster.model import Model
@@ -32,6 +33,7 @@ def validate(model: Model) -> None:
     _check_counters(model)
     _check_devices(model)
     _check_deadlines(model)
+    _check_standby(model)
     _check_topology(model)
 
 
@@ -91,7 +93,7 @@ def _check_hold(model: Model, row: int, hold: Hold, who: str) -> None:
     reason = model.unfit(row, node)
     needs = {resource for resource, _ in model.traits(model.pods.pod_class[row]).requests}
     room = not needs & set(model.shortage(node))
-    if assumed:
+    if assumed or hold.state is HoldState.STANDBY:
         _require(not hold.broken, f"{who}: assumed and broken")
         _require(not reason, f"{who}: assumed although {reason}")
         _require(room, f"{who}: assumed where there is no room")
@@ -155,7 +157,8 @@ def _check_names(model: Model) -> None:
     for row in model.pods.live():
         name = model.pods.names[row]
         _require(named.pop(row, "") == name, f"{_who(model, row)}: found by another name")
-        settled = model.pods.state[row] in {PodState.BOUND, PodState.FINISHED}
+        nameless = {PodState.BOUND, PodState.FINISHED, PodState.STANDBY}
+        settled = model.pods.state[row] in nameless
         kept = model.pods.has(row, PodFlag.MANAGED) and not settled
         _require(bool(name) == kept, f"{_who(model, row)}: name {name!r} in state of no use")
     _require(not named, f"names of rows that are gone: {named}")
@@ -274,6 +277,20 @@ def _check_deadlines(model: Model) -> None:
         hold = model.holds[row]
         if hold is not None and hold.state is HoldState.ASSUMED:
             _require((hold.deadline, row) in waiting, f"{_who(model, row)} would never expire")
+
+
+def _check_standby(model: Model) -> None:
+    listed = sorted(row for rows in model.standby.values() for row in rows)
+    held = sorted(row for row in model.pods.live() if model.pods.state[row] == PodState.STANDBY)
+    _require(listed == held, "the standby seats are not those that are listed")
+    for gang, rows in model.standby.items():
+        members = {model.pods.state[row] for row in model.gangs.rows(gang)} if rows else set()
+        wanted = model.gangs.spec(gang) if rows else None
+        enough = not rows or (wanted is not None and len(rows) <= standby_seats(wanted))
+        _require(enough, f"gang row {gang} keeps {len(rows)} seats, more than it wants")
+        alive = not rows or bool(members & (OCCUPYING - {PodState.STANDBY}))
+        _require(alive, f"gang row {gang} keeps seats and has no member that holds room")
+        _require(all(model.pods.gang[row] == gang for row in rows), "a seat is another gang's")
 
 
 def _check_topology(model: Model) -> None:

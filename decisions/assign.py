@@ -5,7 +5,7 @@ get devices of their own, disjoint within the plan: whichever node wins, the set
 
 A pod that has a rank of its own keeps it: its completion index, or in a JobSet its place
 after the pods of the jobs before its own. The others are numbered in the order of the plan,
-which follows the fabric.
+which follows the fabric; successors of lost ones take the numbers over that those had.
 
 A pod with required node affinity of its own gets no spares: a spare is one more ORed
 term, and the API server lets nobody add terms to a gated pod that has some.
@@ -17,13 +17,15 @@ from typing import Final
 
 import numpy as np
 
-from cluster.devicenode import Layout, Need, choose, class_weight, needs_of, put, seat_name
+from cluster.devicenode import Layout, Need, Seat, choose, class_weight, needs_of, put, seat_name
 from cluster.events import Assignment
 from cluster.gangs import ranks
 from cluster.gangview import GangView
 from cluster.ids import NO_ROW
 from cluster.snapshot import Snapshot
 from placement.decision import Plan
+from placement.lone import device_for
+from placement.vacant import vacant_ranks
 from queueing.order import holding
 
 PODS_PER_STEP: Final = 16  # about 0.2 ms; the caller decides at each yield whether to pause
@@ -34,6 +36,7 @@ class _Devices:
     """What is used of the devices of the nodes touched so far; it grows as pods take theirs."""
 
     snapshot: Snapshot
+    lone: bool = False
     _uses: dict[int, list[int]] = field(default_factory=dict)
     _needs: dict[tuple[int, int], tuple[Need, ...]] = field(default_factory=dict)
 
@@ -49,12 +52,25 @@ class _Devices:
         if not needs:
             return ()
         uses = self._uses.setdefault(node, view.uses(node))
-        seats = choose(layout, uses, needs)
+        seats = self._priced(node, class_id, layout, uses, needs) or choose(layout, uses, needs)
         if seats is None:
             return None
         for seat in seats:
             put(uses, seat)
         return tuple(seat_name(layout, view.names[node], seat) for seat in seats)
+
+    def _priced(
+        self, node: int, class_id: int, layout: Layout, uses: list[int], needs: tuple[Need, ...]
+    ) -> list[Seat] | None:
+        """Seat a pod that comes alone with a part of one device; ``None``: that is not it."""
+        need = needs[0]
+        if not self.lone or len(needs) > 1 or need.pieces > 1 or need.alone:
+            return None
+        device = device_for(self.snapshot, node, self.snapshot.classes[class_id])
+        if device is None:
+            return None
+        only = tuple(share if n == device else None for n, share in enumerate(need.shares))
+        return choose(layout, uses, (need._replace(shares=only),))
 
     def _needs_of(self, node: int, layout: Layout, class_id: int) -> tuple[Need, ...]:
         if not layout:
@@ -71,11 +87,13 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
     ``snapshot`` must be the one the plan was made on: the plan holds its rows.
     """
     gang = snapshot.gang(plan.gang)
+    if len(plan.displaced):
+        snapshot = snapshot.overlay(without_pods=plan.displaced.tolist())
     rank = _ranks(snapshot, plan, gang)
     rows = plan.pods.tolist()
     classes = [int(snapshot.pods.pod_class[row]) for row in rows]
     result: list[Assignment | None] = [None] * len(rows)
-    devices = _Devices(snapshot)
+    devices = _Devices(snapshot, lone=len(rows) == 1)
     for step, index in enumerate(_heaviest_first(snapshot, classes)):
         chosen, names = _choose(snapshot, plan, index, classes[index], devices)
         result[index] = Assignment(
@@ -123,11 +141,13 @@ def _choose(
 
 
 def _ranks(snapshot: Snapshot, plan: Plan, gang: GangView | None) -> list[int]:
-    """Return the rank of each pod of ``plan``; late ones without their own come after the rest."""
+    """Return the rank of each pod of ``plan``; those without their own take the vacant ones."""
     numbers = snapshot.pods.rank[plan.pods]
     if gang is None or gang.spec is None:
         return [int(number) for number in numbers]
     own = ranks(gang.spec, numbers)
-    placed = holding(gang) + np.arange(len(own))
-    result: list[int] = np.where(own >= 0, own, placed).tolist()
+    unknown = own < 0
+    vacant = vacant_ranks(snapshot, gang, int(unknown.sum()))
+    own[unknown] = (holding(gang) + np.arange(len(own)))[unknown] if vacant is None else vacant
+    result: list[int] = own.tolist()
     return result

@@ -12,16 +12,21 @@ The same snapshot and the same question give the same answer, wherever they are 
 
 from dataclasses import dataclass
 
-from cluster.events import Assignment
+from cluster.events import Assignment, StandbyHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey
+from cluster.learned import Learned
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from decisions.assign import assignments
 from decisions.failure import failed
 from placement import gang as gang_placement
 from placement.decision import Decision, Explanation, Plan, Reject, Wait, WaitReason
-from placement.scoring.profiles import DEFAULT, Scoring
+from placement.request import Rows
+from placement.scoring.profiles import DEFAULT, Profile, Scoring
+from placement.scoring.view import learned_of
+from placement.standby import Ask, choose_seats, plan_beside_spares
+from placement.vacant import with_vacant_ranks
 from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
 
@@ -81,25 +86,52 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
 
     An error while planning is an answer too (``decisions.failure``).
     """
-    if snapshot.gang(question.gang) is None:
+    view = snapshot.gang(question.gang)
+    if view is None:
         raise KeyError(question.gang)
     if question.network:
         why = Explanation(snapshot.nodes.count, 0, (), cause=question.network)
         return Wait(question.gang, snapshot.generation, WaitReason.NO_NETWORK, why)
     try:
-        return (
-            yield from gang_placement.plan(
-                snapshot,
-                question.gang,
-                spare_count=question.spare_count,
-                refused=question.refused,
-                kept=question.kept,
-                now=question.now,
-                scoring=question.scoring,
-            )
-        )
+        ranked = with_vacant_ranks(snapshot, view)
+        return (yield from plan_beside_spares(ranked, view, _ask(question, question.spare_count)))
     except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned
         return failed(question.gang, snapshot.generation, snapshot.nodes.count, error)
+
+
+def spare_seats(snapshot: Snapshot, question: Question) -> Steps[StandbyHeld | None]:
+    """Return the hot spares that a gang lacks, in slices; ``None``: there is room for none."""
+    view = snapshot.gang(question.gang)
+    if view is None or not view.lacks_standby:
+        return None
+    return (yield from choose_seats(snapshot, view, _ask(question, 0)))
+
+
+def _ask(question: Question, spare_count: int) -> Ask:
+    def ask(snapshot: Snapshot, members: Rows | None) -> Steps[Decision]:
+        return gang_placement.plan(
+            snapshot,
+            question.gang,
+            spare_count=spare_count,
+            members=members,
+            refused=question.refused,
+            kept=question.kept,
+            now=question.now,
+            scoring=question.scoring,
+        )
+
+    return ask
+
+
+def to_learn(snapshot: Snapshot, question: Question) -> Steps[Learned | None]:
+    """Return the prices to be learned before a question is put, ``None`` where none are.
+
+    Only a pod that comes alone goes by them.
+    """
+    view = snapshot.gang(question.gang)
+    if question.scoring.profile is not Profile.LEAST_STRANDED or view is None:
+        return None
+    return (yield from learned_of(snapshot)) if len(view.waiting) == 1 else None
 
 
 def answer(snapshot: Snapshot, question: Question) -> Steps[Answer]:

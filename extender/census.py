@@ -12,6 +12,7 @@ import numpy as np
 from cluster.gangs import GangPhase
 from cluster.gangview import GangView
 from cluster.pods import PodState
+from cluster.snapshot import Snapshot
 from cluster.state import ClusterState
 from extender.pace import Pace
 from extender.waiting import CAUSES
@@ -24,6 +25,7 @@ HELD: Final = {
     "assumed": PodState.ASSUMED,
     "released": PodState.RELEASED,
     "confirmed": PodState.BOUND,
+    "standby": PodState.STANDBY,
 }
 
 
@@ -70,6 +72,7 @@ class Census:
         self.queue = QueueDepth.of(())
         self.gangs: dict[str, int] = {phase.value: 0 for phase in GangPhase}
         self.holds: dict[str, int] = dict.fromkeys(HELD, 0)
+        self.spares: dict[str, int] = {}
 
     async def run(self) -> None:
         """Count for ever."""
@@ -94,7 +97,21 @@ class Census:
             await pace.breathe()
         self.queue = QueueDepth.of(waiting)
         self.gangs = {phase.value: phases[phase.value] for phase in GangPhase}
-        states = self._state.snapshot().pods.state.array()
+        snapshot = self._state.snapshot()
+        states = snapshot.pods.state.array()
+        self.spares = _kept(snapshot)
         counts = np.bincount(states, minlength=max(PodState) + 1)
         self.holds = {name: int(counts[state]) for name, state in HELD.items()}
         self.after()
+
+
+def _kept(snapshot: Snapshot) -> dict[str, int]:
+    """Return what seats keep, by resource."""
+    total: Counter[str] = Counter()
+    classes, counts = np.unique(
+        snapshot.pods.pod_class[snapshot.standby_rows()], return_counts=True
+    )
+    for number, count in zip(classes.tolist(), counts.tolist(), strict=True):
+        for resource, amount in snapshot.classes[number].requests:
+            total[resource] += amount * count
+    return dict(total)

@@ -183,6 +183,7 @@ class Readings:
     waiting: Count
     backlog: Count
     partial: Count
+    spares: Counts
 
 
 class StateCollector(Collector):
@@ -198,6 +199,8 @@ class StateCollector(Collector):
         yield _by("muster_ledger_entries", "Held pods by state.", "state", read.holds())
         yield _by("muster_queue_gangs", "Gangs that wait, by cause.", "cause", read.queued_gangs())
         yield _by("muster_queue_pods", "Pods that wait, by cause.", "cause", read.queued_pods())
+        text = "What hot spares keep from other gangs, by resource, in base units."
+        yield _by("muster_spare_reserved", text, "resource", read.spares())
         for name, text, value in (
             ("muster_queue_oldest_seconds", "Age of the oldest gang that waits.", read.oldest_s()),
             ("muster_gangs_partial", "Gangs with too few bound.", read.partial()),

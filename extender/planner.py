@@ -41,9 +41,11 @@ from extender.bindtime import BindTimes
 from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.holding import Holding
+from extender.learning import learn
 from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
 from extender.report import Reporter
+from extender.standby import SpareKeeper
 from extender.worklist import WorkList
 from placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
 from placement.feasibility import KEPT, REFUSED
@@ -90,6 +92,7 @@ class Planner:
         self._reporter = reporter
         self._metrics = metrics
         self._monotonic = monotonic
+        self._spares = SpareKeeper(engine, metrics, reporter)
         self._list = WorkList()
         self._views: dict[GangKey, GangView] = {}  # of listed and parked gangs, until they change
         self._searched: set[GangKey] = set()  # did not fit as they are now
@@ -198,7 +201,7 @@ class Planner:
                 self._rest(key)
                 continue
             view = self._view(key)
-            if view is not None and self._is_ready(view):
+            if view is not None and (self._is_ready(view) or view.lacks_standby):
                 ready.append(view)
             else:
                 self._list.drop([key])
@@ -271,28 +274,46 @@ class Planner:
             self._deferred.pop(key, None)
             self._searched.discard(key)
             self._reporter.gone(key)
+            self._spares.forget(key)
 
     async def _look_at(self, key: GangKey, cycle: _Cycle, pace: Pace) -> None:
         """Plan one gang and hold the plan, or park it with the reason."""
         for _ in range(PLAN_ATTEMPTS):
             view = self._view(key)
-            if view is None or not self._is_ready(view):
+            if view is None:
+                return
+            if not self._is_ready(view):
+                await self._keep_spares(view, pace)
                 return
             if key in self._searched and not cycle.totals.may_fit(view):
                 self._list.park(key)
                 return
+            if len(view.waiting) == 1:
+                await learn(self._engine, self.question(key), pace)
             snapshot = self._engine.state.snapshot()
-            question = self.question(key)
+            question = self.question(key)  # of the same moment
+            if snapshot.gang(key) is None:  # it went meanwhile
+                continue
             decision = await self._decide(question, snapshot, pace)
             if not isinstance(decision, Plan):
                 self._set_aside(view, Asked(snapshot, question, decision), decision)
+                await self._keep_spares(view, pace)
                 return
             if await self._hold(view, question, decision, snapshot, pace):
                 self._views.pop(key, None)
+                placed = self._view(key)
+                if placed is not None:
+                    await self._keep_spares(placed, pace)  # before anybody else is planned
                 cycle.totals = FreeTotals(self._engine.state.snapshot())
                 return
             self._metrics.stale_plans.inc()
         self._not_before[key] = self._engine.clock() + STALE_RETRY_S
+
+    async def _keep_spares(self, view: GangView, pace: Pace) -> None:
+        """Take the hot spares that a gang lacks; one that has too few waits for room."""
+        if view.lacks_standby and not await self._spares.keep(self.question(view.key), pace):
+            self._list.take(view.key)  # its own seats are no reason to look again
+            self._list.park(view.key)
 
     def question(self, key: GangKey) -> Question:
         """Return what is asked about a gang now; with a snapshot it makes the decision."""
@@ -358,6 +379,7 @@ class Planner:
             assignments=chosen,
             deadline=now + self._config.hold_seconds,
             generation=plan.generation,
+            displaced=tuple(snapshot.pods.uid(row) for row in plan.displaced.tolist()),
         )
         if not await self._holding.hold(held, pace):
             return False

@@ -31,4 +31,5 @@ def readings(
         waiting=lambda: planner.waiting,
         backlog=backlog,
         partial=lambda: partial.reported,
+        spares=lambda: census.spares,
     )

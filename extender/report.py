@@ -80,7 +80,8 @@ class Reporter:
                 **_numbers(decision),
             },
         )
-        reason = "GangRejected" if isinstance(decision, Reject) else "GangWaiting"
+        never = isinstance(decision, Reject) and not decision.reason.of_the_fleet
+        reason = "GangRejected" if never else "GangWaiting"
         self._on_first(view, reason, explain.in_one_line(lines), warning=True)
 
     def waits(self, view: GangView, cause: str, lines: list[str]) -> None:
@@ -126,6 +127,12 @@ class Reporter:
             "others are placed as soon as there is room near them"
         )
         self._on_first(view, "GangPartial", text, warning=True)
+
+    def spares(self, view: GangView, lines: list[str]) -> None:
+        """Tell that a gang has fewer hot spares than it wants."""
+        log.info("hot spares missing", extra={"gang": view.key, "why": lines})
+        text = explain.in_one_line([f"gang {view.key}: {lines[0]}", *lines[1:]])
+        self._on_first(view, "SparesMissing", text, warning=False)
 
     def rolled_back(self, view: GangView, pods: int) -> None:
         """Tell that a gang that could not be completed is evicted, to be planned anew."""
@@ -197,7 +204,9 @@ class Reporter:
 
     def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> None:
         """Record an Event on the first member that is not bound: only their names are known."""
-        for row in np.concatenate([view.waiting, view.blocked, view.released])[:1].tolist():
+        for row in np.concatenate([view.waiting, view.blocked, view.assumed, view.released])[
+            :1
+        ].tolist():
             pod = self._pods.get(self._state.pod_uid(row))
             if pod is None:
                 continue

@@ -44,6 +44,7 @@ from extender.report import Reporter
 from extender.statuses import StatusWriter
 from extender.sync import Sync, network_sources
 from extender.verbs import Verbs
+from extender.whatif import WhatIf
 from kube.client import KubeClient
 from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
@@ -188,6 +189,7 @@ class Extender:
                 self.planner,
                 client,
                 census,
+                WhatIf(engine, self.planner, client, policy, ready),
                 ready,
                 lambda: sync.backlog,
                 leads,
@@ -277,7 +279,8 @@ class Extender:
 
     def _known_pods(self) -> list[PodUid]:
         pods = self.engine.state.snapshot().pods
-        used = np.flatnonzero(pods.state.array() != PodState.FREE)
+        states = pods.state.array()
+        used = np.flatnonzero((states != PodState.FREE) & (states != PodState.STANDBY))
         return [pods.uid(row) for row in used.tolist()]
 
     def _draining(self) -> str | None:

@@ -16,10 +16,14 @@ TOPOLOGY_PREFERRED: Final = PREFIX + "topology-preferred"
 TOPOLOGY_RELAX_AFTER: Final = PREFIX + "topology-relax-after"  # until then preferred is required
 SLICE_SIZE: Final = PREFIX + "slice-size"  # "8"; slices of slices: "32,8", the widest first
 SLICE_TOPOLOGY: Final = PREFIX + "slice-topology"
+SPARES: Final = PREFIX + "spares"  # hot spares: "2" or "5%", per slice where there are slices
+SPARE_LEVEL: Final = PREFIX + "spare-level"  # the level that a spare shares with a member
+REPAIR: Final = PREFIX + "repair"  # "wait" or "restart": a broken gang that finds no room near
 QUEUE: Final = PREFIX + "queue"
 ROLE: Final = PREFIX + "role"
 FABRIC: Final = PREFIX + "fabric"
 INJECT: Final = PREFIX + "inject"  # "false": nothing is injected; gate and profile stay
+MOVABLE: Final = PREFIX + "movable"  # "false": no proposal ever moves the pod
 MANAGED: Final = PREFIX + "managed"  # label on a namespace; "false": Muster stays out of it
 
 # Written by Muster.

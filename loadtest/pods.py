@@ -25,6 +25,7 @@ class Gang:
     preferred: str = ""
     minimum: str = ""
     priority_class: str = ""
+    spares: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -35,6 +36,7 @@ class Gang:
             names.GANG_MIN: self.minimum,
             names.TOPOLOGY_REQUIRED: self.required,
             names.TOPOLOGY_PREFERRED: self.preferred,
+            names.SPARES: self.spares,
         }
         return {key: value for key, value in keys.items() if value}
 

@@ -5,7 +5,7 @@ changes from call to call would make kube-scheduler retry for ever; numbers live
 explanation.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -29,12 +29,21 @@ class WaitReason(StrEnum):
 
 
 class RejectReason(StrEnum):
-    """Why a gang can never be placed as written."""
+    """Why a gang cannot be placed as written.
+
+    The first two are contradictions: no nodes whatever would do. The others are about the
+    nodes there are: nothing that ends makes room for it, but nodes that come may.
+    """
 
     CONTRADICTORY_SPEC = "contradictory specification"
     UNKNOWN_LEVEL = "unknown topology level"
     LARGER_THAN_ANY_NODE = "asks for more than any node has"
     LARGER_THAN_ANY_DOMAIN = "a slice is larger than any domain of its level"
+
+    @property
+    def of_the_fleet(self) -> bool:
+        """Whether other nodes could cure it."""
+        return self in (self.LARGER_THAN_ANY_NODE, self.LARGER_THAN_ANY_DOMAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +65,9 @@ class NearestFit:
 
     ``asks``: what one member asks for, (resource, amount). ``domains``: how many domains of
     the level there are, ``fitting`` of them with room for all of these members. ``largest``:
-    members the largest of them could take if it were empty. ``priorities``: along
-    ``held_by``.
+    members the largest of them could take if it were empty. ``priorities``, ``sizes`` (pods
+    that stand), ``since`` (epoch seconds its first pod started, 0 where unknown): along
+    ``held_by``. ``others``: what pods of no gang hold of the same.
     """
 
     level: str
@@ -71,6 +81,9 @@ class NearestFit:
     fitting: int = 0
     largest: int = 0
     priorities: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    since: tuple[float, ...] = ()
+    others: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +115,7 @@ class Plan:
     ``left_over``: members above ``min_count`` that do not fit now, int32 pod rows.
     ``domains``: level key → number of distinct domains used. ``proven``: no placement of
     these members uses fewer: not of the preferred level, nor of the widest and so on down.
+    ``displaced``: hot spares whose room it takes, int32 pod rows.
     """
 
     gang: GangKey
@@ -112,6 +126,7 @@ class Plan:
     left_over: NDArray[np.int32]
     domains: tuple[tuple[str, int], ...]
     proven: bool = False
+    displaced: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +141,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Never as written. ``message`` names object, field, value and what is allowed."""
+    """Not as written. ``message`` names object, field, value and what is allowed."""
 
     gang: GangKey
     generation: int

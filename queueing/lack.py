@@ -31,8 +31,18 @@ class FreeTotals:
         if known is None:
             nodes = self.snapshot.nodes
             free = np.maximum(nodes.free(resource), 0)
-            known = self._totals[resource] = int(free[nodes.alive].sum())
+            known = int(free[nodes.alive].sum()) + self._standby(resource)
+            self._totals[resource] = known
         return known
+
+    def _standby(self, resource: str) -> int:
+        """Return what hot spares keep: their gangs may use it, and those of higher priority."""
+        pods, classes = self.snapshot.pods, self.snapshot.classes
+        numbers, counts = np.unique(
+            pods.pod_class[self.snapshot.standby_rows()], return_counts=True
+        )
+        pairs = zip(numbers.tolist(), counts.tolist(), strict=True)
+        return sum(classes[number].request(resource) * count for number, count in pairs)
 
     def may_fit(self, gang: GangView) -> bool:
         """Whether the fewest members that must be placed could fit by amounts alone.

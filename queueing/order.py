@@ -3,9 +3,12 @@
 1. Gangs that were begun and are not whole: some members hold room that is useless until
    the others join them. This is also what completes, after a restart, the gangs that the
    previous process left half released, before anything else is planned.
-2. Higher priority.
-3. Earlier submission.
-4. The key, so that two runs over the same objects agree.
+2. Gangs that have their place, with nobody waiting, and lack hot spares: a spare is part of
+   the gang that it is kept for, and after a restart it is taken again before its room is
+   offered to others.
+3. Higher priority.
+4. Earlier submission.
+5. The key, so that two runs over the same objects agree.
 """
 
 from collections.abc import Sequence
@@ -35,5 +38,6 @@ def begun(gang: GangView) -> bool:
     return gang.spec is not None and holding(gang) > 0 and placed(gang) < gang.spec.min_count
 
 
-def _rank(gang: GangView) -> tuple[bool, int, float, GangKey]:
-    return (not begun(gang), -gang.priority, gang.submitted_at, gang.key)
+def _rank(gang: GangView) -> tuple[bool, bool, int, float, GangKey]:
+    lacks = bool(gang.lacks_standby) and not len(gang.waiting)
+    return (not begun(gang), not lacks, -gang.priority, gang.submitted_at, gang.key)

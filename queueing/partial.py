@@ -7,14 +7,15 @@
                      │ partial_after: reported as Partial          ▲
                      ▼                                             │
                   PARTIAL ── room appears, it is completed ────────┘
-                     │ roll_back_after, cannot be completed, never ran whole,
+                     │ roll_back_after, cannot be completed, never ran whole (or restarts),
                      ▼ every member has a controller
                   ROLLED BACK: all members evicted, made anew, planned whole
 
 One whose missing members are all released waits for nothing but kube-scheduler, and is
 left alone. A torso keeps room that does no work, but only a gang that never ran whole is
 rolled back: the processes of one that did may hold work that nobody else can judge, and
-its framework knows better than we what a lost member means.
+its framework knows better than we what a lost member means. Whoever knows that a run goes on
+from its last checkpoint may say so (``muster.dev/repair: restart``): such a gang is taken down too.
 """
 
 from dataclasses import dataclass
@@ -76,7 +77,8 @@ def remedy(
     """Say what is due for a torso that has been one for ``torso_s`` seconds."""
     roll_back_s = patience.roll_back_s
     is_late = roll_back_s is not None and torso_s >= roll_back_s
-    if is_late and not ran and begun(gang) and replaceable(gang, pods):
+    may = not ran or (gang.spec is not None and gang.spec.restarts)
+    if is_late and may and begun(gang) and replaceable(gang, pods):
         return Remedy.ROLL_BACK
     return Remedy.REPORT if torso_s >= patience.report_s else Remedy.PATIENCE
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from aiohttp import web
 
+from injection.subject import Facts
 from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
 from webhook.admit import admit_mutating, admit_validating
@@ -36,7 +37,10 @@ _log = logging.getLogger(__name__)
 
 
 class Server:
-    """The handlers with what they need; ``app`` is the application to run."""
+    """The handlers with what they need; ``app`` is the application to run.
+
+    ``facts``: what injection works from at this moment, ``None`` where nothing is injected.
+    """
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class Server:
         rules: Rules,
         metrics: Metrics,
         health: Health,
+        facts: Callable[[], Facts | None] = lambda: None,
         *,
         body_limit_bytes: int,
         body_seconds: float,
@@ -52,6 +57,7 @@ class Server:
         self._rules = rules
         self._metrics = metrics
         self._health = health
+        self._facts = facts
         self._body_seconds = body_seconds
         self.app = web.Application(client_max_size=body_limit_bytes)
         self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
@@ -91,7 +97,7 @@ class Server:
 
     def _mutate(self, request: AdmissionRequest) -> Verdict:
         try:
-            verdict, done = admit_mutating(request, self._policy, self._rules)
+            verdict, done = admit_mutating(request, self._policy, self._rules, self._facts())
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above

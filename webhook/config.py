@@ -88,13 +88,25 @@ class Registration(_Section, frozen=True):
     namespace: str = "muster-system"
 
 
+class InjectionFiles(_Section, frozen=True):
+    """What pods get in this cluster, from files.
+
+    ``cluster_profile``: a ClusterProfile. ``fabrics``: fabric profiles beside those that come
+    with Muster; one of the same name takes its place.
+    """
+
+    cluster_profile: Path
+    fabrics: tuple[Path, ...] = ()
+
+
 class WebhookConfig(_Section, frozen=True, kw_only=True):
     """Everything that can be set.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first.
     ``body_limit_bytes``: largest review; more is answered 413 (two objects of 3 MiB, the
     API server's limit, and the rest of the review). ``body_seconds``: time a client has
-    for sending one. ``drain_seconds``: how long requests are still served after SIGTERM,
+    for sending one. ``injection``: without it nothing is added but gate and profile.
+    ``drain_seconds``: how long requests are still served after SIGTERM,
     while ``/readyz`` already says no.
     """
 
@@ -107,6 +119,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     managed: ManagedConfig = ManagedConfig()
     trusted: Trusted = Trusted()
     registration: Registration | None = None
+    injection: InjectionFiles | None = None
     body_limit_bytes: int = 7 * MIB
     body_seconds: float = 5.0
     drain_seconds: float = 5.0

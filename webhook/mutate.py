@@ -14,13 +14,13 @@ and what it costs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import msgspec
 
+from injection.patch import Operation, append_gate, pointer, set_annotations
 from kube import names, wire
-from webhook.patch import Operation, append_gate, pointer, set_annotations
 from workloads.managed import DEFAULT_PROFILE, Policy, has_gate
 
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -29,11 +29,20 @@ _UNTRACKED = Operation(pointer("metadata", "managedFields"), [])
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """The patch, and what it does, for metrics and logs."""
+    """The patch, and what it does, for metrics and logs.
+
+    ``annotations`` are not in ``operations`` yet: injection writes some, too, and where the pod
+    has none at all the map must be made once.
+    """
 
     operations: tuple[Operation, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
     gated: bool = False
     rewritten: str = ""  # the scheduler name that was replaced
+
+    def patch(self, pod: wire.Pod) -> tuple[Operation, ...]:
+        """Return all of it, for a pod that nothing is injected into."""
+        return *self.operations, *set_annotations(pod.metadata.annotations, self.annotations)
 
 
 NOTHING = Mutation()
@@ -54,12 +63,13 @@ def mutate(
     if not old and not policy.has_extender(scheduler):
         return NOTHING
     gate = not has_gate(pod)
-    operations = _renamed(pod, old, policy.profile) if old else []
+    operations = [Operation(pointer("spec", "schedulerName"), policy.profile)] if old else []
+    annotations = {names.ORIGINAL_SCHEDULER: old} if old else {}
     if gate:
         operations.append(append_gate(len(pod.spec.scheduling_gates), names.PLAN_GATE))
         if any(owner.controller for owner in pod.metadata.owner_references):
             operations.append(_UNTRACKED)
-    return Mutation(tuple(operations), gate, old)
+    return Mutation(tuple(operations), annotations, gate, old)
 
 
 def in_namespace(pod: wire.Pod, namespace: str) -> wire.Pod:
@@ -68,8 +78,3 @@ def in_namespace(pod: wire.Pod, namespace: str) -> wire.Pod:
         return pod
     meta = msgspec.structs.replace(pod.metadata, namespace=namespace)
     return msgspec.structs.replace(pod, metadata=meta)
-
-
-def _renamed(pod: wire.Pod, old: str, profile: str) -> list[Operation]:
-    annotations = set_annotations(pod.metadata.annotations, {names.ORIGINAL_SCHEDULER: old})
-    return [Operation(pointer("spec", "schedulerName"), profile), *annotations]

@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from injection.patch import Operation
 from webhook.errors import MalformedReview
-from webhook.patch import Operation
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"

@@ -28,10 +28,11 @@ from webhook.certificates import Certificates, create, keep
 from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
 from webhook.errors import CertificateError
+from webhook.facts import from_files
 from webhook.manifests import Configuration, Target, configurations
 from webhook.metrics import Metrics
 from webhook.registration import register
-from webhook.validate import Rules
+from webhook.validate import Rules, planned_by
 from workloads.managed import Policy
 
 KEEP_ALIVE_S: Final = 90.0  # longer than Go's idle time-out for its connections to us
@@ -74,6 +75,8 @@ def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
         groups=frozenset(trusted.groups),
         ungate_groups=frozenset(trusted.ungate_groups),
         devices=policy.device_problems,
+        plans=planned_by(policy),
+        unread=policy.devices.unread,
     )
 
 
@@ -114,11 +117,13 @@ async def _listening(
 ) -> AsyncIterator[str]:
     """Serve inside the block; gives the base URL."""
     policy, rules = policy_and_rules(config)
+    facts = from_files(config.injection, policy) if config.injection else None
     server = Server(
         policy,
         rules,
         metrics,
         health,
+        lambda: facts,
         body_limit_bytes=config.body_limit_bytes,
         body_seconds=config.body_seconds,
     )

@@ -91,7 +91,7 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
         *reading.errors,
         *contradictions(reading, context or Context(levels=(), group=spec.dialect)),
     ]
-    minimum, problems = _minimum(spec, keys, size)
+    minimum, problems = _minimum(spec, reading, size)
     return replace(
         spec,
         size=size,
@@ -105,9 +105,28 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
         if keys.sliced
         else spec.wider_slices,
         relax_after=keys.relax_after or spec.relax_after,
+        standby=_standby(spec, keys, size),
+        standby_level=keys.spare_level or spec.standby_level,
+        restarts=keys.restarts or spec.restarts,
         queue=keys.queue or spec.queue,
-        problems=(*spec.problems, *(str(error) for error in errors), *problems),
+        problems=(*spec.problems, *dict.fromkeys(map(str, (*errors, *problems)))),
+        written=(*written(reading), *spec.written),
     )
+
+
+def written(reading: Reading) -> Iterator[tuple[str, str]]:
+    """Yield (field of a specification, where its key was found)."""
+    return (
+        (_FIELD_OF[key], place) for key, (place, _) in reading.found.items() if key in _FIELD_OF
+    )
+
+
+def _standby(spec: GangSpec, keys: UserKeys, size: int | None) -> int:
+    """Return the hot spares of a gang, or of each of its slices."""
+    if keys.spares is None:
+        return spec.standby
+    of = (keys.slice_size if keys.sliced else spec.slice_size) or size or spec.min_count
+    return keys.spares.of(of)
 
 
 def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
@@ -116,7 +135,7 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
         return spec
     sliced = spec.slice_size is not None or spec.slice_level is not None
     sizes, levels = wished.slice_sizes, wished.slice_levels
-    minimum = _within(spec, wished.minimum)
+    minimum, problems = _within(spec, wished)
     return replace(
         spec,
         min_count=minimum,
@@ -127,7 +146,8 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
         slice_level=spec.slice_level if sliced or not levels else levels[-1],
         wider_slices=spec.wider_slices if sliced else wider_slices(levels, sizes),
         queue=spec.queue or wished.queue,
-        problems=(*spec.problems, *wished.problems),
+        problems=(*spec.problems, *wished.problems, *problems),
+        written=(*spec.written, *wished.written),
     )
 
 
@@ -144,24 +164,34 @@ def _roles_within(spec: GangSpec, minimum: int) -> tuple[RoleSpec, ...]:
     return spec.roles if minimum >= sum(role.min_count for role in spec.roles) else ()
 
 
-def _within(spec: GangSpec, minimum: int | None) -> int:
-    """Return a minimum that was wished for, within the gang's size."""
-    if minimum is None:
-        return spec.min_count
-    return minimum if spec.size is None else min(minimum, spec.size)
+def _within(spec: GangSpec, wished: Wishes) -> tuple[int, tuple[str, ...]]:
+    """Return a minimum that was wished for, within the gang's size, and what is wrong with it."""
+    count = wished.minimum
+    if count is None:
+        return spec.min_count, ()
+    if spec.size is None or count <= spec.size:
+        return count, ()
+    where = dict(wished.written)["min_count"]
+    return spec.size, (str(FieldError(where, str(count), _at_most(spec.size))),)
 
 
-def _minimum(spec: GangSpec, keys: UserKeys, size: int | None) -> tuple[int, list[str]]:
-    """Return the minimum and what is wrong with it."""
+def _at_most(size: int) -> str:
+    return f"the gang has {size} members: at most {size}, or more members"
+
+
+def _minimum(spec: GangSpec, reading: Reading, size: int | None) -> tuple[int, list[FieldError]]:
+    """Return the minimum and what is wrong with it that the keys alone do not show."""
+    keys = reading.keys
     if keys.minimum is None:
         return spec.min_count, []
     if size is None:
         count = spec.min_count if keys.minimum.percent else keys.minimum.number
         return count, []  # a percentage of nothing is an error of the keys already
     count = keys.minimum.of(size)
-    if count > size:
-        return size, [f"{names.GANG_MIN}: {count} is more than the gang's {size} members"]
-    return count, []
+    if count <= size:
+        return count, []
+    told = spec.size is None  # both are keys, which are compared with each other already
+    return size, [] if told else [reading.error(names.GANG_MIN, _at_most(size))]
 
 
 def _complete(reading: Reading, _context: Context) -> Iterator[FieldError]:
@@ -204,6 +234,7 @@ def _levels_are_known(reading: Reading, context: Context) -> Iterator[FieldError
     asked = {
         names.TOPOLOGY_REQUIRED: reading.keys.required,
         names.TOPOLOGY_PREFERRED: reading.keys.preferred,
+        names.SPARE_LEVEL: reading.keys.spare_level,
     }
     pairs = [*asked.items(), *((names.SLICE_TOPOLOGY, each) for each in reading.keys.slice_levels)]
     for key, level in pairs:
@@ -264,6 +295,24 @@ def _relaxes_a_preference(reading: Reading, context: Context) -> Iterator[FieldE
         yield reading.error(names.TOPOLOGY_RELAX_AFTER, rule)
 
 
+def _spares_are_fewer_than_members(reading: Reading, _context: Context) -> Iterator[FieldError]:
+    """Demand no more hot spares than there are members to be lost."""
+    keys = reading.keys
+    members = keys.slice_size or keys.size
+    if keys.spares is None or members is None or keys.spares.of(members) <= members:
+        return
+    what = "a slice" if keys.slice_size else "the gang"
+    yield reading.error(names.SPARES, f"{what} has {members} members: write no more than those")
+
+
+def _spares_have_a_level(reading: Reading, context: Context) -> Iterator[FieldError]:
+    """Demand that a level of spares comes with spares, where nobody else can have written them."""
+    if names.SPARE_LEVEL in reading.found and names.SPARES not in reading.found:
+        rule = f"it needs {names.SPARES} beside it: add that, or remove this key"
+        if not context.group:
+            yield reading.error(names.SPARE_LEVEL, rule)
+
+
 def _slices_are_inside(reading: Reading, context: Context) -> Iterator[FieldError]:
     """Demand that a slice lies inside the domain that the whole gang has to share."""
     required = context.depth(reading.keys.required)
@@ -287,6 +336,17 @@ def _unknown(key: str) -> str:
     return f'"{shorten(key)}" is not a key that Muster knows: {hint}'
 
 
+_FIELD_OF: Final[Mapping[str, str]] = {
+    names.GANG_SIZE: "size",
+    names.GANG_MIN: "min_count",
+    names.TOPOLOGY_REQUIRED: "required_level",
+    names.TOPOLOGY_PREFERRED: "preferred_level",
+    names.TOPOLOGY_RELAX_AFTER: "relax_after",
+    names.SLICE_SIZE: "slice_size",
+    names.SLICE_TOPOLOGY: "slice_level",
+    names.SPARES: "standby",
+    names.SPARE_LEVEL: "standby_level",
+}
 _SLICE_PAIR: Final = (
     (names.SLICE_SIZE, names.SLICE_TOPOLOGY),
     (names.SLICE_TOPOLOGY, names.SLICE_SIZE),
@@ -301,4 +361,6 @@ _RULES: Final[Iterable[Callable[[Reading, Context], Iterator[FieldError]]]] = (
     _slices_are_inside,
     _slices_nest,
     _relaxes_a_preference,
+    _spares_are_fewer_than_members,
+    _spares_have_a_level,
 )

@@ -94,9 +94,13 @@ class Policy:
 
     def device_problems(self, pod: wire.Pod) -> tuple[str, ...]:
         """Return what contradicts itself in the device asks of a pod that is Muster's to plan."""
+        return self.devices.asks(pod).problems if self.plans(pod) else ()
+
+    def plans(self, pod: wire.Pod, *, explicit: bool | None = None) -> bool:
+        """Return whether a pod under review, or a template's, will be Muster's to plan."""
         name = pod.spec.scheduler_name
         ours = self.has_extender(name) or self.replaces(name)
-        return self.devices.asks(pod).problems if ours and self.asks(pod, {}) else ()
+        return ours and self.asks(pod, {}, explicit=explicit)
 
     def asks_by_annotation(self, pod: wire.Pod) -> bool:
         """Return whether annotations alone ask for part of a device (KAI's do)."""
@@ -155,7 +159,7 @@ class Policy:
 
         ``explicit``: whether it names its group itself, for callers that have looked already.
         """
-        if not self.covers(pod.metadata.namespace, namespace_labels) or _is_bound_by_nature(pod):
+        if not self.covers(pod.metadata.namespace, namespace_labels) or is_bound_by_nature(pod):
             return False
         if explicit is None:
             explicit = names_a_group(pod)
@@ -177,7 +181,7 @@ def has_gate(pod: wire.Pod) -> bool:
     return any(gate.name == names.PLAN_GATE for gate in pod.spec.scheduling_gates)
 
 
-def _is_bound_by_nature(pod: wire.Pod) -> bool:
+def is_bound_by_nature(pod: wire.Pod) -> bool:
     """Return whether the pod's node was never a choice: DaemonSet and static pods."""
     if MIRROR in pod.metadata.annotations:
         return True

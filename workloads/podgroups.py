@@ -32,6 +32,7 @@ def group(
         queue=queue,
         submitted_at=created(meta),
         problems=count_problem(minimum, field),
+        written=(("min_count", field),),
     )
 
 
@@ -40,6 +41,13 @@ def count_problem(count: int, field: str) -> tuple[str, ...]:
     if 1 <= count <= MAX_MEMBERS:
         return ()
     return (f'{field}: "{count}" is not allowed: {COUNT_RULE}',)
+
+
+def over_size(count: int, size: int, field: str) -> tuple[str, ...]:
+    """Return what is wrong with a minimum of more members than there can be."""
+    if count <= size:
+        return ()
+    return (f'{field}: "{count}" is not allowed: the gang has {size} members: at most {size}',)
 
 
 def number(text: str, field: str) -> tuple[int, tuple[str, ...]]:

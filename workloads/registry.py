@@ -67,7 +67,8 @@ _NAMED_BY_POD: Final = frozenset(d.name for d in DIALECTS[:_OWNERS_FROM])
 _MARKERS: Final = tuple(dict.fromkeys(key for dialect in DIALECTS for key in dialect.markers))
 _OF_THE_GROUP: Final = (
     names.GANG_MIN, names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED, names.SLICE_SIZE,
-    names.SLICE_TOPOLOGY, names.QUEUE,
+    names.SLICE_TOPOLOGY, names.SPARES, names.SPARE_LEVEL, names.REPAIR,
+    names.QUEUE,
 )  # fmt: skip
 
 
@@ -153,6 +154,11 @@ def names_a_group(pod: wire.Pod) -> bool:
     """Return whether the pod itself names a group, which alone makes it managed."""
     speaker = dialect_of(pod)
     return speaker is not None and speaker.name in _EXPLICIT
+
+
+def is_explicit(dialect: str) -> bool:
+    """Return whether the pods of this dialect name their group, in labels of its controller."""
+    return dialect in _EXPLICIT
 
 
 def conflicts(pod: wire.Pod) -> list[str]:

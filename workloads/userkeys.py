@@ -52,7 +52,7 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """``gang-min``: a count, or a percentage of the gang's size."""
+    """A count, or a percentage of the gang's size: ``gang-min``, ``spares``."""
 
     number: int
     percent: bool = False
@@ -67,6 +67,8 @@ class UserKeys:
     """What a user wrote under ``muster.dev/``, typed. Levels are node label keys.
 
     ``slice_sizes`` and ``slice_levels`` go together, widest first. ``relax_after``: seconds.
+    ``spares``: of the gang's
+    size, or of a slice's where there are slices. ``restarts``: ``repair: restart``.
     """
 
     gang: str = ""
@@ -77,10 +79,14 @@ class UserKeys:
     relax_after: float | None = None
     slice_sizes: tuple[int, ...] = ()
     slice_levels: tuple[str, ...] = ()
+    spares: Minimum | None = None
+    spare_level: str | None = None
+    restarts: bool = False
     queue: str = ""
     role: str = ""
     fabric: str = ""
     inject: bool = True
+    movable: bool = True
 
     @property
     def sliced(self) -> bool:
@@ -191,6 +197,22 @@ def _minimum(text: str) -> Minimum:
     return Minimum(number, percent)
 
 
+def _spares(text: str) -> Minimum:
+    try:
+        return _minimum(text)
+    except ValueError:
+        if text == "0":
+            return Minimum(0)
+        rule = f'a whole number from 0 to {MAX_MEMBERS}, or a percentage from "1%" to "100%"'
+        raise ValueError(rule) from None
+
+
+def _repair(text: str) -> bool:
+    if text not in {"wait", "restart"}:
+        raise ValueError('"wait" or "restart"')
+    return text == "restart"
+
+
 def _level(text: str) -> str:
     if not _LABEL_KEY.fullmatch(text):
         raise ValueError(LEVEL_RULE)
@@ -222,10 +244,14 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     names.TOPOLOGY_RELAX_AFTER: ("relax_after", _duration),
     names.SLICE_SIZE: ("slice_sizes", _counts),
     names.SLICE_TOPOLOGY: ("slice_levels", _levels),
+    names.SPARES: ("spares", _spares),
+    names.SPARE_LEVEL: ("spare_level", _level),
+    names.REPAIR: ("restarts", _repair),
     names.QUEUE: ("queue", _name),
     names.ROLE: ("role", _name),
     names.FABRIC: ("fabric", _name),
     names.INJECT: ("inject", _switch),
+    names.MOVABLE: ("movable", _switch),
 }
 USER_KEYS: Final = frozenset(_FIELDS)
 _NOTHING: Final = Reading()

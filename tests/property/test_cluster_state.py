@@ -46,9 +46,11 @@ from cluster.events import (
     PodForgotten,
     PodGone,
     PodReleased,
+    StandbyHeld,
     Tick,
 )
 from cluster.holds import HoldState
+from cluster.ids import PodUid
 from cluster.pods import HELD
 from cluster.state import PLAN_GATE, ClusterState
 
@@ -268,6 +270,46 @@ class Cluster(NaiveCluster):
             hold = self.state.hold(a.uid)
             assert hold is not None
             assert (hold.state, hold.node) == (HoldState.ASSUMED, a.node)
+
+    @rule(name=st.sampled_from(GANGS), count=st.integers(1, 3), order=st.permutations(NODES))
+    def seats_are_kept(self, *, name: str, count: int, order: list[str]) -> None:
+        key, view = gang_key(name), self.state.gang(gang_key(name))
+        if view is None or view.spec is None or not len(view.bound):
+            return
+        if count > view.spec.standby:
+            self.apply(GangUpserted(replace(view.spec, standby=count)))
+        like = self.state.pod_uid(int(view.bound[0]))
+        self.seats += 1
+        seats = tuple(
+            Assignment(PodUid(f"{self.seats:08}seat{i:04}".encode()), order[i])
+            for i in range(count)
+        )
+        before = self.state.dump()
+        try:
+            self.apply(StandbyHeld(key, like, seats))
+        except PlanStale:
+            assert self.state.dump() == before
+            seen("seats PlanStale")
+            return
+        seen("StandbyHeld")
+
+    @rule(name=st.sampled_from(GANGS), other=st.sampled_from(GANGS), order=st.permutations(NODES))
+    def gang_is_planned_in_the_room_of_seats(self, name: str, other: str, order: list[str]) -> None:
+        view, owner = self.state.gang(gang_key(name)), self.state.gang(gang_key(other))
+        if view is None or owner is None or not len(view.waiting):
+            return
+        seats = tuple(self.state.pod_uid(int(row)) for row in owner.standby)
+        uids = [self.state.pod_uid(int(row)) for row in view.waiting[:3]]
+        chosen = tuple(Assignment(u, order[i]) for i, u in enumerate(uids))
+        before = self.state.dump()
+        event = PlanHeld(gang_key(name), "plan", chosen, self.now + 50, 0, displaced=seats)
+        try:
+            self.apply(event)
+        except PlanStale:
+            assert self.state.dump() == before
+            return
+        seen(f"displaced {len(seats)}")
+        assert all(self.state.pod_row(seat) is None for seat in seats)
 
     @rule(name=st.sampled_from(GANGS))
     def gang_is_released(self, name: str) -> None:

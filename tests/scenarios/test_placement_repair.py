@@ -102,3 +102,43 @@ def test_a_lost_member_goes_elsewhere_when_the_rack_of_its_neighbours_is_full(
     scene.node("n10", block="a", rack="r9")
     scene.members(gang, [0], pod_class())
     assert scene.nodes_of(scene.place(gang)) == ["n10"]
+
+
+def test_members_lost_in_two_slices_go_back_each_to_the_rack_of_its_own_slice(
+    scene: Scene,
+) -> None:
+    gang = scene.gang("g", 4, slice_size=2, slice_level=RACK)
+    placed = scene.place(gang)
+    racks, nodes = scene.racks_of(placed), scene.nodes_of(placed)
+    uids = scene.bind(placed)
+    for rank in (1, 2):
+        scene.end(uids[rank])
+        scene.run(nodes[rank])
+    scene.members(gang, [1, 2], pod_class())
+    assert scene.racks_of(scene.place(gang)) == [racks[0], racks[3]]
+
+
+def test_a_member_of_a_slice_waits_rather_than_leave_the_rack_of_its_slice(scene: Scene) -> None:
+    gang = scene.gang("g", 4, slice_size=2, slice_level=RACK)
+    placed = scene.place(gang)
+    racks = scene.racks_of(placed)
+    uids = scene.bind(placed)
+    scene.end(uids[1])
+    for node in ("n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"):
+        if scene.rack_of(node) == racks[0] and node not in scene.used_by(gang):
+            scene.run(node)
+    scene.members(gang, [1], pod_class())
+    assert isinstance(scene.decide(gang), Wait)
+
+
+def test_a_lost_leader_goes_back_beside_its_workers(scene: Scene) -> None:
+    """The emptier block could take it just as well."""
+    gang = scene.gang("g", 3, members=0, preferred_level=RACK)
+    scene.members(gang, [0], pod_class(gpu=2), role="leader")
+    scene.members(gang, [1, 2], pod_class(gpu=8), role="worker")
+    placed = scene.place(gang)
+    (rack,) = set(scene.racks_of(placed))
+    uids = scene.bind(placed)
+    scene.end(uids[0])
+    scene.members(gang, [0], pod_class(gpu=2), role="leader")
+    assert scene.racks_of(scene.place(gang)) == [rack]

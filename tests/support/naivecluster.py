@@ -96,6 +96,7 @@ class NaiveCluster(RuleBasedStateMachine):
         self.now = NOW
         self.nodes: dict[str, NodeUpserted] = {}
         self.pods: dict[PodUid, PodUpserted] = {}  # as the model must believe them to be
+        self.seats = 0
         self.told: list[PodUpserted] = []  # every pod event ever, to be replayed late
         self.namespaces: dict[str, dict[str, str]] = {}
         self.incarnation = dict.fromkeys(PODS, 0)

@@ -100,10 +100,9 @@ def test_one_gang_is_explained_in_full(dump: str, capsys: pytest.CaptureFixture[
         "Replay    identical",
         "",
         "muster/ns/waits waits: no domain of the required level has room",
-        (
-            "0 of 2 racks have room for 2 members of 8 nvidia.com/gpu each; the nearest, rack r1, "
-            "has room for 1, lacks 8 nvidia.com/gpu; held by muster/ns/runs (8, priority 0)"
-        ),
+        "0 of 2 racks have room for 2 members of 8 nvidia.com/gpu each",
+        "the nearest, rack r1, has room for 1, lacks 8 nvidia.com/gpu",
+        "  held by muster/ns/runs: 8 (priority 0, 1 pod)",
         "2 of 3 nodes can take one more member now",
         "  1 removed by insufficient resource (nvidia.com/gpu)",
         "remedy: goes when 8 more nvidia.com/gpu are free in r1",
@@ -234,7 +233,7 @@ def test_a_question_that_has_no_answer_is_said_in_one_line(
     [
         (b"", "not a dump of Muster: it does not begin as one; name a file that the extender's"),
         (b"PK\x03\x04 something else", "not a dump of Muster"),
-        (b"muster-cluster\n\0\x09\0\0\0", "written in format 9, and this muster reads format 3"),
+        (b"muster-cluster\n\0\x09\0\0\0", "written in format 9, and this muster reads format 4"),
         (b"muster-clu", "cut off: it ends after 10 bytes; copy it again, or send SIGUSR2"),
     ],
 )

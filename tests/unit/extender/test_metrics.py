@@ -23,7 +23,9 @@ def extenders() -> CollectorRegistry:
     ExtenderMetrics(made)
     ones = lambda: {"x": 1}  # noqa: E731 - six of them
     zero = lambda: 0  # noqa: E731
-    made.register(StateCollector(Readings(ones, ones, ones, ones, lambda: 0.0, zero, zero, zero)))
+    made.register(
+        StateCollector(Readings(ones, ones, ones, ones, lambda: 0.0, zero, zero, zero, ones))
+    )
     return made
 
 

@@ -1,7 +1,9 @@
 """Begun gangs first, then priority, then arrival, then the key."""
 
 import itertools
+from dataclasses import replace
 
+import numpy as np
 from support.gangviews import gang
 
 from queueing.order import begun, order
@@ -45,3 +47,13 @@ def test_a_gang_that_has_its_minimum_waits_in_line_for_its_further_members() -> 
 def test_members_that_are_done_count_towards_the_minimum() -> None:
     assert not begun(gang("ending", waiting=1, bound=1, succeeded=7, min_count=8))
     assert begun(gang("short", waiting=1, bound=1, min_count=8))
+
+
+def test_hot_spares_of_a_gang_that_runs_are_taken_before_gangs_of_any_priority_begin() -> None:
+    runs = gang("runs", bound=4)
+    assert runs.spec is not None
+    lacks = replace(runs, spec=replace(runs.spec, standby=1))
+    urgent, half = gang("urgent", waiting=4, priority=9), gang("half", waiting=2, released=2)
+    assert keys(urgent, lacks, half) == [half.key, lacks.key, urgent.key]
+    grows = replace(lacks, waiting=np.array([9], dtype=np.int32))
+    assert keys(urgent, grows) == [urgent.key, grows.key]

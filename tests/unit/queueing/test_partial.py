@@ -100,3 +100,11 @@ def test_the_past_of_a_torso_found_at_the_start_is_judged_by_its_first_binding(
     gang = replace(half(scene), first_bound_at=1000.0)
     assert not may_have_run(gang, started_at=1600.0, patience=PATIENCE)
     assert may_have_run(gang, started_at=1600.1, patience=PATIENCE)
+
+
+def test_one_that_ran_is_rolled_back_where_its_owner_says_that_it_restarts(scene: Scene) -> None:
+    gang = half(scene)
+    assert gang.spec is not None
+    restarts = replace(gang, spec=replace(gang.spec, restarts=True))
+    assert due(scene, restarts, 599.9, ran=True) is Remedy.REPORT
+    assert due(scene, restarts, 600.0, ran=True) is Remedy.ROLL_BACK

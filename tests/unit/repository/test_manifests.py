@@ -87,7 +87,10 @@ def test_kube_schedulers_certificate_has_the_name_that_the_extender_lets_schedul
 def test_the_readers_role_covers_every_page_but_health_and_no_verb() -> None:
     [role] = documents(MANIFESTS / "rbac" / "reader.yaml")
     [rule] = role["rules"]
-    assert set(rule["nonResourceURLs"]) == {"/metrics", "/v1/status", "/v1/gangs", "/v1/explain/*"}
+    assert set(rule["nonResourceURLs"]) == {
+        *("/metrics", "/v1/status", "/v1/gangs", "/v1/explain/*"),
+        *("/v1/whatif", "/v1/defrag/*"),
+    }
     assert rule["verbs"] == ["get"]
 
 

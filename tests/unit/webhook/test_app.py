@@ -79,8 +79,8 @@ async def test_a_gpu_pod_comes_back_with_a_patch(client: Client) -> None:
     patch = json.loads(base64.b64decode(reply["response"]["patch"]))
     assert [operation["path"] for operation in patch] == [
         "/spec/schedulerName",
-        "/metadata/annotations",
         "/spec/schedulingGates",
+        "/metadata/annotations",
     ]
 
 

@@ -38,7 +38,7 @@ def as_written(dialect: str) -> JSON:
 
 def admitted(pod: JSON) -> JSON:
     mutation = mutate(in_namespace(msgspec.convert(pod, wire.Pod), "team-a"), Policy())
-    operations = json.loads(msgspec.json.encode(mutation.operations))
+    operations = json.loads(msgspec.json.encode(mutation.patch(msgspec.convert(pod, wire.Pod))))
     result: JSON = jsonpatch.apply_patch(pod, operations)
     return result
 

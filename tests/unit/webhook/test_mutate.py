@@ -11,9 +11,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from injection.patch import pointer
 from kube import wire
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
-from webhook.patch import pointer
 from workloads.managed import ManagedConfig, Policy
 
 POLICY = Policy()
@@ -26,7 +26,8 @@ def mutation(pod: JSON, policy: Policy = POLICY) -> Mutation:
 
 
 def applied(pod: JSON, policy: Policy = POLICY) -> JSON:
-    operations = json.loads(msgspec.json.encode(mutation(pod, policy).operations))
+    patch = mutation(pod, policy).patch(msgspec.convert(pod, wire.Pod))
+    operations = json.loads(msgspec.json.encode(patch))
     result: JSON = jsonpatch.apply_patch(pod, operations)
     return result
 

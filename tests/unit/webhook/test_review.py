@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from injection.patch import Operation
 from webhook.errors import MalformedReview
-from webhook.patch import Operation
 from webhook.review import Verdict, denied, parse, respond
 
 GOOD = {

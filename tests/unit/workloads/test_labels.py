@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.gangs import GangSpec, standby_seats
+from cluster.ids import GangKey
 from kube import names
-from workloads.labels import Minimum, read, unknown, validate
+from workloads.labels import Minimum, overlay, read, unknown, validate
 from workloads.userkeys import USER_KEYS
 
 GANG = {"muster.dev/gang": "g", "muster.dev/gang-size": "8"}
@@ -200,3 +202,52 @@ def test_any_text_is_read_or_refused_in_one_printable_line(
     for error in validate(labels, annotations):
         assert str(error).isprintable()
         assert error.allowed
+
+
+def test_hot_spares_are_a_number_or_a_share_of_the_gang_or_of_each_slice() -> None:
+    spec = GangSpec(GangKey("d/ns/g"), "ns", "g", "d", 40, 40)
+    gang = {"muster.dev/gang": "g", "muster.dev/gang-size": "40"}
+    sliced = {"muster.dev/slice-size": "8", "muster.dev/slice-topology": "rack"}
+    for keys, each, in_all in (
+        ({"muster.dev/spares": "3"}, 3, 3),
+        ({"muster.dev/spares": "5%"}, 2, 2),
+        ({"muster.dev/spares": "1%"}, 1, 1),
+        ({"muster.dev/spares": "0"}, 0, 0),
+        ({"muster.dev/spares": "10%"} | sliced, 1, 5),
+    ):
+        found = overlay(spec, read({}, gang | keys))
+        assert found.problems == ()
+        assert (found.standby, standby_seats(found)) == (each, in_all), keys
+
+
+@pytest.mark.parametrize("text", ["-1", "all", "101%", "0%", "1.5", ""])
+def test_a_value_of_spares_that_is_no_number_is_refused_with_what_is_allowed(text: str) -> None:
+    keys = {"muster.dev/gang": "g", "muster.dev/gang-size": "4", "muster.dev/spares": text}
+    (error,) = refused(keys)
+    assert error.startswith("metadata.annotations[muster.dev/spares]: ")
+    assert 'a percentage from "1%" to "100%"' in error
+
+
+def test_more_spares_than_members_are_refused() -> None:
+    keys = {"muster.dev/gang": "g", "muster.dev/gang-size": "4", "muster.dev/spares": "5"}
+    (error,) = refused(keys)
+    assert "the gang has 4 members: write no more than those" in error
+
+
+def test_a_level_of_spares_needs_spares_and_a_level_that_is_known() -> None:
+    keys = {"muster.dev/gang": "g", "muster.dev/gang-size": "4"}
+    (error,) = refused(keys | {"muster.dev/spare-level": "rack"})
+    assert "it needs muster.dev/spares beside it" in error
+    (error,) = refused(
+        keys | {"muster.dev/spare-level": "example.com/row", "muster.dev/spares": "1"}
+    )
+    assert "this cluster's levels are" in error
+
+
+def test_what_becomes_of_a_broken_gang_is_one_of_two_words() -> None:
+    spec = GangSpec(GangKey("d/ns/g"), "ns", "g", "d", 4, 4)
+    gang = {"muster.dev/gang": "g", "muster.dev/gang-size": "4"}
+    assert overlay(spec, read({}, gang | {"muster.dev/repair": "restart"})).restarts
+    assert not overlay(spec, read({}, gang | {"muster.dev/repair": "wait"})).restarts
+    (error,) = refused(gang | {"muster.dev/repair": "evict"})
+    assert 'allowed: "wait" or "restart"' in error

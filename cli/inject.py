@@ -1,0 +1,93 @@
+"""`muster inject`: what admission would make of a manifest in a cluster, without the cluster.
+
+The same code as the webhook's. Without `--explain` the changed manifests are printed, to be
+applied or kept; with it what changes, why, and what of the user's stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.output import Failure, add_json_flag
+
+if TYPE_CHECKING:
+    from cli.injecting import Outcome
+    from cli.output import Subparsers
+
+
+def register(commands: Subparsers) -> None:
+    """Add `inject`."""
+    command = commands.add_parser(
+        "inject",
+        help="what the webhook would make of a manifest",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "-f", "--file", required=True, help="manifests in YAML or JSON; - reads standard input"
+    )
+    command.add_argument(
+        "--profile", required=True, help="a ClusterProfile's file, or the name of a fabric"
+    )
+    command.add_argument(
+        "--fabric",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a fabric profile beside those that come with Muster; may be repeated",
+    )
+    command.add_argument("-n", "--namespace", default="default", help="of objects that name none")
+    command.add_argument("--explain", action="store_true", help="show what changes and why")
+    command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    add_json_flag(command)
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print; 1 where there is nothing to look at."""
+    from cli import injecting  # noqa: PLC0415  --help starts without it
+    from cli.injectviews import explained, manifests  # noqa: PLC0415
+
+    facts = injecting.facts(arguments.profile, arguments.fabric)
+    outcomes = injecting.outcomes(_read(arguments.file), facts, arguments.namespace)
+    if not any(outcome.templates for outcome in outcomes):
+        raise Failure(f"{arguments.file}: has no pod and no pod template")
+    if arguments.json:
+        print(json.dumps({"documents": [_told(outcome) for outcome in outcomes]}))
+    elif arguments.explain:
+        explained(outcomes, color=arguments.color)
+    else:
+        sys.stdout.write(manifests(outcomes))
+    return 0
+
+
+def _told(outcome: Outcome) -> dict[str, object]:
+    """Return one document as JSON: its name, and what happens to each template."""
+    return {
+        "object": outcome.name,
+        "templates": [
+            {
+                "path": each.template.where,
+                "set": {
+                    source: list(fields) for source, fields in each.injection.record.set.items()
+                },
+                "kept": dict(each.injection.record.kept),
+                "warnings": list(each.injection.warnings),
+                "refusals": list(each.injection.refusals),
+            }
+            for each in outcome.templates
+        ],
+        "after": outcome.after,
+    }
+
+
+def _read(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"{file}: cannot be read: {error.strerror}") from error

@@ -1,0 +1,64 @@
+"""What to say of members on nodes that have become less, and of gangs that wait to be whole again.
+
+A device that fails is taken off the node's allocatable by the kubelet, while the pods on it
+stay: the node then has less than is used. Nothing is evicted for that: the process may not use
+that device, and whoever supervises it notices first. What follows is left to its controller.
+"""
+
+from cluster.gangview import GangView
+from cluster.holds import Hold
+from cluster.snapshot import Snapshot
+from queueing.order import begun
+
+
+def node_lines(snapshot: Snapshot, hold: Hold) -> list[str]:
+    """Return what is wrong with the node under a pod, as far as devices and room go."""
+    row = snapshot.nodes.row(hold.node)
+    if row is None or not snapshot.nodes.alive[row]:
+        return [f"node {hold.node} is gone"] if hold.node else []
+    return [*_short(snapshot, row, hold.node), *_sick(snapshot, row, hold)]
+
+
+def _short(snapshot: Snapshot, row: int, node: str) -> list[str]:
+    nodes, found = snapshot.nodes, []
+    for name in nodes.resources:
+        free = int(nodes.free(name)[row])
+        if free < 0:
+            has = int(nodes.allocatable(name)[row])
+            found.append(
+                f"node {node} has {has} of {name} and {has - free} are used: it became less under "
+                "its pods; none is evicted for that, no pod is planned there, and the successor "
+                "of one that goes is placed where there is room"
+            )
+    return found
+
+
+def _sick(snapshot: Snapshot, row: int, hold: Hold) -> list[str]:
+    slots = snapshot.devices.slots(row)
+    sick = {
+        name
+        for slot, name in zip(slots, snapshot.devices.names[row] if slots else (), strict=True)
+        if not slot.healthy
+    }
+    mine = [each for each in hold.devices.get(hold.node, ()) if each.split("/")[0] in sick]
+    return [f"its device {each} on node {hold.node} is unhealthy" for each in mine]
+
+
+def torso_lines(view: GangView) -> list[str]:
+    """Return what the members that stay mean for those that wait."""
+    spec = view.spec
+    if spec is None or not begun(view) or not len(view.bound):
+        return []
+    level = spec.slice_level or spec.required_level
+    confined = f", in the {level} of those" if level else ", as near to those as there is room"
+    end = (
+        "taken down whole if that lasts (muster.dev/repair: restart)"
+        if spec.restarts
+        else "kept as it is meanwhile (muster.dev/repair: wait)"
+    )
+    return [
+        (
+            f"{len(view.bound)} members stay where they are; the others go beside them{confined}; "
+            f"the gang is {end}"
+        )
+    ]

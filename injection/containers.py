@@ -1,0 +1,93 @@
+"""Which of the wanted additions one container gets; ``injection.draft`` tells the rules."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from injection.emit import WantedContainer
+from injection.parts import CONTAINERS, ContainerAdditions, Mount, Place
+from injection.podview import Capabilities, Container, PodView
+
+
+@dataclass(slots=True)
+class ContainerDraft:
+    """What one source adds to one container."""
+
+    present: Container
+    taken: WantedContainer
+    where: str
+    put: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+
+    def take(self, additions: ContainerAdditions) -> None:
+        """Take over what the container, and the sources before, do not say already."""
+        self._env(additions)
+        self._resources(additions.resources)
+        self._mounts(additions.mounts)
+        self._capabilities(additions.capabilities)
+        context = self.present.security_context
+        if (
+            additions.privileged
+            and not (context and context.privileged)
+            and not self.taken.privileged
+        ):
+            self.taken.privileged = True
+            self.put.append(f"{self.where}.securityContext.privileged")
+
+    def _env(self, additions: ContainerAdditions) -> None:
+        """Take variables by name; equal values are nobody's loss and not worth a word."""
+        there = {env.name: env.value for env in self.present.env}
+        there |= {env.name: env.value for env in self.taken.env}
+        for env in additions.env:
+            name = f"{self.where}.env[{env.name}]"
+            if env.name not in there:
+                self.taken.env.append(env)
+                self.put.append(name)
+            elif there[env.name] != env.value:
+                self.kept.append(name)
+
+    def _resources(self, wanted: Mapping[str, str]) -> None:
+        """Take extended resources; a container that says any amount, even 0, keeps its own."""
+        own = self.present.resources
+        there = {**own.requests, **own.limits} if own else {}
+        for resource, amount in wanted.items():
+            name = f"{self.where}.resources[{resource}]"
+            if resource not in there and resource not in self.taken.resources:
+                self.taken.resources[resource] = amount
+                self.put.append(name)
+            elif str(there.get(resource, amount)) != amount:
+                self.kept.append(name)
+
+    def _mounts(self, wanted: Iterable[Mount]) -> None:
+        """Take mounts by path: two at one path are invalid."""
+        there = {mount.mount_path.rstrip("/"): mount.name for mount in self.present.volume_mounts}
+        there |= {mount.mount_path.rstrip("/"): mount.name for mount in self.taken.mounts}
+        for mount in wanted:
+            name = f"{self.where}.volumeMounts[{mount.mount_path}]"
+            owner = there.get(mount.mount_path.rstrip("/"))
+            if owner is None:
+                self.taken.mounts.append(mount)
+                self.put.append(name)
+            elif owner != mount.name:
+                self.kept.append(name)
+
+    def _capabilities(self, wanted: Iterable[str]) -> None:
+        context = self.present.security_context
+        own = context.capabilities if context else None
+        for capability in wanted:
+            name = f"{self.where}.capabilities[{capability}]"
+            if own and capability in own.drop:
+                self.kept.append(name)
+            elif capability not in self.taken.capabilities and not _adds(own, capability):
+                self.taken.capabilities.append(capability)
+                self.put.append(name)
+
+
+def container_at(pod: PodView, place: Place) -> Container:
+    """Return the container at a place."""
+    spec = pod.spec
+    containers = spec.containers if place.within == CONTAINERS else spec.init_containers
+    return containers[place.index]
+
+
+def _adds(own: Capabilities | None, capability: str) -> bool:
+    return own is not None and not {capability, "ALL"}.isdisjoint(own.add)

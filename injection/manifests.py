@@ -1,0 +1,76 @@
+"""Pods and pod templates in any manifest, wherever its kind keeps them. Pure.
+
+A template is recognised by what it is, a ``spec`` with ``containers``, so that a Job, a JobSet, a
+RayCluster and a kind that nobody here has heard of are all read the same way.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+_MULTIPLIERS: Final = ("replicas", "parallelism", "size")  # of Jobs, sets, LeaderWorkerSets
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A pod or a pod template inside ``document``.
+
+    ``path``: its members from the root, empty for the document itself. ``pods``: how many such
+    pods the document makes, as far as it says.
+    """
+
+    document: Json
+    path: tuple[str, ...]
+    pods: int
+
+    @property
+    def pod(self) -> dict[str, Json]:
+        """Return the pod as a pod of this template would be: metadata and spec."""
+        found = at(self.document, self.path)
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def where(self) -> str:
+        """Return the path as people write it; "" for the document itself."""
+        return ".".join(self.path)
+
+
+def templates(document: Json) -> list[Template]:
+    """Return every pod and pod template of one document, in the order they stand there."""
+    return [Template(document, path, pods) for path, pods in _found(document, (), 1)]
+
+
+def at(document: Json, path: tuple[str, ...]) -> Json:
+    """Return what stands at a path; numbers count list items."""
+    for step in path:
+        if isinstance(document, dict):
+            document = document[step]
+        elif isinstance(document, list):
+            document = document[int(step)]
+    return document
+
+
+def without_nulls(document: Json) -> Json:
+    """Return the document as the API server would keep it: a null member is no member."""
+    if isinstance(document, dict):
+        return {k: without_nulls(value) for k, value in document.items() if value is not None}
+    if isinstance(document, list):
+        return [without_nulls(item) for item in document]
+    return document
+
+
+def _found(value: Json, path: tuple[str, ...], pods: int) -> Iterator[tuple[tuple[str, ...], int]]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _found(item, (*path, str(index)), pods)
+    if not isinstance(value, dict):
+        return
+    spec = value.get("spec")
+    if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+        yield path, pods
+        return
+    numbers = [n for key in _MULTIPLIERS if isinstance(n := value.get(key), int) and n > 0]
+    most = pods * max(numbers, default=1)
+    for key, item in value.items():
+        yield from _found(item, (*path, key), most)

@@ -1,0 +1,74 @@
+"""JSON Patch operations (RFC 6902), built by hand.
+
+The API server rejects the whole request, whatever the failurePolicy, when a patch does
+not apply. So only ``add`` is used (it replaces what is there), parents that may be
+missing are made first, and no operation depends on what another webhook may change.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+Value = (
+    str
+    | int
+    | bool
+    | msgspec.Struct
+    | Mapping[str, str]
+    | Sequence[msgspec.Struct | str | dict[str, str]]
+    | None
+)
+
+_ESCAPES: Final = str.maketrans({"~": "~0", "/": "~1"})
+
+
+class Operation(msgspec.Struct, frozen=True, gc=False, tag_field="op", tag="add"):
+    """``add``: sets a member of an object, or inserts into an array (``-``: at its end)."""
+
+    path: str
+    value: Value
+
+
+def pointer(*tokens: str) -> str:
+    """Return the JSON Pointer (RFC 6901) of a path of unescaped tokens."""
+    return "".join(f"/{token.translate(_ESCAPES)}" for token in tokens)
+
+
+def set_keys(
+    path: Sequence[str], present: Mapping[str, object], added: Mapping[str, str]
+) -> list[Operation]:
+    """Return what sets keys of a map; makes the map where there is none (absent, null, empty)."""
+    if not added:
+        return []
+    if not present:
+        return [Operation(pointer(*path), dict(added))]
+    return [Operation(pointer(*path, key), value) for key, value in added.items()]
+
+
+def set_annotations(present: Mapping[str, str], added: Mapping[str, str]) -> list[Operation]:
+    """Return what sets annotations."""
+    return set_keys(("metadata", "annotations"), present, added)
+
+
+def append(
+    path: Sequence[str], present: int, added: Sequence[msgspec.Struct | str | dict[str, str]]
+) -> list[Operation]:
+    """Return what appends to a list of ``present`` items; makes it where there is none."""
+    if not added:
+        return []
+    if not present:
+        return [Operation(pointer(*path), list(added))]
+    return [Operation(pointer(*path, "-"), item) for item in added]
+
+
+def prepend(path: Sequence[str], present: int, added: Sequence[msgspec.Struct]) -> list[Operation]:
+    """Return what puts items, in their order, before a list of ``present`` items."""
+    if not present:
+        return append(path, present, added)
+    return [Operation(pointer(*path, "0"), item) for item in reversed(added)]
+
+
+def append_gate(present: int, gate: str) -> Operation:
+    """Return what appends a scheduling gate to ``present`` many."""
+    return append(("spec", "schedulingGates"), present, [{"name": gate}])[0]

@@ -1,0 +1,61 @@
+"""The ledger that a changed pod carries: what was set, by whom, and what of the user's stayed.
+
+Annotation ``muster.dev/injected``, JSON::
+
+    {"set":  {"fabric/gke-tcpxo@3f2a91c0": ["containers[main].env[NCCL_NET]", …], …},
+     "kept": {"containers[main].env[NCCL_ALGO]": "fabric/gke-tcpxo@3f2a91c0", …}}
+
+A source ends in a digest of what it said, so that a pod made before a profile changed can be
+told from one made after. Fields are named as a person would look for them; values are not
+repeated: those that were set stand in the pod, those that were kept may be secrets.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+ANNOTATION: Final = "muster.dev/injected"
+
+
+class _Ledger(msgspec.Struct, omit_defaults=True):
+    set: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    kept: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+_DECODER: Final = msgspec.json.Decoder(_Ledger)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """``set``: source → fields. ``kept``: field → the source that wanted it otherwise."""
+
+    set: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, present: str) -> str:
+        """Return the annotation: this added to what an earlier call wrote (``present``).
+
+        Text that is no ledger was not written by Muster and is replaced.
+        """
+        ledger = parse(present)
+        for source, fields in self.set.items():
+            known = ledger.set.setdefault(source, [])
+            known.extend(name for name in fields if name not in known)
+        for name, source in self.kept.items():
+            ledger.kept.setdefault(name, source)
+        return msgspec.json.encode(ledger).decode()
+
+
+def parse(text: str) -> _Ledger:
+    """Read the annotation; an empty ledger for none, or for what is no ledger."""
+    try:
+        return _DECODER.decode(text) if text else _Ledger()
+    except msgspec.MsgspecError:
+        return _Ledger()
+
+
+def set_before(text: str) -> frozenset[str]:
+    """Return the fields that earlier calls have set: those are Muster's, not the user's."""
+    return frozenset(name for fields in parse(text).set.values() for name in fields)

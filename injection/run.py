@@ -1,0 +1,95 @@
+"""The whole of injection: every rule in its order, one draft, one patch. Pure.
+
+::
+
+                       ┌─► check ─► check ─► … ─► refused, or warnings
+    pod, facts ─► Subject
+                       └─► rule ─► what Pod Security allows ─► Draft ─► patch, ledger
+
+Rules earlier in the list win over later ones, the user over all of them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from injection.checks.arguments import arguments
+from injection.checks.devices import devices
+from injection.checks.fabric import fabric_is_there
+from injection.checks.sharedmemory import shared_memory_is_enough
+from injection.draft import Draft
+from injection.findings import Finding
+from injection.parts import Additions
+from injection.patch import Operation
+from injection.podsecurity import allowed, level_of
+from injection.podview import PodView
+from injection.record import Record
+from injection.rules.datasets import datasets
+from injection.rules.fabric import fabric
+from injection.rules.namespaced import namespaced
+from injection.rules.ranks import ranks
+from injection.rules.spot import spot
+from injection.rules.taints import taints
+from injection.rules.tier import tier
+from injection.rules.tolerations import tolerations
+from injection.subject import Facts, Gang, Subject
+from kube import names
+
+Rule = Callable[[Subject], Iterable[Additions]]
+Check = Callable[[Subject], Iterable[Finding]]
+RULES: Final[tuple[Rule, ...]] = (
+    fabric, ranks, tier, spot, taints, tolerations, datasets, namespaced
+)  # fmt: skip
+CHECKS: Final[tuple[Check, ...]] = (fabric_is_there, arguments, devices, shared_memory_is_enough)
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """What comes out: the patch, what it does, what the author should hear, why it is refused."""
+
+    operations: tuple[Operation, ...] = ()
+    record: Record = field(default_factory=Record)
+    warnings: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def inject(
+    pod: PodView,
+    namespace: str,
+    facts: Facts,
+    gang: Gang | None,
+    annotations: Mapping[str, str] = _NONE,
+) -> Injection:
+    """Return what a pod gets in this cluster; one that opts out gets ``annotations`` only.
+
+    ``annotations``: what the caller writes beside, in the same patch; not told in the ledger.
+    """
+    draft = Draft(pod)
+    draft.annotate(annotations)
+    if opted_out(pod):
+        return Injection(draft.operations())
+    subject = Subject.of(pod, namespace, facts, gang)
+    findings = [finding for check in CHECKS for finding in check(subject)]
+    refusals = tuple(finding.text for finding in findings if finding.refused)
+    if refusals:
+        return Injection(refusals=refusals)
+    _apply_rules(subject, draft)
+    told = (*draft.warnings, *(finding.text for finding in findings))
+    return Injection(draft.operations(), draft.record(), told)
+
+
+def _apply_rules(subject: Subject, draft: Draft) -> None:
+    level = level_of(subject.facts.namespaces.get(subject.namespace, _NONE))
+    for rule in RULES:
+        for additions in rule(subject):
+            draft.take(allowed(additions, level))
+
+
+def opted_out(pod: PodView) -> bool:
+    """Return whether label or annotation ``muster.dev/inject: "false"`` is on the pod."""
+    meta = pod.metadata
+    return "false" in (meta.labels.get(names.INJECT), meta.annotations.get(names.INJECT))
