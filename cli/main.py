@@ -18,6 +18,7 @@ from cli import (
     shells,
     ungate,
     verify,
+    vni,
     whatif,
 )
 from cli.output import Failure
@@ -32,6 +33,7 @@ _COMMANDS = (
     replay,
     verify,
     ungate,
+    vni,
     certificates,
     probe,
     assets,

@@ -21,7 +21,7 @@ from cluster.steps import Steps
 from decisions.assign import assignments
 from decisions.failure import failed
 from placement import gang as gang_placement
-from placement.decision import Decision, Plan, Reject, Wait
+from placement.decision import Decision, Explanation, Plan, Reject, Wait, WaitReason
 from placement.request import Rows
 from placement.scoring.profiles import DEFAULT, Profile, Scoring
 from placement.scoring.view import learned_of
@@ -38,7 +38,8 @@ class Question:
     unknown size is given for more members. ``spare_count``: spare nodes wanted per member.
     ``refused``: names of nodes that kube-scheduler turned members away from, ``kept``: of
     nodes whose room is kept for lost members of other gangs. ``scoring``: how nodes are
-    preferred for a pod that comes alone.
+    preferred for a pod that comes alone. ``network``: why the gang cannot have the isolated network
+    that its pods are to have, "" where it can, or needs none.
     """
 
     gang: GangKey
@@ -49,6 +50,7 @@ class Question:
     refused: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     scoring: Scoring = DEFAULT
+    network: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,9 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
     view = snapshot.gang(question.gang)
     if view is None:
         raise KeyError(question.gang)
+    if question.network:
+        why = Explanation(snapshot.nodes.count, 0, (), cause=question.network)
+        return Wait(question.gang, snapshot.generation, WaitReason.NO_NETWORK, why)
     try:
         ranked = with_vacant_ranks(snapshot, view)
         return (yield from plan_beside_spares(ranked, view, _ask(question, question.spare_count)))

@@ -100,6 +100,8 @@ class Planner:
         """The nodes that kube-scheduler turned members of a gang away from."""
         self.kept: NodesOf = lambda _key: ()
         """The nodes whose room is kept for lost members of other gangs."""
+        self.network: Callable[[GangKey], str] = lambda _key: ""
+        """Why a gang cannot have its isolated network now, "" where it can or needs none."""
         self.bind_times: BindTimes | None = None
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
@@ -230,6 +232,12 @@ class Planner:
             self._not_before[key] = until
             self._wake.set()  # the sleep is timed anew
 
+    def look_again(self, key: GangKey) -> None:
+        """Have a gang looked at that waits for something the model does not know."""
+        self._list.changed(key)
+        self._searched.discard(key)
+        self._wake.set()
+
     def _is_ready(self, view: GangView) -> bool:
         self._not_before.pop(view.key, None)
         found = standing(
@@ -314,6 +322,7 @@ class Planner:
             refused=tuple(sorted(self.refused(key))),
             kept=tuple(sorted(self.kept(key))),
             scoring=self._config.scoring.as_scoring(),
+            network=self.network(key),
         )
 
     def note(self, key: GangKey) -> Note:

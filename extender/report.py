@@ -150,6 +150,12 @@ class Reporter:
         warning = progress in ("Failed", "Expired")
         self._on_first(view, f"GangProvisioning{progress}", text, warning=warning)
 
+    def network(self, view: GangView, text: str, *, warning: bool) -> None:
+        """Tell of a gang's isolated network."""
+        log.log(logging.WARNING if warning else logging.INFO, "network", extra={"text": text})
+        reason = "GangNetworkFailed" if warning else "GangNetwork"
+        self._on_first(view, reason, text, warning=warning)
+
     def slipped_past(self, pod: Pod) -> None:
         """Tell that a pod of ours names another scheduler; the field is immutable."""
         self._metrics.foreign.inc()

@@ -25,6 +25,7 @@ class WaitReason(StrEnum):
     BUDGET_EXHAUSTED = "budget exhausted"
     SPREAD_UNSATISFIABLE = "pod spread or affinity cannot be satisfied now"
     PLANNER_FAILED = "the planner fails on it"
+    NO_NETWORK = "no isolated network for it now"
 
 
 class RejectReason(StrEnum):
@@ -90,7 +91,8 @@ class Explanation:
     """Why a gang waits, in numbers; ``rules`` are those of the members that lack most.
 
     ``relaxes_at``: seconds since the epoch from which the level ``relaxes`` is no longer
-    required but preferred; ``None``: time changes nothing.
+    required but preferred; ``None``: time changes nothing. ``cause``: what it waits for where that
+    is no node.
     """
 
     nodes: int
@@ -101,6 +103,7 @@ class Explanation:
     unmodelled: tuple[str, ...] = ()
     relaxes_at: float | None = None
     relaxes: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ def _plan_lines(plan: Plan) -> list[str]:
 def _wait_lines(wait: Wait, now: float | None) -> list[str]:
     why = wait.explanation
     lines = [f"{wait.gang} waits: {wait.reason}"]
+    if why.cause:
+        lines.append(why.cause)
     if why.nearest is not None:
         lines += _nearest_lines(why.nearest, now)
     if why.rules:
@@ -175,6 +177,7 @@ def _why(why: Explanation) -> dict[str, Plain]:
         "rules": rules,
         "nearest": None if why.nearest is None else _nearest(why.nearest),
         "remedy": why.remedy,
+        "cause": why.cause,
         "relaxes_at": None if why.relaxes_at is None else moment(why.relaxes_at),
         "unmodelled": list(why.unmodelled),
     }

@@ -110,6 +110,30 @@ async def test_the_pods_are_admitted_under_the_restricted_profile_of_pod_securit
         await api.create(f"{pods}?dryRun=All", bad)
 
 
+async def test_job_networks_are_a_component_that_fits_any_overlay(api: Api, tmp_path: Path) -> None:
+    (tmp_path / "muster").symlink_to(MANIFESTS.parent)
+    top = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["muster/manifests/overlays/single"],
+        "components": ["muster/manifests/components/job-networks"],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(top))
+    rendered = await render(tmp_path)
+    ours = [obj for obj in rendered if "vni-agent" in obj["metadata"]["name"]]
+    kinds = [obj for obj in rendered if obj["kind"] == "CustomResourceDefinition"]
+    [agent] = [obj for obj in ours if obj["kind"] == "DaemonSet"]
+    [container] = agent["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "muster:0.1.0"
+    [space] = [obj for obj in rendered if obj["kind"] == "Namespace"]
+    try:
+        await api.get(path_of(space))
+    except ApiFailed:
+        await api.create(collection(space), space)
+    await create_all(api, [*kinds, *ours])
+    await delete_all(api, [*kinds, *ours])
+
+
 async def test_the_priority_classes_are_a_component_that_fits_any_overlay(
     api: Api, tmp_path: Path
 ) -> None:
