@@ -86,7 +86,7 @@ def test_the_fabric_is_injected_into_what_the_policy_made() -> None:
     )
     made = after(pod, known)
     env = {e["name"]: e["value"] for e in made["spec"]["containers"][0]["env"]}
-    assert env == {"NCCL_SOCKET_IFNAME": "ib0", "NCCL_IB_DISABLE": "1"}
+    assert env == {"NCCL_SOCKET_IFNAME": "ib0", "NCCL_IB_DISABLE": "1", "GLOO_SOCKET_IFNAME": "ib0"}
     assert made["spec"]["nodeSelector"] == {"pool": "h100"}
     ledger = json.loads(made["metadata"]["annotations"]["muster.dev/injected"])
     assert list(ledger["overridden"].values()) == [
