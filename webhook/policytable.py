@@ -50,6 +50,10 @@ class PolicyTable:
         """Forget one that is gone."""
         self._found.pop(meta.uid, None)
 
+    def uids(self) -> frozenset[str]:
+        """Return whose policies are here."""
+        return frozenset(self._found)
+
     def policies(self) -> Policies:
         """Return all of them as one value."""
         return Policies.of(policy for _, policy in self._found.values())
