@@ -35,11 +35,18 @@ from workloads.managed import Policy
 _DEFECT: Final = "Muster's webhook failed on this pod and left it unchanged; see its log"
 _log = logging.getLogger(__name__)
 
+Owners = Callable[[AdmissionRequest, Facts], Awaitable[Facts]]
+
+
+async def _no_owners(_request: AdmissionRequest, facts: Facts) -> Facts:
+    return facts
+
 
 class Server:
     """The handlers with what they need; ``app`` is the application to run.
 
     ``facts``: what injection works from at this moment, ``None`` where nothing is injected.
+    ``owners``: adds the owners of the request's pod to them.
     """
 
     def __init__(
@@ -50,6 +57,7 @@ class Server:
         health: Health,
         facts: Callable[[], Facts | None] = lambda: None,
         *,
+        owners: Owners = _no_owners,
         body_limit_bytes: int,
         body_seconds: float,
     ) -> None:
@@ -58,6 +66,7 @@ class Server:
         self._metrics = metrics
         self._health = health
         self._facts = facts
+        self._owners = owners
         self._body_seconds = body_seconds
         self.app = web.Application(client_max_size=body_limit_bytes)
         self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
@@ -67,7 +76,7 @@ class Server:
         self.app.router.add_get("/metrics", self._metrics_page)
 
     def _review(
-        self, path: str, decide: Callable[[AdmissionRequest], Verdict]
+        self, path: str, decide: Callable[[AdmissionRequest], Awaitable[Verdict]]
     ) -> Callable[[web.Request], Awaitable[web.Response]]:
         """Return the handler of one path: read, decide, answer, count."""
 
@@ -75,7 +84,7 @@ class Server:
             started = perf_counter()
             try:
                 request = parse(await self._body(http))
-                verdict = decide(request)
+                verdict = await decide(request)
             except MalformedReview as error:
                 self._count(path, "malformed")
                 return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{error}\n")
@@ -95,9 +104,12 @@ class Server:
         except TimeoutError as error:
             raise web.HTTPRequestTimeout from error
 
-    def _mutate(self, request: AdmissionRequest) -> Verdict:
+    async def _mutate(self, request: AdmissionRequest) -> Verdict:
         try:
-            verdict, done = admit_mutating(request, self._policy, self._rules, self._facts())
+            facts = self._facts()
+            if facts is not None:
+                facts = await self._owners(request, facts)
+            verdict, done = admit_mutating(request, self._policy, self._rules, facts)
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
@@ -107,7 +119,7 @@ class Server:
             self._note(request, done)
         return _told(request, verdict)
 
-    def _validate(self, request: AdmissionRequest) -> Verdict:
+    async def _validate(self, request: AdmissionRequest) -> Verdict:
         return _told(request, admit_validating(request, self._rules))
 
     def _note(self, request: AdmissionRequest, done: Mutation) -> None:
