@@ -29,13 +29,21 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """``groups``: what is there. Not ``known``: nobody has looked, everything is possible."""
+    """``groups``: what is there. Not ``known``: nobody has looked, everything is possible.
+
+    ``keys``: the label keys that groups tell, ``None`` for all. What a selector says of others
+    cannot be looked up, so any node may have it.
+    """
 
     groups: tuple[NodeGroup, ...] = ()
     known: bool = False
+    keys: frozenset[str] | None = None
 
     def with_labels(self, labels: Mapping[str, str]) -> tuple[NodeGroup, ...]:
         """Return the groups that a node selector leaves."""
+        keys = self.keys
+        if keys is not None and not keys.issuperset(labels):
+            labels = {key: value for key, value in labels.items() if key in keys}
         return tuple(group for group in self.groups if group.has(labels))
 
 

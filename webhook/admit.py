@@ -6,17 +6,20 @@ without an object to look at (DELETE, CONNECT) are always allowed.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 import msgspec
 
+from injection.patch import Operation
 from injection.podview import PodView
 from injection.run import Injection, inject
-from injection.subject import Facts, gang_of
+from injection.subject import gang_of
 from kube import wire
 from webhook import jobtemplates, templates
 from webhook.errors import MalformedReview
+from webhook.injecting import Injector, Mode
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
 from webhook.validate import Findings, Rules, check_pod, check_templates
@@ -29,39 +32,60 @@ _NULL: Final = b"null"
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The verdict on a pod, and what led to it, for metrics and logs.
+
+    ``injected``: what injection decided, acted upon or not; ``None`` where it was not asked.
+    """
+
+    verdict: Verdict
+    mutation: Mutation = NOTHING
+    injected: Injection | None = None
+
+
 def admit_mutating(
-    request: AdmissionRequest, policy: Policy, rules: Rules, facts: Facts | None = None
-) -> tuple[Verdict, Mutation]:
+    request: AdmissionRequest, policy: Policy, rules: Rules, injector: Injector | None = None
+) -> Admitted:
     """Return the verdict and what was done to the pod.
 
     A pod that is refused is refused here already, which saves the second call for every
     pod: ``webhook.celfilters`` sends new pods to validation only where this is not called.
     """
     if not _is_pod(request):
-        return _wrong_kind(request, "pods"), NOTHING
+        return Admitted(_wrong_kind(request, "pods"))
     if request.operation != "CREATE" or request.sub_resource:
-        return ALLOWED, NOTHING
+        return Admitted(ALLOWED)
     pod = _pod(request.object, request)
     findings = check_pod(pod, None, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
-        return _verdict(findings), NOTHING
+        return Admitted(_verdict(findings))
     done = mutate(pod, policy)
-    if facts is None or is_bound_by_nature(pod) or not policy.covers(request.namespace, {}):
-        return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
-    injected = _injected(request, pod, facts, done.annotations)
+    if injector is None or is_bound_by_nature(pod) or not policy.covers(request.namespace, {}):
+        return Admitted(_changed(done.patch(pod), findings.warnings), done)
+    shadow = injector.mode is Mode.SHADOW
+    injected = _injected(request, pod, injector, {} if shadow else done.annotations)
+    if shadow:
+        return Admitted(_changed(done.patch(pod), findings.warnings), done, injected)
     if injected.refusals:
         text = "; ".join(injected.refusals)
-        return denied(HTTPStatus.FORBIDDEN, text, findings.warnings), NOTHING
+        refused = denied(HTTPStatus.FORBIDDEN, text, findings.warnings)
+        return Admitted(refused, NOTHING, injected)
     operations = (*done.operations, *injected.operations)
-    return Verdict(operations=operations, warnings=findings.warnings + injected.warnings), done
+    verdict = _changed(operations, findings.warnings + injected.warnings)
+    return Admitted(verdict, done, injected)
+
+
+def _changed(operations: tuple[Operation, ...], warnings: tuple[str, ...]) -> Verdict:
+    return Verdict(operations=operations, warnings=warnings) if operations or warnings else ALLOWED
 
 
 def _injected(
-    request: AdmissionRequest, pod: wire.Pod, facts: Facts, annotations: Mapping[str, str]
+    request: AdmissionRequest, pod: wire.Pod, injector: Injector, annotations: Mapping[str, str]
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
     view = _VIEW.decode(request.object)
-    return inject(view, request.namespace, facts, gang_of(pod), annotations)
+    return inject(view, request.namespace, injector.facts, gang_of(pod), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:

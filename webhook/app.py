@@ -20,14 +20,13 @@ from typing import Final
 
 from aiohttp import web
 
-from injection.subject import Facts
 from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
-from webhook.admit import admit_mutating, admit_validating
+from webhook.admit import Admitted, admit_mutating, admit_validating
 from webhook.errors import MalformedReview
+from webhook.injecting import Injector
 from webhook.manifests import MUTATE_PATH, VALIDATE_PATH
 from webhook.metrics import Metrics
-from webhook.mutate import NOTHING, Mutation
 from webhook.review import AdmissionRequest, Verdict, parse, respond
 from webhook.validate import Rules
 from workloads.managed import Policy
@@ -39,7 +38,7 @@ _log = logging.getLogger(__name__)
 class Server:
     """The handlers with what they need; ``app`` is the application to run.
 
-    ``facts``: what injection works from at this moment, ``None`` where nothing is injected.
+    ``injector``: what injection works from at this moment, ``None`` where nothing is injected.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Server:
         rules: Rules,
         metrics: Metrics,
         health: Health,
-        facts: Callable[[], Facts | None] = lambda: None,
+        injector: Callable[[], Injector | None] = lambda: None,
         *,
         body_limit_bytes: int,
         body_seconds: float,
@@ -57,7 +56,7 @@ class Server:
         self._rules = rules
         self._metrics = metrics
         self._health = health
-        self._facts = facts
+        self._injector = injector
         self._body_seconds = body_seconds
         self.app = web.Application(client_max_size=body_limit_bytes)
         self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
@@ -97,25 +96,28 @@ class Server:
 
     def _mutate(self, request: AdmissionRequest) -> Verdict:
         try:
-            verdict, done = admit_mutating(request, self._policy, self._rules, self._facts())
+            admitted = admit_mutating(request, self._policy, self._rules, self._injector())
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
             _log.exception("mutation failed", extra={"uid": request.uid})
             return Verdict(warnings=(_DEFECT,))
-        if done is not NOTHING:
-            self._note(request, done)
-        return _told(request, verdict)
+        self._note(request, admitted)
+        return _told(request, admitted.verdict)
 
     def _validate(self, request: AdmissionRequest) -> Verdict:
         return _told(request, admit_validating(request, self._rules))
 
-    def _note(self, request: AdmissionRequest, done: Mutation) -> None:
+    def _note(self, request: AdmissionRequest, admitted: Admitted) -> None:
+        done = admitted.mutation
         if done.gated:
             self._metrics.gated.inc()
         if done.rewritten:
             self._metrics.rewritten.labels(done.rewritten).inc()
-        _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
+        if admitted.injected is not None:
+            self._metrics.injected(admitted.injected)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
 
     def _count(self, path: str, outcome: str) -> None:
         self._metrics.reviews.labels(path, outcome).inc()

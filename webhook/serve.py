@@ -2,8 +2,8 @@
 
 ::
 
-    listen on a port ─► certificates ─► register (if asked to) ─► ready, one line of JSON
-         ─► … requests, a refresh of the certificates now and then …
+    listen on a port ─► certificates ─► register (if asked to) ─► one line of JSON
+         ─► cluster listed: ready ─► … requests, a refresh of the certificates now and then …
          ─► SIGTERM: not ready, still serving for the drain time ─► closed
 """
 
@@ -13,13 +13,16 @@ import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NoReturn
 
 from aiohttp import web
 
 from kube import auth
+from kube.client import KubeClient
 from kube.errors import KubeError
+from kube.events import EventRecorder
 from kube.transport import Transport
 from observability.health import Health
 from observability.metrics import new_registry
@@ -28,10 +31,13 @@ from webhook.certificates import Certificates, create, keep
 from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
 from webhook.errors import CertificateError
-from webhook.facts import from_files
+from webhook.facts import follows, injectors, live_facts
+from webhook.injecting import Injector
+from webhook.live import LiveFacts
 from webhook.manifests import Configuration, Target, configurations
 from webhook.metrics import Metrics
 from webhook.registration import register
+from webhook.reporting import CONTROLLER, Reporter
 from webhook.validate import Rules
 from workloads.managed import Policy
 
@@ -52,17 +58,57 @@ async def run(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with _cluster(kubeconfig, in_cluster=in_cluster) as api:
+    async with _cluster(kubeconfig, in_cluster=in_cluster) as cluster:
+        api = cluster.api if cluster is not None else None
         certificates = create(config, api, lambda: datetime.now(UTC))
-        await _first(certificates)
         health, metrics = Health(), Metrics(new_registry())
+        facts = _Facts.of(config, cluster, metrics)
+        await _first(certificates)
         health.add("certificate", certificates.problem)
-        async with _listening(config, certificates, health, metrics) as url:
+        if facts.live is not None:
+            health.add("cluster", facts.live.problem)
+        async with _listening(config, certificates, health, metrics, facts.injector) as url:
             await _register(config, api, certificates, url)
             announce(url)
-            await _until(stop, config, certificates, metrics)
+            await _until(stop, config, certificates, metrics, facts)
             health.add("shutdown", lambda: "shutting down")
             await asyncio.sleep(config.drain_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """The API server: raw objects by path, and watches, over one pool of connections."""
+
+    api: ClusterApi
+    client: KubeClient
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Where injection's facts come from, and the tasks that keep them."""
+
+    injector: Callable[[], Injector | None]
+    live: LiveFacts | None = None
+    recorder: EventRecorder | None = None
+
+    @classmethod
+    def of(cls, config: WebhookConfig, cluster: "_Cluster | None", metrics: Metrics) -> "_Facts":
+        """Return them as configured; raises ``ConfigError`` where they need an API server."""
+        policy, _ = policy_and_rules(config)
+        if not follows(config, has_api_server=cluster is not None) or cluster is None:
+            return cls(injectors(config, policy, None))
+        recorder = EventRecorder(
+            cluster.client, controller=CONTROLLER, instance=socket.gethostname()
+        )
+        live = live_facts(config, policy, cluster.client, Reporter(recorder, metrics))
+        return cls(injectors(config, policy, live), live, recorder)
+
+    def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
+        """Start what keeps them."""
+        if self.live is None or self.recorder is None:
+            return []
+        watching = group.create_task(self.live.run(), name="facts")
+        return [watching, group.create_task(self.recorder.run(), name="events")]
 
 
 def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
@@ -88,13 +134,14 @@ def built(config: WebhookConfig, bundle: bytes, url: str = "") -> tuple[Configur
 
 
 @contextlib.asynccontextmanager
-async def _cluster(kubeconfig: str | None, *, in_cluster: bool) -> AsyncIterator[ClusterApi | None]:
-    """Give the API server's few calls, ``None`` where there is no API server to talk to."""
+async def _cluster(kubeconfig: str | None, *, in_cluster: bool) -> AsyncIterator[_Cluster | None]:
+    """Give the way to the API server, ``None`` where there is none to talk to."""
     if kubeconfig is None and not in_cluster:
         yield None
         return
-    async with Transport(auth.load(kubeconfig), user_agent="muster-webhook") as transport:
-        yield TransportApi(transport)
+    identity = auth.load(kubeconfig)
+    async with Transport(identity, user_agent="muster-webhook") as transport:
+        yield _Cluster(TransportApi(transport), KubeClient(identity, transport=transport))
 
 
 async def _first(certificates: Certificates) -> None:
@@ -111,17 +158,20 @@ async def _first(certificates: Certificates) -> None:
 
 @contextlib.asynccontextmanager
 async def _listening(
-    config: WebhookConfig, certificates: Certificates, health: Health, metrics: Metrics
+    config: WebhookConfig,
+    certificates: Certificates,
+    health: Health,
+    metrics: Metrics,
+    injector: Callable[[], Injector | None],
 ) -> AsyncIterator[str]:
     """Serve inside the block; gives the base URL."""
     policy, rules = policy_and_rules(config)
-    facts = from_files(config.injection, policy) if config.injection else None
     server = Server(
         policy,
         rules,
         metrics,
         health,
-        lambda: facts,
+        injector,
         body_limit_bytes=config.body_limit_bytes,
         body_seconds=config.body_seconds,
     )
@@ -146,12 +196,18 @@ async def _register(
 
 
 async def _until(
-    stop: asyncio.Event, config: WebhookConfig, certificates: Certificates, metrics: Metrics
+    stop: asyncio.Event,
+    config: WebhookConfig,
+    certificates: Certificates,
+    metrics: Metrics,
+    facts: _Facts,
 ) -> None:
-    """Keep the certificates until it is time to stop; a defect in keeping them ends us loudly."""
+    """Keep certificates and facts until it is time to stop; a defect in that ends us loudly."""
     async with asyncio.TaskGroup() as group:
         keeping = group.create_task(
             keep(certificates, config.certificates.check_seconds, metrics), name="certificates"
         )
+        tasks = [keeping, *facts.start(group)]
         await stop.wait()
-        keeping.cancel()
+        for task in tasks:
+            task.cancel()
