@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli import bench_trace
 from cli.output import Failure, add_json_flag, show
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def register(commands: Subparsers) -> None:
     _register_model(kinds)
     _register_openb(kinds)
     _register_topology(kinds)
+    bench_trace.register(kinds)
     _register_chaos(kinds)
 
 
@@ -129,6 +131,9 @@ def _register_openb(kinds: Subparsers) -> None:
         default="muster",
     )
     command.add_argument("--seeds", type=int, default=10, help="runs, with seeds from 42")
+    command.add_argument(
+        "--variant", help="draw the tasks anew from the trace's: cpu250, gpushare40, multigpu50 …"
+    )
     add_json_flag(command)
     command.set_defaults(run=_openb)
 
@@ -137,7 +142,9 @@ def _openb(arguments: argparse.Namespace) -> int:
     from loadtest import bench_openb  # noqa: PLC0415
 
     try:
-        result = bench_openb.run(arguments.trace, arguments.policy, arguments.seeds)
+        result = bench_openb.run(
+            arguments.trace, arguments.policy, arguments.seeds, arguments.variant
+        )
     except (bench_openb.OpenbError, ValueError) as error:
         raise Failure(str(error)) from error
     show("openb", result, as_json=arguments.json)

@@ -1,4 +1,4 @@
-"""What live nodes have, as far as injection asks: pure, kept up to date by a shell.
+"""What live nodes have, as far as injection asks: pure, kept up to date by ``nodetable``.
 
 Nodes of one pool are alike, so they are kept as groups: the labels that anything selects by and
 the allocatable amounts of extended resources. A cluster of 130,000 nodes has a dozen groups.
@@ -31,8 +31,7 @@ class NodeGroup:
 class Nodes:
     """``groups``: what is there. Not ``known``: nobody has looked, everything is possible.
 
-    ``keys``: the label keys that groups tell, ``None`` for all. What a selector says of others
-    cannot be looked up, so any node may have it.
+    ``keys``: the label keys that the groups tell apart, ``None`` for all there are.
     """
 
     groups: tuple[NodeGroup, ...] = ()
@@ -40,11 +39,15 @@ class Nodes:
     keys: frozenset[str] | None = None
 
     def with_labels(self, labels: Mapping[str, str]) -> tuple[NodeGroup, ...]:
-        """Return the groups that a node selector leaves."""
-        keys = self.keys
-        if keys is not None and not keys.issuperset(labels):
-            labels = {key: value for key, value in labels.items() if key in keys}
-        return tuple(group for group in self.groups if group.has(labels))
+        """Return the groups that a node selector leaves, going by the keys that are known here."""
+        asked = [
+            (key, value) for key, value in labels.items() if self.keys is None or key in self.keys
+        ]
+        return tuple(
+            group
+            for group in self.groups
+            if all(group.labels.get(key) == value for key, value in asked)
+        )
 
 
 NOT_KNOWN: Final = Nodes()

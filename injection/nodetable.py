@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from injection.choice import node_label_keys
 from injection.nodes import NodeGroup, Nodes
 from injection.subject import Facts
 from kube.quantity import QuantityError, to_units
@@ -82,10 +83,11 @@ class NodeTable:
         return bool(gone)
 
     def nodes(self) -> Nodes:
-        """Return the groups."""
+        """Return the groups, in an order that does not depend on the history."""
+        ordered = sorted(self._counts.items(), key=lambda item: _order(item[0]))
         groups = (
             NodeGroup(dict(labels), dict(amounts), taints, count)
-            for (labels, amounts, taints), count in self._counts.items()
+            for (labels, amounts, taints), count in ordered
         )
         return Nodes(tuple(groups), known=True, keys=self.keys)
 
@@ -97,14 +99,20 @@ class NodeTable:
 
 def keys_of(facts: Facts) -> frozenset[str]:
     """Return the label keys by which profiles, tiers, providers and users select nodes."""
-    profiles = facts.fabrics.values()
     return COMMON_KEYS.union(
         (facts.tiers.key,),
         (spot.label for spot in facts.spot.values()),
-        *(choice.node_labels for choice in facts.cluster.spec.fabrics),
-        *(profile.spec.node_labels for profile in profiles),
-        *(extra.when.node_labels for profile in profiles for extra in profile.spec.extras),
+        node_label_keys(facts.cluster, facts.fabrics),
     )
+
+
+def _order(pool: _Pool) -> tuple[_Items, _Amounts, list[tuple[str, str, str]]]:
+    labels, amounts, taints = pool
+    return labels, amounts, [_taint(taint) for taint in taints]
+
+
+def _taint(taint: Taint) -> tuple[str, str, str]:
+    return taint.key, taint.value, taint.effect
 
 
 def _extended(allocatable: Quantities) -> Iterator[tuple[str, int]]:
@@ -123,4 +131,4 @@ def _extended(allocatable: Quantities) -> Iterator[tuple[str, int]]:
 
 def _lasting(taints: Collection[Taint]) -> tuple[Taint, ...]:
     kept = (taint for taint in taints if not taint.key.startswith(_OF_THE_MOMENT))
-    return tuple(sorted(kept, key=lambda taint: (taint.key, taint.value, taint.effect)))
+    return tuple(sorted(kept, key=_taint))

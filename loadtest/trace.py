@@ -103,9 +103,11 @@ def read_philly(
 ) -> Trace:
     """Read a window of ``jobs`` consecutive jobs of the Philly CSV; large gangs are mixed in.
 
-    Columns used: timestamp, duration (seconds), num_gpus, cluster (tenant).
+    ``jobs`` 0, or more than there are: all of them, from the first. Columns used:
+    timestamp, duration (seconds), num_gpus, cluster (tenant).
     """
     rows = _rows(path)
+    jobs = min(jobs or len(rows), len(rows))
     chance = random.Random(seed)
     first = chance.randrange(max(1, len(rows) - jobs))
     window = rows[first : first + jobs]
@@ -160,7 +162,13 @@ def _rows(path: Path) -> list[tuple[float, float, int, str]]:
 def _row(path: Path, line: int, row: Mapping[str, str]) -> tuple[float, float, int, str]:
     try:
         when = datetime.fromisoformat(row["timestamp"]).timestamp()
-        return when, max(float(row["duration"]), 1.0), int(row["num_gpus"]), row["cluster"]
+        duration, gpus = float(row["duration"]), int(row["num_gpus"])
     except (KeyError, ValueError, TypeError) as error:
         wanted = "timestamp,duration,num_gpus,cluster"
         raise TraceError(f"{path}: line {line}: want the columns {wanted}: {error!r}") from error
+    if gpus < 1 or not math.isfinite(duration):
+        raise TraceError(
+            f"{path}: line {line}: num_gpus {gpus}, duration {duration}: give at least one GPU "
+            "and a finite run time"
+        )
+    return when, max(duration, 1.0), gpus, row["cluster"]

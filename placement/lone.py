@@ -3,20 +3,32 @@
 Every host satisfies any wish for a level, so topology does not tell hosts apart and what
 remains is the fleet: the pod goes where the worth of the free room falls least
 (``scoring.potential``), or where the profile says that was configured. Hosts whose room
-other plans keep as spares come last; caps on sets of nodes hold as for gangs.
+other plans keep as spares come last; caps on sets of nodes hold as for gangs. On the node the same
+worth says which device a part is taken from.
+
+Of hosts that are equal to that, the pod joins the company that has been there longest. Run
+times have heavy tails: what has run for days runs on for days, what came a minute ago is
+likely to end soon, and its host would then be free as a whole, unless somebody has joined it::
+
+    h1  a a . .   since Monday       ◄── the next one: h1 stays in use anyway
+    h2  b b . .   for five minutes       h2 is soon empty, for a pod that needs all of it
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cluster.constraints import PodClass
+from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.arena import Arena
 from placement.scoring.holes import Floats
 from placement.scoring.potential import Gain, Worths
-from placement.scoring.prices import Prices
+from placement.scoring.prices import Prices, recalled
 from placement.scoring.profiles import Profile, preference
 from placement.scoring.stock import Stock
 from placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
-from placement.tree import Ints
+from placement.tree import Flags, Ints
+from placement.world import World
 
 
 def place_lone(arena: Arena) -> Steps[Ints | None]:
@@ -25,12 +37,12 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
     It has none while no pod of the model asks for a GPU, and where only the order in which
     gangs are placed settles a rule (spread constraints without room, labels to share).
     """
-    if arena.limits.together_loose:
+    if arena.limits.together_loose or not arena.leaf.any():
         return None
     scoring = arena.world.scoring
     prices = None
     if scoring.profile is Profile.LEAST_STRANDED:
-        prices = prices_of(arena.world)
+        prices = yield from prices_of(arena.world)
         if not prices.stranding:
             return None
     yield
@@ -38,13 +50,34 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
         if leaf is None or not leaf.any():
             continue
         positions = np.flatnonzero(leaf)
-        stock = stock_of(arena.world, arena.board.topology.order[positions].astype(np.int64))
+        rows = arena.board.topology.order[positions].astype(np.int64)
+        stock = stock_of(arena.world, rows)
         yield
-        found = _first_within(arena, positions, _preference(arena, stock, prices))
+        preferred = _preference(arena, stock, prices)
+        yield
+        since = _in_use_since(arena.world, rows, preferred == preferred.max())
+        yield
+        found = _first_within(arena, positions, np.lexsort((since, -preferred)))
         yield
         if found is not None:
             return found
     return None
+
+
+def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
+    """Return float64[rows]: when the oldest pod of each tied node row came there; others: inf.
+
+    A pod whose start is not known yet is on its way: it came last.
+    """
+    since = np.full(world.snapshot.nodes.count, np.inf)
+    if np.count_nonzero(tied) > 1:
+        pods = world.snapshot.pods
+        asked = np.zeros(len(since) + 1, dtype=np.bool_)  # the last for pods without a node
+        asked[rows[tied]] = True
+        known = np.flatnonzero(asked[pods.node.array()])
+        node, started = pods.node[known], pods.started[known]
+        np.minimum.at(since, node, np.where(started > 0, started, np.inf))
+    return since[rows]
 
 
 def _preference(arena: Arena, stock: Stock, prices: Prices | None) -> Floats:
@@ -57,11 +90,26 @@ def _preference(arena: Arena, stock: Stock, prices: Prices | None) -> Floats:
     return change
 
 
-def _first_within(arena: Arena, positions: Ints, preferred: Floats) -> Ints | None:
-    """Return the best position within all caps; of equals the first in tree order."""
-    for number in np.argsort(-preferred, kind="stable").tolist():
+def _first_within(arena: Arena, positions: Ints, order: NDArray[np.intp]) -> Ints | None:
+    """Return the first position within all caps in an order of them."""
+    for number in order.tolist():
         amounts = np.zeros_like(arena.leaf)
         amounts[positions[number]] = 1
         if all(family.within(amounts) for family in arena.families):
             return amounts
     return None
+
+
+def device_for(snapshot: Snapshot, node: int, pod_class: PodClass) -> int | None:
+    """Return the device of a node on which a part of one is worth least, by learned prices.
+
+    ``None``: nothing was learned, or the pod asks for something else.
+    """
+    learned, view = snapshot.learned, snapshot.devices
+    shape = shape_of(pod_class, device_memory_of(snapshot))
+    if learned is None or not shape.fractional or len(learned.slots) <= len(view.slots(node)):
+        return None
+    stock = stock_of(World(snapshot), np.array([node]))
+    prices = recalled(learned)
+    gain, device = Gain(shape, prices).of_node(stock, Worths(stock, prices), 0)
+    return None if gain == -np.inf else device

@@ -6,25 +6,28 @@ without an object to look at (DELETE, CONNECT) are always allowed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 import msgspec
 
+from injection.overrides.apply import Overridden
 from injection.patch import Operation
 from injection.podview import PodView
-from injection.run import Injection, inject
-from injection.subject import gang_of
+from injection.run import Injection, inject, opted_out, overridden
+from injection.subject import Facts, gang_of
 from kube import wire
-from webhook import jobtemplates, templates
+from webhook import groupobjects, jobtemplates, templates
 from webhook.errors import MalformedReview
-from webhook.injecting import Injector, Mode
+from webhook.injecting import NOT_INJECTED, TOO_EARLY, Early, Mode
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
-from webhook.validate import Findings, Rules, check_pod, check_templates
+from webhook.validate import Findings, Rules, check_pod, check_templates, is_planned
+from workloads import gangproblems
 from workloads.managed import Policy, is_bound_by_nature
 
+_READERS: Final = (templates, jobtemplates, groupobjects)
 _POD: Final = msgspec.json.Decoder(wire.Pod)
 _VIEW: Final = msgspec.json.Decoder(PodView)
 _NULL: Final = b"null"
@@ -32,66 +35,111 @@ _NULL: Final = b"null"
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """The verdict on a pod, and what led to it, for metrics and logs.
-
-    ``injected``: what injection decided, acted upon or not; ``None`` where it was not asked.
-    """
-
-    verdict: Verdict
-    mutation: Mutation = NOTHING
-    injected: Injection | None = None
-
-
 def admit_mutating(
-    request: AdmissionRequest, policy: Policy, rules: Rules, injector: Injector | None = None
-) -> Admitted:
+    request: AdmissionRequest,
+    policy: Policy,
+    rules: Rules,
+    facts: Facts | Early | None = None,
+    mode: Mode = Mode.ON,
+) -> tuple[Verdict, Mutation]:
     """Return the verdict and what was done to the pod.
 
     A pod that is refused is refused here already, which saves the second call for every
     pod: ``webhook.celfilters`` sends new pods to validation only where this is not called.
+    ``facts``: what injection works from; ``None``: there is none, and no override policies;
+    ``Early``: they are not known yet.
     """
     if not _is_pod(request):
-        return Admitted(_wrong_kind(request, "pods"))
+        return _wrong_kind(request, "pods"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
-        return Admitted(ALLOWED)
+        return ALLOWED, NOTHING
     pod = _pod(request.object, request)
     findings = check_pod(pod, None, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
-        return Admitted(_verdict(findings))
+        return _verdict(findings), NOTHING
+    if facts is None or not policy.covers(request.namespace, {}):
+        return _gated(pod, policy, findings.warnings)
+    if isinstance(facts, Early):
+        return _too_early(pod, policy, findings.warnings, facts)
+    decided = _decide(request, pod, policy, rules, facts)
+    if mode is Mode.SHADOW:
+        verdict, gate = _gated(pod, policy, findings.warnings)
+        kept = replace(gate, overridden=decided.overridden, injected=decided.injected)
+        return verdict, kept
+    return _acted_upon(decided, findings.warnings)
+
+
+def _gated(pod: wire.Pod, policy: Policy, warnings: tuple[str, ...]) -> tuple[Verdict, Mutation]:
     done = mutate(pod, policy)
-    if injector is None or is_bound_by_nature(pod) or not policy.covers(request.namespace, {}):
-        return Admitted(_changed(done.patch(pod), findings.warnings), done)
-    shadow = injector.mode is Mode.SHADOW
-    injected = _injected(request, pod, injector, {} if shadow else done.annotations)
-    if shadow:
-        return Admitted(_changed(done.patch(pod), findings.warnings), done, injected)
+    return Verdict(operations=done.patch(pod), warnings=warnings), done
+
+
+def _too_early(
+    pod: wire.Pod, policy: Policy, warnings: tuple[str, ...], early: Early
+) -> tuple[Verdict, Mutation]:
+    """Return what becomes of a pod that injection cannot decide about yet."""
+    if is_bound_by_nature(pod) or opted_out(pod.metadata):
+        return _gated(pod, policy, warnings)
+    if early is Early.REFUSE:
+        return denied(HTTPStatus.SERVICE_UNAVAILABLE, TOO_EARLY, warnings), NOTHING
+    return _gated(pod, policy, (*warnings, NOT_INJECTED))
+
+
+def _decide(
+    request: AdmissionRequest, pod: wire.Pod, policy: Policy, rules: Rules, facts: Facts
+) -> Mutation:
+    """Return everything that this cluster does to the pod: override policies, gate, injection."""
+    overrides = _overridden(request, pod, rules, facts)
+    changed = overrides or Overridden(request.object)
+    if changed.operations:
+        pod = _pod(changed.pod, request)
+    done = mutate(pod, policy)
+    if is_bound_by_nature(pod):
+        return replace(done, overridden=overrides)
+    injected = _injected(changed.pod, request.namespace, pod, facts, done.annotations)
+    return replace(done, overridden=overrides, injected=injected)
+
+
+def _acted_upon(decided: Mutation, warnings: tuple[str, ...]) -> tuple[Verdict, Mutation]:
+    """Return the answer that does what was decided."""
+    overrides, injected = decided.overridden, decided.injected or Injection()
+    changes: tuple[Operation, ...] = ()
+    if overrides is not None:
+        changes, warnings = overrides.operations, warnings + overrides.warnings
     if injected.refusals:
-        text = "; ".join(injected.refusals)
-        refused = denied(HTTPStatus.FORBIDDEN, text, findings.warnings)
-        return Admitted(refused, NOTHING, injected)
-    operations = (*done.operations, *injected.operations)
-    verdict = _changed(operations, findings.warnings + injected.warnings)
-    return Admitted(verdict, done, injected)
+        refused = denied(HTTPStatus.FORBIDDEN, "; ".join(injected.refusals), warnings)
+        return refused, Mutation(overridden=overrides, injected=injected)
+    operations = (*changes, *decided.operations, *injected.operations)
+    return Verdict(operations=operations, warnings=warnings + injected.warnings), decided
 
 
-def _changed(operations: tuple[Operation, ...], warnings: tuple[str, ...]) -> Verdict:
-    return Verdict(operations=operations, warnings=warnings) if operations or warnings else ALLOWED
+def _overridden(
+    request: AdmissionRequest, pod: wire.Pod, rules: Rules, facts: Facts
+) -> Overridden | None:
+    """Return the pod as this cluster's override policies have it."""
+
+    def refused(changed: bytes) -> str:
+        return check_pod(_pod(changed, request), None, request.user_info, rules).message
+
+    return overridden(request.object, pod.metadata, request.namespace, facts, refused)
 
 
 def _injected(
-    request: AdmissionRequest, pod: wire.Pod, injector: Injector, annotations: Mapping[str, str]
+    data: bytes | msgspec.Raw,
+    namespace: str,
+    pod: wire.Pod,
+    facts: Facts,
+    annotations: Mapping[str, str],
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
-    view = _VIEW.decode(request.object)
-    return inject(view, request.namespace, injector.facts, gang_of(pod), annotations)
+    view = _VIEW.decode(data)
+    return inject(view, namespace, facts, gang_of(pod), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
     """Return the verdict on a pod, or on an object that makes pods."""
     resource = request.resource.group, request.resource.resource
-    read = templates.reader(*resource) or jobtemplates.reader(*resource)
+    read = next(filter(None, (each.reader(*resource) for each in _READERS)), None)
     if read is None and not _is_pod(request):
         return _wrong_kind(request, "pods and objects with pod templates")
     if request.operation not in {"CREATE", "UPDATE"} or request.sub_resource:
@@ -113,13 +161,25 @@ def _check_pod(request: AdmissionRequest, rules: Rules) -> Findings:
 
 def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rules) -> Findings:
     try:
-        old = read(request.old_object) if request.operation == "UPDATE" else []
-        return check_templates(read(request.object), old, rules)
+        new, old = request.object, request.old_object
+        before = read(old) if request.operation == "UPDATE" else []
+        templates = read(new)
+        findings = check_templates(templates, before, rules)
+        if findings.invalid or not any(is_planned(each, rules) for each in templates):
+            return findings
+        told = _gang_problems(request, new, rules)
+        known = _gang_problems(request, old, rules) if told and before else []
+        return replace(findings, invalid=tuple(text for text in told if text not in known))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise _malformed(request, error) from error
 
 
-def _pod(data: msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
+def _gang_problems(request: AdmissionRequest, data: msgspec.Raw, rules: Rules) -> list[str]:
+    resource = request.resource
+    return gangproblems.of_object(resource.group, resource.resource, data, rules.levels)
+
+
+def _pod(data: bytes | msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
     try:
         return in_namespace(_POD.decode(data), request.namespace)
     except (msgspec.MsgspecError, RecursionError) as error:

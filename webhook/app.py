@@ -20,13 +20,15 @@ from typing import Final
 
 from aiohttp import web
 
+from injection.subject import Facts
 from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
-from webhook.admit import Admitted, admit_mutating, admit_validating
+from webhook.admit import admit_mutating, admit_validating
 from webhook.errors import MalformedReview
-from webhook.injecting import Injector
+from webhook.injecting import Early, Mode
 from webhook.manifests import MUTATE_PATH, VALIDATE_PATH
 from webhook.metrics import Metrics
+from webhook.mutate import NOTHING, Mutation
 from webhook.review import AdmissionRequest, Verdict, parse, respond
 from webhook.validate import Rules
 from workloads.managed import Policy
@@ -38,7 +40,7 @@ _log = logging.getLogger(__name__)
 class Server:
     """The handlers with what they need; ``app`` is the application to run.
 
-    ``injector``: what injection works from at this moment, ``None`` where nothing is injected.
+    ``facts``: what injection works from at this moment, ``None`` where nothing is injected.
     """
 
     def __init__(
@@ -47,16 +49,18 @@ class Server:
         rules: Rules,
         metrics: Metrics,
         health: Health,
-        injector: Callable[[], Injector | None] = lambda: None,
+        facts: Callable[[], Facts | Early | None] = lambda: None,
         *,
         body_limit_bytes: int,
         body_seconds: float,
+        mode: Mode = Mode.ON,
     ) -> None:
         self._policy = policy
         self._rules = rules
         self._metrics = metrics
         self._health = health
-        self._injector = injector
+        self._facts = facts
+        self._mode = mode
         self._body_seconds = body_seconds
         self.app = web.Application(client_max_size=body_limit_bytes)
         self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
@@ -96,26 +100,29 @@ class Server:
 
     def _mutate(self, request: AdmissionRequest) -> Verdict:
         try:
-            admitted = admit_mutating(request, self._policy, self._rules, self._injector())
+            known = self._facts()
+            verdict, done = admit_mutating(request, self._policy, self._rules, known, self._mode)
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
             _log.exception("mutation failed", extra={"uid": request.uid})
             return Verdict(warnings=(_DEFECT,))
-        self._note(request, admitted)
-        return _told(request, admitted.verdict)
+        if done is not NOTHING:
+            self._note(request, done)
+        return _told(request, verdict)
 
     def _validate(self, request: AdmissionRequest) -> Verdict:
         return _told(request, admit_validating(request, self._rules))
 
-    def _note(self, request: AdmissionRequest, admitted: Admitted) -> None:
-        done = admitted.mutation
+    def _note(self, request: AdmissionRequest, done: Mutation) -> None:
         if done.gated:
             self._metrics.gated.inc()
+        if done.overridden is not None:
+            self._metrics.overridden(done.overridden)
         if done.rewritten:
             self._metrics.rewritten.labels(done.rewritten).inc()
-        if admitted.injected is not None:
-            self._metrics.injected(admitted.injected)
+        if done.injected is not None:
+            self._metrics.injected(done.injected)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
 

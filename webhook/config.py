@@ -11,7 +11,7 @@ import msgspec
 
 from kube import names
 from observability import configfile
-from webhook.injecting import Mode
+from webhook.injecting import Early, Mode
 from webhook.validate import ADMINISTRATORS, MUSTER_USERS
 from workloads.managed import ManagedConfig, Policy
 
@@ -95,12 +95,14 @@ class Injection(_Section, frozen=True):
     ``cluster_profile``: a file in place of the cluster's own objects; nothing is watched then.
     ``fabrics``: files with fabric profiles beside those that come with Muster; one of the same
     name takes its place, and a FabricProfile of the cluster the place of both. ``mode``:
-    ``shadow`` decides, counts and logs, and changes nothing.
+    ``shadow`` decides, counts and logs, and changes nothing. ``before_synced``: what becomes of
+    pods until the cluster has been read once (``webhook.injecting.Early``).
     """
 
     cluster_profile: Path | None = None
     fabrics: tuple[Path, ...] = ()
     mode: Mode = Mode.ON
+    before_synced: Early = Early.PASS
 
 
 class WebhookConfig(_Section, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from kube.client import KubeClient
 from observability.configfile import ConfigError
 from webhook.config import Injection, WebhookConfig
 from webhook.errors import WebhookError
-from webhook.injecting import Injector
+from webhook.injecting import Early
 from webhook.live import LiveFacts, Report, Static
 from workloads.managed import Policy
 
@@ -38,23 +38,18 @@ def live_facts(
     return LiveFacts(client, config.cluster, static, report)
 
 
-def injectors(
+def knowledge(
     config: WebhookConfig, policy: Policy, live: LiveFacts | None
-) -> Callable[[], Injector | None]:
-    """Return what gives the injector of the moment; raises ``WebhookError`` for bad files."""
+) -> Callable[[], Facts | Early | None]:
+    """Return what gives the facts of the moment; raises ``WebhookError`` for bad files."""
     injection = config.injection
     if injection is None:
         return lambda: None
-    mode = injection.mode
     if live is None:
-        fixed = Injector(from_files(injection, policy), mode)
+        fixed = from_files(injection, policy)
         return lambda: fixed
-
-    def current() -> Injector | None:
-        facts = live.current()
-        return Injector(facts, mode) if facts is not None else None
-
-    return current
+    early = injection.before_synced
+    return lambda: live.current() or early
 
 
 def from_files(files: Injection, policy: Policy) -> Facts:

@@ -6,11 +6,10 @@ pods before it does it.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from injection.run import Injection
-from injection.subject import Facts
 
 
 class Mode(StrEnum):
@@ -20,12 +19,25 @@ class Mode(StrEnum):
     SHADOW = "shadow"
 
 
-@dataclass(frozen=True, slots=True)
-class Injector:
-    """The facts of a moment, and whether they are acted upon."""
+class Early(StrEnum):
+    """What becomes of a pod that comes before the cluster has been read for the first time.
 
-    facts: Facts
-    mode: Mode = Mode.ON
+    Injecting then would be a guess. A replica says at ``/readyz`` that it cannot yet, so this is
+    for those that are asked all the same: the only one, or one reached by its address.
+    """
+
+    PASS = "pass"  # noqa: S105 - to let pass: gated, nothing injected, and its author is told
+    REFUSE = "refuse"  # 503: its controller tries again
+
+
+NOT_INJECTED: Final = (
+    "Muster has not read the cluster's profiles and nodes yet: nothing was injected, the pod may "
+    "run without its fabric; make it again in a minute"
+)
+TOO_EARLY: Final = (
+    "Muster has not read the cluster's profiles and nodes yet and would have to guess what this "
+    'pod needs: try again in a minute, or set muster.dev/inject: "false" on it'
+)
 
 
 def fields_set(decided: Injection) -> Counter[tuple[str, str]]:

@@ -10,9 +10,9 @@
       └─────── listed anew ◄────────┘ when a profile selects by another label
 
 A review takes the ``Facts`` of that moment and never waits for the API server. They are replaced
-whole. Until profiles are listed there are none, and nothing is injected; until nodes are,
-``nodes.known`` is false, which the rules read as "everything is possible"; meanwhile the replica
-is not ready. When the API server is away, what was known last stays.
+whole. Until everything has been listed once there are none (``injecting.Early`` says what happens
+to pods then) and the replica is not ready: without nodes the rules would take everything for
+possible. When the API server is away, what was known last stays.
 
 The ClusterProfile is the one called like this cluster (``cluster`` in the configuration), or the
 only one there is. One that is broken, or that names a fabric nobody knows, is reported as an Event
@@ -120,8 +120,8 @@ class LiveFacts:
         ]
 
     def current(self) -> Facts | None:
-        """Return what is known at this moment."""
-        return self._facts
+        """Return what is known at this moment, ``None`` until everything has been listed once."""
+        return self._facts if self._nodes is not None else None
 
     def problem(self) -> str | None:
         """Return what has not been listed yet, for the readiness check."""

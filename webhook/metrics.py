@@ -5,6 +5,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from injection.overrides.apply import Overridden
+from injection.overrides.policy import Dialect, Policies
 from injection.run import Injection
 from observability.metrics import histogram
 from webhook.injecting import fields_kept, fields_set
@@ -37,6 +39,23 @@ class Metrics:
             "muster_webhook_scheduler_names_rewritten",
             "Pods whose scheduler name was replaced, by the name they came with.",
             ("scheduler",),
+            registry=registry,
+        )
+        self.overrides = Counter(
+            "muster_webhook_overrides",
+            "Override policies that pods had, by control plane and what came of them.",
+            ("dialect", "outcome"),
+            registry=registry,
+        )
+        self.unknown_owners = Counter(
+            "muster_webhook_override_unknown_owners",
+            "Pods whose override policies may be missing, because an owner was not known.",
+            registry=registry,
+        )
+        self.policies = Gauge(
+            "muster_webhook_override_policies",
+            "Override policies there are, by control plane and whether they can be read.",
+            ("dialect", "state"),
             registry=registry,
         )
         self.expires = Gauge(
@@ -98,6 +117,21 @@ class Metrics:
         if child is None:
             child = self._children[key] = self.seconds.labels(*key)
         child.observe(seconds)
+
+    def overridden(self, found: Overridden) -> None:
+        """Note what came of one pod's override policies."""
+        for outcome in found.outcomes:
+            came = "refused" if outcome.reason else "applied"
+            self.overrides.labels(outcome.policy.dialect, came).inc()
+        if found.missing is not None:
+            self.unknown_owners.inc()
+
+    def policies_are(self, policies: Policies) -> None:
+        """Note which override policies there are now."""
+        counts = policies.counts()
+        for dialect in Dialect:
+            for state in ("usable", "broken"):
+                self.policies.labels(dialect, state).set(counts.get((dialect, state), 0))
 
     def certificate(self, expires: datetime | None) -> None:
         """Note when the certificate being served expires."""

@@ -19,6 +19,7 @@ from typing import Final, NoReturn
 
 from aiohttp import web
 
+from injection.subject import Facts
 from kube import auth
 from kube.client import KubeClient
 from kube.errors import KubeError
@@ -31,14 +32,14 @@ from webhook.certificates import Certificates, create, keep
 from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
 from webhook.errors import CertificateError
-from webhook.facts import follows, injectors, live_facts
-from webhook.injecting import Injector
+from webhook.facts import follows, knowledge, live_facts
+from webhook.injecting import Early, Mode
 from webhook.live import LiveFacts
 from webhook.manifests import Configuration, Target, configurations
 from webhook.metrics import Metrics
 from webhook.registration import register
 from webhook.reporting import CONTROLLER, Reporter
-from webhook.validate import Rules
+from webhook.validate import Rules, planned_by
 from workloads.managed import Policy
 
 KEEP_ALIVE_S: Final = 90.0  # longer than Go's idle time-out for its connections to us
@@ -67,7 +68,7 @@ async def run(
         health.add("certificate", certificates.problem)
         if facts.live is not None:
             health.add("cluster", facts.live.problem)
-        async with _listening(config, certificates, health, metrics, facts.injector) as url:
+        async with _listening(config, certificates, health, metrics, facts) as url:
             await _register(config, api, certificates, url)
             announce(url)
             await _until(stop, config, certificates, metrics, facts)
@@ -87,7 +88,7 @@ class _Cluster:
 class _Facts:
     """Where injection's facts come from, and the tasks that keep them."""
 
-    injector: Callable[[], Injector | None]
+    current: Callable[[], Facts | Early | None]
     live: LiveFacts | None = None
     recorder: EventRecorder | None = None
 
@@ -96,12 +97,12 @@ class _Facts:
         """Return them as configured; raises ``ConfigError`` where they need an API server."""
         policy, _ = policy_and_rules(config)
         if not follows(config, has_api_server=cluster is not None) or cluster is None:
-            return cls(injectors(config, policy, None))
+            return cls(knowledge(config, policy, None))
         recorder = EventRecorder(
             cluster.client, controller=CONTROLLER, instance=socket.gethostname()
         )
         live = live_facts(config, policy, cluster.client, Reporter(recorder, metrics))
-        return cls(injectors(config, policy, live), live, recorder)
+        return cls(knowledge(config, policy, live), live, recorder)
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
         """Start what keeps them."""
@@ -121,6 +122,8 @@ def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
         groups=frozenset(trusted.groups),
         ungate_groups=frozenset(trusted.ungate_groups),
         devices=policy.device_problems,
+        plans=planned_by(policy),
+        unread=policy.devices.unread,
     )
 
 
@@ -162,7 +165,7 @@ async def _listening(
     certificates: Certificates,
     health: Health,
     metrics: Metrics,
-    injector: Callable[[], Injector | None],
+    facts: _Facts,
 ) -> AsyncIterator[str]:
     """Serve inside the block; gives the base URL."""
     policy, rules = policy_and_rules(config)
@@ -171,7 +174,8 @@ async def _listening(
         rules,
         metrics,
         health,
-        injector,
+        facts.current,
+        mode=config.injection.mode if config.injection is not None else Mode.ON,
         body_limit_bytes=config.body_limit_bytes,
         body_seconds=config.body_seconds,
     )

@@ -54,6 +54,16 @@ def test_the_groups_are_those_of_the_nodes_that_are_left(steps: list[tuple[str, 
         assert len(table) == len(expected)
 
 
+@given(st.permutations(["a", "b", "c"]))
+def test_the_order_of_groups_tells_nothing_of_what_happened_before(pools: list[str]) -> None:
+    table, sorted_table = NodeTable(frozenset({TIER})), NodeTable(frozenset({TIER}))
+    for number, pool in enumerate(pools):
+        put(table, number, pool)
+    for number, pool in enumerate(sorted(pools)):
+        put(sorted_table, number, pool)
+    assert table.nodes() == sorted_table.nodes()
+
+
 @given(st.sets(st.integers(0, 9)), st.sets(st.integers(0, 9)))
 def test_after_a_list_only_what_is_in_it_is_left(before: set[int], listed: set[int]) -> None:
     table = NodeTable(frozenset())

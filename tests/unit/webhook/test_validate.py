@@ -228,7 +228,7 @@ def test_a_plan_in_a_template_is_refused_before_its_pods_are() -> None:
 def test_a_kind_that_is_not_ours_is_refused_with_the_way_out(admit: Any) -> None:
     context = (RULES,) if admit is admit_validating else (Policy(), RULES)
     found = admit(request({}, of=("", "configmaps", "ConfigMap")), *context)
-    found = found if isinstance(found, Verdict) else found.verdict
+    found = found if isinstance(found, Verdict) else found[0]
     assert not found.allowed
     assert 'resource "configmaps" of group "" is not handled here' in found.message
     assert "correct the rules of the webhook configuration" in found.message
@@ -237,7 +237,7 @@ def test_a_kind_that_is_not_ours_is_refused_with_the_way_out(admit: Any) -> None
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
 def test_requests_without_an_object_are_allowed(operation: str) -> None:
     assert verdict(None, operation=operation).allowed
-    assert admit_mutating(request(None, operation=operation), Policy(), RULES).verdict.allowed
+    assert admit_mutating(request(None, operation=operation), Policy(), RULES)[0].allowed
 
 
 def test_an_object_that_is_not_what_it_says_is_malformed_not_refused() -> None:
@@ -249,15 +249,14 @@ def test_an_object_that_is_not_what_it_says_is_malformed_not_refused() -> None:
 
 
 def test_a_mutation_of_an_update_changes_nothing() -> None:
-    answer = admit_mutating(request(pod(GANG), pod(GANG)), Policy(), RULES).verdict
+    answer, _ = admit_mutating(request(pod(GANG), pod(GANG)), Policy(), RULES)
     assert answer.operations == ()
     assert msgspec.json.encode(answer.operations) == b"[]"
 
 
 def test_a_new_pod_is_refused_by_mutation_already_and_nothing_is_patched() -> None:
     asked = pod({**GANG, "muster.dev/gang-size": "many"})
-    admitted = admit_mutating(request(asked), Policy(), RULES)
-    answer, done = admitted.verdict, admitted.mutation
+    answer, done = admit_mutating(request(asked), Policy(), RULES)
     assert not answer.allowed
     assert answer.message == verdict(asked).message
     assert answer.operations == ()
