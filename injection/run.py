@@ -75,12 +75,19 @@ def overridden(
     """Return a pod with its override policies applied; ``None`` where none is for it.
 
     ``raw``: its JSON, ``meta`` the same decoded. ``accepts``: what is wrong with a changed pod.
-    The API server's copy of a static pod must stay what the kubelet has.
     """
-    if not facts.policies or opted_out(meta) or MIRROR in meta.annotations:
+    if not may_be_overridden(meta, facts):
         return None
     cluster = Identity.of(facts.cluster)
     return override(raw, meta, namespace, cluster, facts.policies, facts.owners, accepts)
+
+
+def may_be_overridden(meta: wire.ObjectMeta, facts: Facts) -> bool:
+    """Return whether override policies are looked for at all: only then its owners matter.
+
+    The API server's copy of a static pod must stay what the kubelet has.
+    """
+    return bool(facts.policies) and not opted_out(meta) and MIRROR not in meta.annotations
 
 
 def inject(

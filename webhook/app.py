@@ -36,11 +36,14 @@ from workloads.managed import Policy
 _DEFECT: Final = "Muster's webhook failed on this pod and left it unchanged; see its log"
 _log = logging.getLogger(__name__)
 
+Owners = Callable[[AdmissionRequest, Facts], Awaitable[Facts]]
+
 
 class Server:
     """The handlers with what they need; ``app`` is the application to run.
 
     ``facts``: what injection works from at this moment, ``None`` where nothing is injected.
+    ``owners``: adds the owners of the request's pod to them.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Server:
         health: Health,
         facts: Callable[[], Facts | Early | None] = lambda: None,
         *,
+        owners: Owners | None = None,
         body_limit_bytes: int,
         body_seconds: float,
         mode: Mode = Mode.ON,
@@ -61,6 +65,7 @@ class Server:
         self._health = health
         self._facts = facts
         self._mode = mode
+        self._owners = owners
         self._body_seconds = body_seconds
         self.app = web.Application(client_max_size=body_limit_bytes)
         self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
@@ -70,7 +75,7 @@ class Server:
         self.app.router.add_get("/metrics", self._metrics_page)
 
     def _review(
-        self, path: str, decide: Callable[[AdmissionRequest], Verdict]
+        self, path: str, decide: Callable[[AdmissionRequest], Awaitable[Verdict]]
     ) -> Callable[[web.Request], Awaitable[web.Response]]:
         """Return the handler of one path: read, decide, answer, count."""
 
@@ -78,7 +83,7 @@ class Server:
             started = perf_counter()
             try:
                 request = parse(await self._body(http))
-                verdict = decide(request)
+                verdict = await decide(request)
             except MalformedReview as error:
                 self._count(path, "malformed")
                 return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{error}\n")
@@ -98,10 +103,12 @@ class Server:
         except TimeoutError as error:
             raise web.HTTPRequestTimeout from error
 
-    def _mutate(self, request: AdmissionRequest) -> Verdict:
+    async def _mutate(self, request: AdmissionRequest) -> Verdict:
         try:
-            known = self._facts()
-            verdict, done = admit_mutating(request, self._policy, self._rules, known, self._mode)
+            facts = self._facts()
+            if isinstance(facts, Facts) and self._owners is not None:
+                facts = await self._owners(request, facts)
+            verdict, done = admit_mutating(request, self._policy, self._rules, facts, self._mode)
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
@@ -111,7 +118,7 @@ class Server:
             self._note(request, done)
         return _told(request, verdict)
 
-    def _validate(self, request: AdmissionRequest) -> Verdict:
+    async def _validate(self, request: AdmissionRequest) -> Verdict:
         return _told(request, admit_validating(request, self._rules))
 
     def _note(self, request: AdmissionRequest, done: Mutation) -> None:
