@@ -4,51 +4,46 @@
 
     ClusterProfiles ─┐
     FabricProfiles  ─┤ watches    tables     at most every 100 ms
-    Namespaces      ─┼────────► (one each) ──────────────────────► Facts ◄── every review
-    Nodes           ─┘              │ keys to group nodes by            (one immutable value)
+    override policies┼────────► (one each) ──────────────────────► Facts ◄── every review
+    Namespaces      ─┤              │                   (one immutable value)
+    Nodes           ─┘              │ keys to group nodes by
       ▲                             │
       └─────── listed anew ◄────────┘ when a profile selects by another label
 
 A review takes the ``Facts`` of that moment and never waits for the API server. They are replaced
 whole. Until everything has been listed once there are none (``injecting.Early`` says what happens
 to pods then) and the replica is not ready: without nodes the rules would take everything for
-possible. When the API server is away, what was known last stays.
+possible. When the API server is away, what was known last stays. A kind that is not installed is
+a kind of which there is nothing.
 
-The ClusterProfile is the one called like this cluster (``cluster`` in the configuration), or the
-only one there is. One that is broken, or that names a fabric nobody knows, is reported as an Event
-and a metric, and the last good one stays in force.
+What is wrong with a profile or a policy is told by ``Report``, and stops nothing else.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 import msgspec
 
-from injection import catalog
-from injection.clusterprofile import ClusterProfile
-from injection.fabric import Fabrics, Name
+from injection.fabric import Fabrics
 from injection.nodes import NOT_KNOWN
 from injection.nodetable import NodeTable, keys_of
+from injection.overrides.policy import Policies, PolicyName
 from injection.placesdata import PlacesData
 from injection.subject import Facts
 from kube import resources, wire
 from kube.client import KubeClient
-from kube.resources import Resource
+from kube.resources import KubeObject, Resource
 from webhook.following import Source, follow
-from webhook.profiles import (
-    CLUSTER_PROFILES,
-    FABRIC_PROFILES,
-    ProfileObject,
-    Profiles,
-    cluster_profiles,
-    fabric_profiles,
-)
+from webhook.policytable import RESOURCES, PolicyTable
+from webhook.profiles import CLUSTER_PROFILES, FABRIC_PROFILES, InForce, State
 from workloads.accelerators import Accelerators
 
 COALESCE_S: Final = 0.1  # between two values of the facts: a burst of nodes makes one
+Found = TypeVar("Found", bound=KubeObject)
+Drop = Callable[[wire.ObjectMeta], None]
 _log = logging.getLogger(__name__)
 
 
@@ -78,17 +73,21 @@ class Static:
     fabrics: Fabrics
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What people should hear of. ``wrong``: policies with the object and what is wrong."""
+
+    profiles: tuple[State, ...]
+    policies: Policies
+    wrong: Mapping[PolicyName, tuple[wire.ObjectMeta, str]]
+    nodes: int
+
+
 class Report(Protocol):
-    """Tells people of a profile that cannot be used."""
+    """Tells people how profiles and policies fare."""
 
-    def broken(self, kind: str, meta: wire.ObjectMeta, problem: str) -> None:
-        """``kind`` and ``meta`` of the object, and what is wrong with it."""
-
-    def problems(self, count: int) -> None:
-        """How many profiles cannot be used now."""
-
-    def nodes(self, count: int) -> None:
-        """How many nodes there are."""
+    def seen(self, seen: Seen) -> None:
+        """Take what is known now; called whenever the facts are replaced."""
 
 
 @dataclass(slots=True)
@@ -101,22 +100,23 @@ class LiveFacts:
     report: Report
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _facts: Facts | None = None
-    _clusters: Profiles[ClusterProfile] = field(default_factory=cluster_profiles)
-    _fabrics: Profiles[Any] = field(default_factory=fabric_profiles)
+    _profiles: InForce = field(init=False)
+    _policies: PolicyTable = field(default_factory=PolicyTable)
     _namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _nodes: NodeTable | None = None
-    _chosen: ClusterProfile | None = None
-    _told: dict[str, str] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _regroup: asyncio.Event = field(default_factory=asyncio.Event)
     _sources: list[Source[Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Name what is listed before the nodes."""
+        self._profiles = InForce(self.cluster, self.static.fabrics)
+        clusters, own, table = self._profiles.clusters, self._profiles.own, self._policies
         self._sources = [
-            self._profiles(CLUSTER_PROFILES, self._clusters),
-            self._profiles(FABRIC_PROFILES, self._fabrics),
+            self._objects(CLUSTER_PROFILES, clusters.put, clusters.drop),
+            self._objects(FABRIC_PROFILES, own.put, own.drop),
             Source(resources.NAMESPACES, self._namespace, self._namespace_gone),
+            *(self._objects(resource, table.put, table.drop) for resource in RESOURCES),
         ]
 
     def current(self) -> Facts | None:
@@ -147,69 +147,41 @@ class LiveFacts:
 
     def assemble(self) -> None:
         """Replace the facts by what the tables say now."""
-        fabrics = {**self.static.fabrics, **self._fabrics.good}
-        problems = self._choose(fabrics)
+        self._profiles.choose()
+        policies = self._policies.policies()
         nodes = self._nodes.nodes() if self._nodes is not None else NOT_KNOWN
         self._facts = Facts(
-            self._chosen or ClusterProfile(metadata=Name(name=self.cluster)),
-            fabrics,
+            self._profiles.chosen(),
+            self._profiles.fabrics,
             self.static.accelerators,
             self.static.places,
             nodes,
             self._namespaces.copy(),
+            policies,
         )
         if self._nodes is not None and not self._nodes.keys.issuperset(keys_of(self._facts)):
             self._regroup.set()
-        self.report.nodes(len(self._nodes) if self._nodes is not None else 0)
-        self._tell(problems)
+        count = len(self._nodes) if self._nodes is not None else 0
+        problems = self._policies.problems()
+        wrong = {name: problems[str(name)] for name in policies.problems()}
+        self.report.seen(Seen(tuple(self._profiles.states()), policies, wrong, count))
 
-    # -- profiles --------------------------------------------------------------------------------
+    # -- profiles and policies -------------------------------------------------------------------
 
-    def _choose(self, fabrics: Fabrics) -> dict[str, tuple[wire.ObjectMeta, str]]:
-        """Take the cluster's profile where it can be used; return what is wrong, by object."""
-        found = {
-            f"{profiles.kind} {name}": (profiles.metadata[name], problem)
-            for profiles in (self._clusters, self._fabrics)
-            for name, problem in profiles.problems.items()
-        }
-        names = self._clusters.metadata
-        name = self.cluster if self.cluster in names else next(iter(names), "")
-        if not names:
-            self._chosen = None
-        elif name != self.cluster and len(names) > 1:
-            text = (
-                f"none of the {len(names)} ClusterProfiles is called {self.cluster}: give one that "
-                "name, or name one of them in the webhook's configuration, field cluster"
-            )
-            found["ClusterProfile"] = (names[name], text)
-        elif (profile := self._clusters.good.get(name)) is not None:
-            unknown = catalog.unknown_fabrics(profile, fabrics)
-            if unknown:
-                found[f"ClusterProfile {name}"] = (names[name], "; ".join(unknown))
-            else:
-                self._chosen = profile
-        return found
+    def _objects(
+        self, resource: Resource[Found], put: Callable[[Found], None], drop: Drop
+    ) -> Source[Found]:
+        """Return a source whose every change makes new facts."""
 
-    def _tell(self, problems: Mapping[str, tuple[wire.ObjectMeta, str]]) -> None:
-        """Report what is wrong, each text once."""
-        self.report.problems(len(problems))
-        for what, (meta, problem) in problems.items():
-            if self._told.get(what) != problem:
-                self.report.broken(what.partition(" ")[0], meta, problem)
-        self._told = {what: problem for what, (_, problem) in problems.items()}
-
-    def _profiles(
-        self, resource: Resource[ProfileObject], profiles: Profiles[Any]
-    ) -> Source[ProfileObject]:
-        def put(found: ProfileObject) -> None:
-            profiles.put(found)
+        def changed(found: Found) -> None:
+            put(found)
             self._changed.set()
 
-        def drop(meta: wire.ObjectMeta) -> None:
-            profiles.drop(meta)
+        def gone(meta: wire.ObjectMeta) -> None:
+            drop(meta)
             self._changed.set()
 
-        return Source(resource, put, drop)
+        return Source(resource, changed, gone)
 
     # -- namespaces and nodes --------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from aiohttp import web
 
@@ -27,7 +27,7 @@ from kube.events import EventRecorder
 from kube.transport import Transport
 from observability.health import Health
 from observability.metrics import new_registry
-from webhook.app import Server
+from webhook.app import Owners, Server
 from webhook.certificates import Certificates, create, keep
 from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
@@ -37,8 +37,10 @@ from webhook.injecting import Early, Mode
 from webhook.live import LiveFacts
 from webhook.manifests import Configuration, Target, configurations
 from webhook.metrics import Metrics
+from webhook.ownerlookup import OwnerLookup
 from webhook.registration import register
 from webhook.reporting import CONTROLLER, Reporter
+from webhook.statuses import StatusWriter
 from webhook.validate import Rules, planned_by
 from workloads.managed import Policy
 
@@ -82,15 +84,17 @@ class _Cluster:
 
     api: ClusterApi
     client: KubeClient
+    transport: Transport
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Where injection's facts come from, and the tasks that keep them."""
+    """Where injection's facts come from, and what keeps them: one task each."""
 
     current: Callable[[], Facts | Early | None]
     live: LiveFacts | None = None
-    recorder: EventRecorder | None = None
+    owners: Owners | None = None
+    keepers: Mapping[str, Callable[[], Coroutine[Any, Any, NoReturn]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, config: WebhookConfig, cluster: "_Cluster | None", metrics: Metrics) -> "_Facts":
@@ -101,15 +105,15 @@ class _Facts:
         recorder = EventRecorder(
             cluster.client, controller=CONTROLLER, instance=socket.gethostname()
         )
-        live = live_facts(config, policy, cluster.client, Reporter(recorder, metrics))
-        return cls(knowledge(config, policy, live), live, recorder)
+        statuses = StatusWriter(cluster.client)
+        live = live_facts(config, policy, cluster.client, Reporter(recorder, statuses, metrics))
+        keepers = {"facts": live.run, "events": recorder.run, "statuses": statuses.run}
+        owners = OwnerLookup(cluster.transport.send).facts
+        return cls(knowledge(config, policy, live), live, owners, keepers)
 
     def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
         """Start what keeps them."""
-        if self.live is None or self.recorder is None:
-            return []
-        watching = group.create_task(self.live.run(), name="facts")
-        return [watching, group.create_task(self.recorder.run(), name="events")]
+        return [group.create_task(run(), name=name) for name, run in self.keepers.items()]
 
 
 def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
@@ -144,7 +148,8 @@ async def _cluster(kubeconfig: str | None, *, in_cluster: bool) -> AsyncIterator
         return
     identity = auth.load(kubeconfig)
     async with Transport(identity, user_agent="muster-webhook") as transport:
-        yield _Cluster(TransportApi(transport), KubeClient(identity, transport=transport))
+        client = KubeClient(identity, transport=transport)
+        yield _Cluster(TransportApi(transport), client, transport)
 
 
 async def _first(certificates: Certificates) -> None:
@@ -175,6 +180,7 @@ async def _listening(
         metrics,
         health,
         facts.current,
+        owners=facts.owners,
         mode=config.injection.mode if config.injection is not None else Mode.ON,
         body_limit_bytes=config.body_limit_bytes,
         body_seconds=config.body_seconds,
