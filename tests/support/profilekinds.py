@@ -12,7 +12,12 @@ def profile_kind(kind: str) -> JSON:
     """Return the definition of a kind of profile, without a schema."""
     plural = kind.lower() + "s"
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1alpha1", "served": True, "storage": True}
+    version = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -11,16 +11,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
+from support import overridekinds
 from support.apifaults import Fault, FaultyServer, api_server
 from support.profilekinds import CRDS, profile, profile_kind
 
 from injection import catalog, placesdata
+from injection.overrides.policy import NO_POLICIES, Dialect
 from injection.subject import Facts
-from kube import auth, wire
+from kube import auth
 from kube.client import KubeClient
 from loadtest.api import Api
-from webhook.live import LiveFacts, Static
+from webhook.live import LiveFacts, Seen, Static
 from workloads.accelerators import load
 
 JSON = dict[str, Any]
@@ -31,20 +34,23 @@ PATIENCE_S = 20
 
 @dataclass
 class Report:
-    """What people were told."""
+    """What people were told, each text once."""
 
     texts: list[str] = field(default_factory=list)
-    count: int = 0
-    known: int = 0
+    now: Seen = field(default_factory=lambda: Seen((), NO_POLICIES, {}, 0))
 
-    def broken(self, kind: str, meta: wire.ObjectMeta, problem: str) -> None:
-        self.texts.append(f"{kind} {meta.name}: {problem}")
+    def seen(self, seen: Seen) -> None:
+        told = [f"{s.kind} {s.meta.name}: {s.message}" for s in seen.profiles if s.broken]
+        told += [f"{name}: {text}" for name, (_, text) in seen.wrong.items()]
+        self.texts += [text for text in told if text not in self.texts]
+        self.now = seen
 
-    def problems(self, count: int) -> None:
-        self.count = count
+    @property
+    def broken(self) -> int:
+        return sum(state.broken for state in self.now.profiles)
 
-    def nodes(self, count: int) -> None:
-        self.known = count
+    def reason(self, name: str) -> str:
+        return next(state.reason for state in self.now.profiles if state.meta.name == name)
 
 
 @dataclass
@@ -74,11 +80,13 @@ def node(name: str) -> JSON:
 
 @asynccontextmanager
 async def world(
-    *, kinds: tuple[str, ...] = ("ClusterProfile", "FabricProfile")
+    *, kinds: tuple[str, ...] = ("ClusterProfile", "FabricProfile"), policies: bool = False
 ) -> AsyncIterator[World]:
     async with api_server() as (server, url), Api(url) as api:
         for kind in kinds:
             await api.create(CRDS, profile_kind(kind))
+        if policies:
+            await overridekinds.install(api)
         for name in ("n0", "n1"):
             await api.create("/api/v1/nodes", node(name))
         async with KubeClient(auth.fixed(url)) as client:
@@ -112,7 +120,7 @@ async def test_nodes_become_groups_and_the_replica_ready_when_all_is_listed() ->
             {"nvidia.com/gpu": 8, "rdma/roce_v2": 1},
         )
         assert cluster.live.problem() is None
-        assert cluster.report.known == 2
+        assert cluster.report.now.nodes == 2
 
 
 async def test_a_cluster_without_the_kinds_gets_what_needs_no_profile() -> None:
@@ -151,6 +159,10 @@ async def test_the_profile_is_the_one_called_like_the_cluster_or_the_only_one() 
         await cluster.until(lambda known: known.cluster.metadata.name == "somewhere")
         await put(cluster, profile("train-eu", spot="gke"))
         await cluster.until(lambda known: known.cluster.spec.spot == "gke")
+        assert [cluster.report.reason(name) for name in ("train-eu", "somewhere")] == [
+            "InForce",
+            "NotThisCluster",
+        ]
         await cluster.api.delete(f"{GROUP}/clusterprofiles/train-eu")
         await cluster.until(lambda known: known.cluster.metadata.name == "somewhere")
 
@@ -161,7 +173,7 @@ async def test_several_profiles_of_which_none_is_called_like_the_cluster_are_rep
         await put(cluster, profile("one"))
         await cluster.until(lambda known: known.cluster.metadata.name == "one")
         await put(cluster, profile("two"))
-        await cluster.until(lambda _: cluster.report.count == 1)
+        await cluster.until(lambda _: cluster.report.broken == 2)
         assert "none of the 2 ClusterProfiles is called train-eu" in cluster.report.texts[-1]
         assert (await cluster.listed()).cluster.metadata.name == "one"
 
@@ -181,7 +193,7 @@ async def test_a_broken_profile_is_reported_once_and_the_last_good_one_stays(
         await put(cluster, profile("train-eu", fabrics=[ROCE]))
         good = await cluster.until(lambda known: bool(known.cluster.spec.fabrics))
         await change(cluster, "train-eu", **broken)
-        await cluster.until(lambda _: cluster.report.count == 1)
+        await cluster.until(lambda _: cluster.report.broken == 1)
         assert text in cluster.report.texts[-1]
         assert (await cluster.listed()).cluster == good.cluster
         await cluster.api.create("/api/v1/nodes", node("n9"))
@@ -189,7 +201,7 @@ async def test_a_broken_profile_is_reported_once_and_the_last_good_one_stays(
         assert len(cluster.report.texts) == 1
         await change(cluster, "train-eu", fabrics=[], fabric=None, withoutFabric="ignore")
         await cluster.until(lambda known: known.cluster.spec.fabrics == ())
-        assert cluster.report.count == 0
+        assert cluster.report.broken == 0
 
 
 async def test_labels_of_namespaces_are_known_and_forgotten_with_them() -> None:
@@ -217,3 +229,46 @@ async def test_what_was_known_stays_while_the_api_server_fails() -> None:
         assert known is not None
         assert (known.cluster, known.nodes) == (good.cluster, good.nodes)
         assert cluster.live.problem() is None
+
+
+async def test_a_fabric_that_is_deleted_stays_as_long_as_the_profile_in_force_names_it() -> None:
+    async with world() as cluster:
+        fabric = msgspec.to_builtins(catalog.load()["generic-roce-hostnet"])
+        fabric["metadata"]["name"] = "own"
+        await cluster.api.create(f"{GROUP}/fabricprofiles", fabric)
+        await put(cluster, profile("train-eu", fabrics=[{"profile": "own"}]))
+        await cluster.until(lambda known: bool(known.cluster.spec.fabrics))
+        await cluster.api.delete(f"{GROUP}/fabricprofiles/own")
+        known = await cluster.until(lambda _: cluster.report.broken == 1)
+        assert "'own' is not known" in cluster.report.texts[-1]
+        assert known.fabrics["own"].name == "own"
+        assert [choice.profile for choice in known.cluster.spec.fabrics] == ["own"]
+        await change(cluster, "train-eu", fabrics=[ROCE])
+        known = await cluster.until(lambda _: cluster.report.broken == 0)
+        assert "own" not in known.fabrics
+
+
+async def test_override_policies_are_facts_where_their_kinds_are_installed() -> None:
+    async with world() as cluster:
+        assert not (await cluster.listed()).policies
+    async with world(policies=True) as cluster:
+        await cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "team-a"}})
+        path = "/apis/core.kubeadmiral.io/v1alpha1/namespaces/team-a/overridepolicies"
+        await cluster.api.create(path, policy("good", args=[]))
+        await cluster.api.create(path, policy("bad", volume=[]))
+        known = await cluster.until(lambda known: len(known.policies.named) == 2)
+        usable = known.policies.counts()[Dialect.KUBEADMIRAL, "usable"]
+        assert usable == 1
+        assert "OverridePolicy team-a/bad (kubeadmiral): " in cluster.report.texts[-1]
+        await cluster.api.delete(f"{path}/bad")
+        await cluster.until(lambda known: len(known.policies.named) == 1)
+        assert cluster.report.now.wrong == {}
+
+
+def policy(name: str, **overriders: object) -> JSON:
+    return {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": "OverridePolicy",
+        "metadata": {"name": name, "namespace": "team-a"},
+        "spec": {"overrideRules": [{"overriders": overriders}]},
+    }
