@@ -21,6 +21,7 @@ import msgspec
 
 from injection.overrides.apply import Overridden
 from injection.patch import Operation, append_gate, pointer, set_annotations
+from injection.run import Injection
 from kube import names, wire
 from workloads.managed import DEFAULT_PROFILE, Policy, has_gate
 
@@ -41,6 +42,7 @@ class Mutation:
     gated: bool = False
     rewritten: str = ""  # the scheduler name that was replaced
     overridden: Overridden | None = None  # what came of override policies, where there were any
+    injected: Injection | None = None  # what injection decided, where it was asked
 
     def patch(self, pod: wire.Pod) -> tuple[Operation, ...]:
         """Return all of it, for a pod that nothing is injected into."""
