@@ -30,7 +30,7 @@ from injection.subject import Subject
 from kube import names
 from kube.wire import NodeSelectorTerm
 
-OPTIONS: Final = "muster.dev/fabric-options"
+OPTIONS: Final = names.FABRIC_OPTIONS
 NONE: Final = "none"
 Pool = Mapping[str, tuple[str, ...]]  # label key -> the values allowed, none for any
 SOURCE: Final = "fabric/"  # what a source of this rule starts with in the ledger

@@ -21,7 +21,9 @@ from typing import Final
 
 import msgspec
 
-ANNOTATION: Final = "muster.dev/injected"
+from kube import names
+
+ANNOTATION: Final = names.INJECTED
 
 
 class _Ledger(msgspec.Struct, omit_defaults=True):
