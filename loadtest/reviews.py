@@ -56,7 +56,6 @@ def review(index: int) -> bytes:
             "resource": resource,
             "requestKind": kind,
             "requestResource": resource,
-            "name": f"{_JOB}-{index}-x7k2p",
             "namespace": "team-a",
             "operation": "CREATE",
             "userInfo": {
@@ -86,6 +85,7 @@ def pod(index: int) -> JSON:
 
 
 def _pod(index: int) -> JSON:
+    token = f"kube-api-access-{index:05d}"  # the API server draws one for every pod
     return {
         "kind": "Pod",
         "apiVersion": "v1",
@@ -94,9 +94,9 @@ def _pod(index: int) -> JSON:
             "volumes": [
                 {"name": "scratch", "emptyDir": {"sizeLimit": "200Gi"}},
                 {"name": "settings", "configMap": {"name": "train-settings", "defaultMode": 420}},
-                {"name": "kube-api-access-9xk2v", "projected": {"defaultMode": 420}},
+                {"name": token, "projected": {"defaultMode": 420}},
             ],
-            "containers": [_trainer(), _shipper()],
+            "containers": [_trainer(token), _shipper(token)],
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 120,
             "dnsPolicy": "ClusterFirst",
@@ -121,11 +121,9 @@ def _pod(index: int) -> JSON:
 def _meta(index: int) -> JSON:
     job_uid = "9b0d2a64-1f3e-4d0c-8a71-0242ac120002"
     return {
-        "name": f"{_JOB}-{index}-x7k2p",
         "generateName": f"{_JOB}-{index}-",
         "namespace": "team-a",
-        "uid": _UID.format(index),
-        "creationTimestamp": "2026-03-02T09:14:07Z",
+        "creationTimestamp": None,
         "labels": {
             _INDEX: str(index),
             "batch.kubernetes.io/job-name": _JOB,
@@ -161,7 +159,7 @@ def _meta(index: int) -> JSON:
     }
 
 
-def _trainer() -> JSON:
+def _trainer(token: str) -> JSON:
     return {
         "name": "trainer",
         "image": "example.com/team-a/llama-train:2026.02.3",
@@ -178,13 +176,13 @@ def _trainer() -> JSON:
         "volumeMounts": [
             {"name": "scratch", "mountPath": "/scratch"},
             {"name": "settings", "mountPath": "/etc/train", "readOnly": True},
-            {"name": "kube-api-access-9xk2v", "readOnly": True, "mountPath": _TOKEN_AT},
+            {"name": token, "readOnly": True, "mountPath": _TOKEN_AT},
         ],
         **_ending(),
     }
 
 
-def _shipper() -> JSON:
+def _shipper(token: str) -> JSON:
     amounts = {"cpu": "200m", "memory": "256Mi"}
     return {
         "name": "log-shipper",
@@ -193,7 +191,7 @@ def _shipper() -> JSON:
         "resources": {"limits": amounts, "requests": amounts},
         "volumeMounts": [
             {"name": "scratch", "mountPath": "/scratch", "readOnly": True},
-            {"name": "kube-api-access-9xk2v", "readOnly": True, "mountPath": _TOKEN_AT},
+            {"name": token, "readOnly": True, "mountPath": _TOKEN_AT},
         ],
         **_ending(),
     }

@@ -15,15 +15,16 @@ import msgspec
 from injection.overrides.apply import Overridden
 from injection.podview import PodView
 from injection.run import Injection, inject, overridden
-from injection.subject import Facts, gang_of
+from injection.subject import Facts, gang_as
 from kube import wire
 from webhook import groupobjects, jobtemplates, templates
 from webhook.errors import MalformedReview
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
-from webhook.validate import Findings, Rules, check_pod, check_templates, is_planned
+from webhook.validate import Findings, Rules, check_new, check_pod, check_templates, is_planned
 from workloads import gangproblems
 from workloads.managed import Policy, is_bound_by_nature
+from workloads.registry import Placed, place
 
 _READERS: Final = (templates, jobtemplates, groupobjects)
 _POD: Final = msgspec.json.Decoder(wire.Pod)
@@ -46,28 +47,34 @@ def admit_mutating(
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
     pod = _pod(request.object, request)
-    findings = check_pod(pod, None, request.user_info, rules)
+    placed = place(pod)
+    findings = check_new(pod, placed, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
         return _verdict(findings), NOTHING
     if facts is None or not policy.covers(request.namespace, {}):
-        done = mutate(pod, policy)
+        done = mutate(pod, policy, explicit=_names_group(placed))
         return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
     overrides = _overridden(request, pod, rules, facts)
     changed = overrides or Overridden(request.object)
     if changed.operations:
         pod = _pod(changed.pod, request)
-    done = mutate(pod, policy)
+        placed = place(pod)
+    done = mutate(pod, policy, explicit=_names_group(placed))
     if overrides is not None:
         done = replace(done, overridden=overrides)
     warnings = findings.warnings + changed.warnings
     if is_bound_by_nature(pod):
         return Verdict(operations=changed.operations, warnings=warnings), done
-    injected = _injected(changed.pod, request.namespace, pod, facts, done.annotations)
+    injected = _injected(changed.pod, request.namespace, placed, facts, done.annotations)
     if injected.refusals:
         text = "; ".join(injected.refusals)
         return denied(HTTPStatus.FORBIDDEN, text, warnings), NOTHING
     operations = (*changed.operations, *done.operations, *injected.operations)
     return Verdict(operations=operations, warnings=warnings + injected.warnings), done
+
+
+def _names_group(placed: Placed | None) -> bool:
+    return placed is not None and placed.explicit
 
 
 def _overridden(
@@ -84,13 +91,13 @@ def _overridden(
 def _injected(
     data: bytes | msgspec.Raw,
     namespace: str,
-    pod: wire.Pod,
+    placed: Placed | None,
     facts: Facts,
     annotations: Mapping[str, str],
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
     view = _VIEW.decode(data)
-    return inject(view, namespace, facts, gang_of(pod), annotations)
+    return inject(view, namespace, facts, gang_as(placed), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
