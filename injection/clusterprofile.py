@@ -31,6 +31,14 @@ class Pods(StrEnum):
     ASKING = "asking"  # only those that name it: annotation muster.dev/fabric
 
 
+class Templates(StrEnum):
+    """Whose pod templates are completed when the object is made (``injection.templates``)."""
+
+    NEVER = "never"
+    QUEUED = "queued"  # jobs that a queue counts by their template: Kueue's
+    ALWAYS = "always"
+
+
 class Channel(StrEnum):
     """How NCCL's settings reach the ranks."""
 
@@ -63,17 +71,19 @@ class FabricChoice(Part, frozen=True):
 
 
 class OfNamespace(Part, frozen=True):
-    """Classes that accelerator pods of a namespace get where they name none."""
+    """What is otherwise in a namespace: classes of accelerator pods that name none, templates."""
 
     runtime_class: str = ""
     priority_class: str = ""
+    job_templates: Templates | None = None
 
 
 class ClusterProfileSpec(Part, frozen=True):
     """See ``FabricChoice``; ``tolerations`` are given to every accelerator pod.
 
     ``tiers``: in place of those that come with Muster. ``spot``: name of the provider's entry in
-    ``spot.yaml``; "" lets the nodes tell.
+    ``spot.yaml``; "" lets the nodes tell. ``job_templates``: whose pod templates are completed
+    when the object is made.
     """
 
     aliases: tuple[str, ...] = ()
@@ -84,6 +94,7 @@ class ClusterProfileSpec(Part, frozen=True):
     spot: str = ""
     namespaces: dict[str, OfNamespace] = msgspec.field(default_factory=dict)
     without_fabric: Loudness = Loudness.WARN
+    job_templates: Templates = Templates.QUEUED
 
 
 class ClusterProfile(Part, frozen=True):

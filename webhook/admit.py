@@ -19,6 +19,7 @@ from injection.subject import Facts, gang_of
 from kube import wire
 from webhook import groupobjects, jobtemplates, templates
 from webhook.errors import MalformedReview
+from webhook.jobs import admit_job, completes
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
 from webhook.validate import Findings, Rules, check_pod, check_templates, is_planned
@@ -42,7 +43,9 @@ def admit_mutating(
     pod: ``webhook.celfilters`` sends new pods to validation only where this is not called.
     """
     if not _is_pod(request):
-        return _wrong_kind(request, "pods"), NOTHING
+        if completes(request.resource):
+            return admit_job(request, policy, facts), NOTHING
+        return _wrong_kind(request, "pods and jobs"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
     pod = _pod(request.object, request)

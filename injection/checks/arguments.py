@@ -42,7 +42,7 @@ def _unexpanded(container: Container, words: Sequence[str]) -> Iterator[Finding]
 
 
 def _other_size(container: Container, words: Sequence[str], subject: Subject) -> Iterator[Finding]:
-    size = subject.gang.size if subject.gang else None
+    size = (subject.gang.size or subject.gang.made) if subject.gang else None
     found = _NNODES.search(" ".join(words))
     if size is not None and found is not None and int(found[1]) != size:
         yield Finding(
