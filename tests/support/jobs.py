@@ -43,7 +43,7 @@ _RAY: JSON = {
         {"groupName": "gpu", "replicas": 4, "maxReplicas": 4, "template": template()}
     ],
 }
-_JOBSET: JSON = {"replicatedJobs": [{"name": "w", "template": job()}]}
+_JOBSET: JSON = {"replicatedJobs": [{"name": "w", "template": {"spec": job()["spec"]}}]}
 KINDS: dict[str, tuple[str, JSON]] = {
     "JobSet": ("jobset.x-k8s.io/v1alpha2", _JOBSET),
     "PyTorchJob": (

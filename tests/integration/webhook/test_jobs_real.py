@@ -90,8 +90,11 @@ async def test_a_pod_of_a_completed_template_only_gets_its_gate(api: Api) -> Non
     wanted["metadata"]["annotations"] = template["metadata"]["annotations"]
     created = await api.create(f"{PODS}?dryRun=All", wanted)
     assert created["spec"]["schedulingGates"] == [{"name": "muster.dev/plan"}]
-    for field in ("containers", "nodeSelector", "hostNetwork", "priorityClassName"):
+    for field in ("nodeSelector", "hostNetwork", "volumes", "priorityClassName"):
         assert created["spec"].get(field) == template["spec"].get(field)
+    (now,), (was,) = created["spec"]["containers"], template["spec"]["containers"]
+    assert [now[field] for field in ("env", "volumeMounts")] == [was["env"], was["volumeMounts"]]
+    assert now["resources"]["limits"] == was["resources"]["limits"]
     assert created["metadata"]["annotations"] == template["metadata"]["annotations"]
 
 
