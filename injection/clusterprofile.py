@@ -55,7 +55,8 @@ class FabricChoice(Part, frozen=True):
     What: ``options``: extras of the profile that are on for every pod. ``version``: of the
     vendor's software in this cluster; by default the profile's first. ``names``: what resources,
     networks and claim templates of the profile are called here. ``inject``: what is otherwise
-    here, over what the profile says.
+    here, over what the profile says. ``strict``: NCCL may use this network only (``NCCL_NET``), and
+    fails where it cannot be had, in place of going over TCP.
     """
 
     profile: str
@@ -68,6 +69,7 @@ class FabricChoice(Part, frozen=True):
     names: dict[str, str] = msgspec.field(default_factory=dict)
     inject: Injected = Injected()
     channel: Channel = Channel.ENV
+    strict: bool = False
 
 
 class OfNamespace(Part, frozen=True):

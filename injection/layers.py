@@ -2,10 +2,11 @@
 
 ::
 
-    inject ◄─ version ◄─ extras that hold ◄─ names of the cluster ◄─ inject of the cluster
+    inject ◄─ version ◄─ extras that hold ◄─ the cluster's: names ◄─ NCCL_NET ◄─ inject
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,8 @@ from injection.choice import Chosen, asked_options, holds
 from injection.fabric import Claim, Injected
 from injection.over import over
 from injection.subject import Subject
+
+_NET: Final = "NCCL_NET"  # by name: the only network that NCCL tries (src/plugin/net.cc)
 
 
 def layered(chosen: Chosen, subject: Subject) -> Injected:
@@ -26,7 +29,10 @@ def layered(chosen: Chosen, subject: Subject) -> Injected:
     for extra in spec.extras:
         if holds(extra, options, chosen, most):
             result = over(result, extra.inject)
-    return over(_renamed(result, chosen.choice.names), chosen.choice.inject)
+    result = _renamed(result, chosen.choice.names)
+    if chosen.choice.strict and spec.net:
+        result = over(result, Injected(env={_NET: spec.net}))
+    return over(result, chosen.choice.inject)
 
 
 def claim_template(claim: Claim, subject: Subject) -> str:

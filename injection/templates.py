@@ -34,7 +34,7 @@ By default only jobs with a queue are completed (``queued``): they have been cha
 webhook anyway, and nobody else gains by it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -92,6 +92,23 @@ def completed(document: Json, namespace: str, facts: Facts) -> list[Completed]:
     return [_completed(template, namespace, facts) for template in templates(document)]
 
 
+def sayings(found: Sequence[Completed]) -> dict[str, list[str]]:
+    """Return what is said of all templates, ``refused`` and ``warning``, each text once.
+
+    Roles mostly share one template: the first that a text is said of is named.
+    """
+    told: dict[tuple[str, str], list[str]] = {}
+    for each in found:
+        of = (("refused", each.injection.refusals), ("warning", each.injection.warnings))
+        for kind, text in ((kind, text) for kind, texts in of for text in texts):
+            told.setdefault((kind, text), []).append(each.template.where)
+    result: dict[str, list[str]] = {"refused": [], "warning": []}
+    for (kind, text), where in told.items():
+        more = f" (and {len(where) - 1} more)" if len(where) > 1 else ""
+        result[kind].append(f"{where[0]}{more}: {text}" if where[0] else text)
+    return result
+
+
 def is_watched(document: Mapping[str, Json]) -> bool:
     """Return whether somebody wrote the object: what a controller made has had its review."""
     return not _controlled(_meta(document))
@@ -130,7 +147,7 @@ def _completed(template: Template, namespace: str, facts: Facts) -> Completed:
         pod = msgspec.convert(template.pod, wire.Pod)
         told = _described(template)
     except msgspec.ValidationError as error:
-        raise TemplateError(template.where, str(error)) from error
+        raise _wrong(template.where, error) from error
     meta = msgspec.structs.replace(pod.metadata, namespace=namespace)
     gang = _gang(msgspec.structs.replace(pod, metadata=meta), told, template)
     injection = inject(view, namespace, facts, gang)
@@ -170,4 +187,11 @@ def _meta(document: Mapping[str, Json]) -> wire.ObjectMeta:
     try:
         return msgspec.convert(document.get("metadata") or {}, wire.ObjectMeta)
     except msgspec.ValidationError as error:
-        raise TemplateError("metadata", str(error)) from error
+        raise _wrong("metadata", error) from error
+
+
+def _wrong(where: str, error: msgspec.ValidationError) -> TemplateError:
+    """Return msgspec's words ("… - at `$.spec.x`") with the field as people look for it."""
+    problem, _, at = str(error).partition(" - at `")
+    inner = at.rstrip("`").removeprefix("$")
+    return TemplateError(f"{where}{inner}".removeprefix("."), problem)

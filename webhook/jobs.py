@@ -18,7 +18,14 @@ from injection.errors import TemplateError
 from injection.manifests import Json, without_nulls
 from injection.patch import Operation
 from injection.subject import Facts
-from injection.templates import Completed, completed, is_decided, is_queued, is_wanted, is_watched
+from injection.templates import (
+    completed,
+    is_decided,
+    is_queued,
+    is_wanted,
+    is_watched,
+    sayings,
+)
 from webhook.errors import MalformedReview
 from webhook.review import ALLOWED, AdmissionRequest, GroupVersionResource, Verdict, denied
 from workloads.kubeflow import GROUP, KUBEFLOW
@@ -64,18 +71,13 @@ def admit_job(request: AdmissionRequest, policy: Policy, facts: Facts | None) ->
 
 def _decided(document: dict[str, Json], namespace: str, facts: Facts) -> Verdict:
     found = completed(document, namespace, facts)
-    told = (_said(each, text) for each in found for text in each.injection.warnings)
-    warnings = tuple(dict.fromkeys(told))
-    refusals = [_said(each, text) for each in found for text in each.injection.refusals]
-    if refusals:
-        return denied(HTTPStatus.FORBIDDEN, "; ".join(refusals), warnings)
+    said = sayings(found)
+    warnings = tuple(said["warning"])
+    if said["refused"]:
+        return denied(HTTPStatus.FORBIDDEN, "; ".join(said["refused"]), warnings)
     operations: tuple[Operation, ...] = ()
     if is_wanted(document, namespace, facts):
         queued = is_queued(document)
         changed = (each for each in found if is_decided(each) or not queued)
         operations = tuple(operation for each in changed for operation in each.operations())
     return Verdict(operations=operations, warnings=warnings) if operations or warnings else ALLOWED
-
-
-def _said(found: Completed, text: str) -> str:
-    return f"{found.template.where}: {text}"
