@@ -173,6 +173,7 @@ class Draft:
         taken = self._wanted.containers.setdefault(place, WantedContainer())
         decision = ContainerDraft(present, taken, f"{place.within}[{present.name}]")
         decision.take(additions)
+        self.warnings.extend(decision.hides(source))
         for name in decision.put:
             self._put(source, name)
         for name in decision.kept:

@@ -21,6 +21,7 @@ from kube import wire
 from webhook import groupobjects, jobtemplates, templates
 from webhook.errors import MalformedReview
 from webhook.injecting import NOT_INJECTED, TOO_EARLY, Early, Mode
+from webhook.jobs import admit_job, completes
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
 from webhook.validate import Findings, Rules, check_new, check_pod, check_templates, is_planned
@@ -51,7 +52,10 @@ def admit_mutating(
     ``Early``: they are not known yet.
     """
     if not _is_pod(request):
-        return _wrong_kind(request, "pods"), NOTHING
+        if completes(request.resource):
+            known = None if mode is Mode.SHADOW or isinstance(facts, Early) else facts
+            return admit_job(request, policy, known), NOTHING
+        return _wrong_kind(request, "pods and jobs"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
     pod = _pod(request.object, request)
