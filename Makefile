@@ -16,7 +16,7 @@ help:
 	@echo "make lint     ruff, mypy, import contracts"
 	@echo "make install  everything into $(VENV)/"
 	@echo "make assets   etcd, Kubernetes and the dialects' CRDs, cached outside the tree"
-	@echo "make manifests  the webhook configurations anew, as the code has them"
+	@echo "make manifests  webhook configurations, CRDs and schemas anew, as the code has them"
 	@echo "make lock     resolve the dependencies anew"
 
 install: $(STAMP)
@@ -57,6 +57,7 @@ manifests: $(STAMP)
 	@{ echo "# Made by \`make manifests\` from webhook/manifests.py, which says why each field is so."; \
 	  $(BIN)/python -m webhook --config manifests/base/webhook-config.yaml \
 	    --print-configurations; } > manifests/base/webhook-configurations.yaml
+	@$(BIN)/python -m injection.crd manifests
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -22,7 +22,7 @@ _NO_VOLUME: Final = Failure(
     "VolumeBinding", "node(s) didn't find available persistent volumes to bind"
 )
 """Plugin and reason as in volume_binding.go and binder.go; evicting pods does not help."""
-_RETRY_S: Final = 61.0  # extender.planner.REFUSED_RETRY_S and a look of the judge
+_RETRY_S: Final = 61.0  # extender.retry.REFUSED_RETRY_S and a look of the judge
 
 
 @dataclass(slots=True)

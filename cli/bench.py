@@ -131,6 +131,9 @@ def _register_openb(kinds: Subparsers) -> None:
         default="muster",
     )
     command.add_argument("--seeds", type=int, default=10, help="runs, with seeds from 42")
+    command.add_argument(
+        "--variant", help="draw the tasks anew from the trace's: cpu250, gpushare40, multigpu50 …"
+    )
     add_json_flag(command)
     command.set_defaults(run=_openb)
 
@@ -139,7 +142,9 @@ def _openb(arguments: argparse.Namespace) -> int:
     from loadtest import bench_openb  # noqa: PLC0415
 
     try:
-        result = bench_openb.run(arguments.trace, arguments.policy, arguments.seeds)
+        result = bench_openb.run(
+            arguments.trace, arguments.policy, arguments.seeds, arguments.variant
+        )
     except (bench_openb.OpenbError, ValueError) as error:
         raise Failure(str(error)) from error
     show("openb", result, as_json=arguments.json)

@@ -6,11 +6,12 @@ import argparse
 import os
 import time
 import urllib.error
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from cli import connection, views
+from cli import connection, output, views
 from cli.output import Failure
 
 if TYPE_CHECKING:
@@ -23,14 +24,17 @@ _KINDS: Final = frozenset({"pod", "pods", "po"})
 
 def register(commands: Subparsers) -> None:
     """Add the three commands."""
-    _add(commands, "status", "what the extender knows and whether it is ready")
-    _add(commands, "gangs", "all gangs with their phase")
-    explain = _add(commands, "explain", "why a pod waits, and what would free it")
+    add(commands, "status", "what the extender knows and whether it is ready", run=_run)
+    add(commands, "gangs", "all gangs with their phase", run=_run)
+    explain = add(commands, "explain", "why a pod waits, and what would free it", run=_run)
     explain.add_argument("pod", metavar="POD", help="NAME, pod/NAME or NAMESPACE/NAME")
     explain.add_argument("-n", "--namespace", default="", help="the pod's (default: default)")
 
 
-def _add(commands: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
+def add(
+    commands: Subparsers, name: str, purpose: str, *, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    """Add a command that asks a running extender."""
     command = commands.add_parser(name, help=purpose)
     command.add_argument(
         "--extender",
@@ -40,7 +44,7 @@ def _add(commands: Subparsers, name: str, purpose: str) -> argparse.ArgumentPars
     )
     connection.add_flags(command)
     command.add_argument("--json", action="store_true", help="print the reply as it came")
-    command.set_defaults(run=_run, command=name)
+    command.set_defaults(run=run, command=name)
     return command
 
 
@@ -49,7 +53,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.command == "explain":
         namespace, name = pod_named(arguments.pod, arguments.namespace)
         path += f"/{namespace}/{name}"
-    raw = _get(arguments.extender.rstrip("/") + path, arguments)
+    raw = ask(arguments, path, _TIMEOUT_S)
     print(raw.decode() if arguments.json else _shown(arguments.command, raw))
     return 0
 
@@ -59,7 +63,7 @@ def _shown(command: str, raw: bytes) -> str:
         return views.status(raw, time.time())
     if command == "gangs":
         return views.gangs(raw, time.time())
-    return views.explanation(raw, time.time())
+    return views.explanation(raw, time.time(), output.width())
 
 
 def pod_named(text: str, namespace: str) -> tuple[str, str]:
@@ -78,9 +82,16 @@ def pod_named(text: str, namespace: str) -> tuple[str, str]:
     return before, name
 
 
-def _get(url: str, arguments: argparse.Namespace) -> bytes:
+def ask(
+    arguments: argparse.Namespace, path: str, timeout_s: float, body: bytes | None = None
+) -> bytes:
+    """Return what the extender answers to a GET, or to a POST of a ``body``.
+
+    Raises ``Failure`` with what it says is wrong, or with why it cannot be asked.
+    """
+    url = arguments.extender.rstrip("/") + path
     try:
-        return connection.get(url, arguments, _TIMEOUT_S)
+        return connection.get(url, arguments, timeout_s, body=body)
     except urllib.error.HTTPError as refused:
         raise Failure(_told(refused.read(2000)) or f"{url}: {refused}") from refused
     except OSError as error:

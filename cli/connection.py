@@ -42,15 +42,25 @@ def add_flags(command: argparse.ArgumentParser) -> None:
         )
 
 
-def get(url: str, arguments: argparse.Namespace, timeout_s: float, limit: int = -1) -> bytes:
-    """Return the body of a 2xx answer, `limit` bytes at most.
+def get(
+    url: str,
+    arguments: argparse.Namespace,
+    timeout_s: float,
+    limit: int = -1,
+    *,
+    body: bytes | None = None,
+) -> bytes:
+    """Return the body of a 2xx answer, `limit` bytes at most; with a `body` it is a POST of JSON.
 
     Raises `urllib.error.HTTPError` for any other answer, `OSError` if there is none, and `Failure`
     for flags that cannot be used.
     """
     if not url.startswith(("http://", "https://")):
         raise Failure(f"URL {url!r}: must begin with http:// or https://")
-    request = urllib.request.Request(url, headers=_headers(url, arguments))  # noqa: S310  see above
+    headers = _headers(url, arguments)
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    request = urllib.request.Request(url, data=body, headers=headers)  # noqa: S310  see above
     handlers: list[urllib.request.BaseHandler] = [_Stay()]
     if url.startswith("https://"):
         handlers.append(urllib.request.HTTPSHandler(context=_context(arguments)))

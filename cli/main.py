@@ -18,6 +18,8 @@ from cli import (
     shells,
     ungate,
     verify,
+    vni,
+    whatif,
 )
 from cli.output import Failure
 
@@ -26,10 +28,12 @@ _COMMANDS = (
     bench,
     shells,
     client,
+    whatif,
     inject,
     replay,
     verify,
     ungate,
+    vni,
     certificates,
     probe,
     assets,

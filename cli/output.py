@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
 
 class Failure(Exception):
     """A command could not do its work; the message says why and what to do."""
+
+
+def width() -> int | None:
+    """Return the columns of the terminal that is written to, None where there is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def add_json_flag(command: argparse.ArgumentParser) -> None:

@@ -157,6 +157,8 @@ def _facts(rerun: Rerun, source: Source) -> str:
         facts.append(("Planner", stands(entry.note, rerun.snapshot, source)))
     if question.refused:
         facts.append(("Refused", f"by kube-scheduler, left out: {_some(question.refused)}"))
+    if question.network:
+        facts.append(("Network", question.network))
     if question.kept:
         facts.append(("Kept", f"for lost members of other gangs: {_some(question.kept)}"))
     facts.append(("Replay", rerun.verdict + (f": {rerun.difference}" if rerun.difference else "")))

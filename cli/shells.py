@@ -1,4 +1,4 @@
-"""`muster extender …` and `muster webhook …`: become that program.
+"""`muster extender …`, `muster webhook …` and `muster vni-agent …`: become that program.
 
 The command line never imports the shells; it replaces itself by `python -m extender`, so signals
 and exit codes are the program's own.
@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cli.output import Subparsers
 
-_SHELLS = {
-    "extender": "plan gangs and answer kube-scheduler's calls",
-    "webhook": "gate and validate pods on admission",
+_SHELLS = {  # command: its module, and what it is for
+    "extender": ("extender", "plan gangs and answer kube-scheduler's calls"),
+    "webhook": ("webhook", "gate and validate pods on admission"),
+    "vni-agent": ("vniagent", "make the devices of jobs' isolated networks on this node"),
 }
 
 
 def register(commands: Subparsers) -> None:
-    """Add both; their arguments are parsed by the program itself."""
-    for module, purpose in _SHELLS.items():
-        command = commands.add_parser(module, help=purpose, add_help=False, prefix_chars="\0")
+    """Add all; their arguments are parsed by the program itself."""
+    for name, (module, purpose) in _SHELLS.items():
+        command = commands.add_parser(name, help=purpose, add_help=False, prefix_chars="\0")
         command.add_argument("arguments", nargs="*")
         command.set_defaults(run=_exec, module=module)
 

@@ -4,12 +4,15 @@ Columns as kubectl prints them, nothing boxed, so that lines can be cut and sear
 is decoded into what is printed and nothing else; ``--json`` shows all of it.
 """
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 _GAP: Final = "   "  # kubectl's
+_HANGING: Final = "    "
+_NARROWEST: Final = 40
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
@@ -113,7 +116,7 @@ def gangs(raw: bytes, now: float) -> str:
     return columns([head, *(_gang(row, now) for row in sorted(rows, key=_urgency))])
 
 
-def explanation(raw: bytes, now: float) -> str:
+def explanation(raw: bytes, now: float, width: int | None = None) -> str:
     """Return where a pod goes, or everything that is known about why it waits."""
     found = msgspec.json.decode(raw, type=Explanation)
     facts = [("Pod", found.pod)]
@@ -121,8 +124,25 @@ def explanation(raw: bytes, now: float) -> str:
         facts += gang_facts(found.gang, now)
     if found.node:
         facts.append(("Node", _node(found)))
-    told = [] if found.state else list(found.lines)
+    told = [] if found.state else wrapped(found.lines, width)
     return "\n".join([columns(facts), *([""] if told else []), *told])
+
+
+def wrapped(lines: Iterable[str], width: int | None) -> list[str]:
+    """Return lines no wider than ``width``, what follows on indented; ``None``: as they are."""
+    if width is None:
+        return list(lines)
+    found: list[str] = []
+    for line in lines:
+        indent = line[: len(line) - len(line.lstrip())]
+        found += textwrap.wrap(
+            line,
+            max(width, _NARROWEST),
+            subsequent_indent=indent + _HANGING,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+    return found
 
 
 def columns(rows: Iterable[Sequence[str]]) -> str:

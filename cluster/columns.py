@@ -14,6 +14,7 @@ indexing a numpy array from Python.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, Generic, Protocol, TypeVar, cast, overload
 
 import numpy as np
@@ -199,6 +200,14 @@ class PagedColumn(Generic[S, V]):
         self._frozen = None
 
 
+def distinct(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return the distinct ones of small numbers from 0 up, ascending.
+
+    Counted, not sorted or hashed: pages, classes and label sets are few, their uses many.
+    """
+    return np.flatnonzero(np.bincount(numbers)) if len(numbers) else np.zeros(0, dtype=np.intp)
+
+
 class PagedView(Generic[S, V]):
     """A frozen paged column. Index it with one row or with an array of rows."""
 
@@ -239,7 +248,12 @@ class PagedView(Generic[S, V]):
             return found
         out: NDArray[S] = np.empty(rows.shape, dtype=self._dtype)
         page_of = rows >> PAGE_SHIFT
-        for page in np.unique(page_of):
+        turns = np.flatnonzero(page_of[1:] != page_of[:-1]) + 1
+        if len(rows) and len(turns) < len(self.pages):  # rows that came one after the other
+            for low, high in pairwise([0, *turns.tolist(), len(rows)]):
+                out[low:high] = self.pages[page_of[low]][rows[low:high] & _PAGE_MASK]
+            return out
+        for page in distinct(page_of).tolist():
             here = page_of == page
             out[here] = self.pages[page][rows[here] & _PAGE_MASK]
         return out

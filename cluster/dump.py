@@ -190,9 +190,11 @@ def _value_columns(
         for node, pods in tables.devices.open.items()
         for pod, told in pods.items()
     ]
+    learned = [] if tables.learned is None else [tables.learned]
     spaces, budgets = list(tables.namespaces.items()), list(tables.budgets.values())
     yield "namespaces", paged(spaces), len(spaces)
     yield "budgets", paged(budgets), len(budgets)
+    yield "learned", paged(learned), len(learned)
     yield "device.open", paged(opened), len(opened)
 
 

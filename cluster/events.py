@@ -12,6 +12,7 @@ from cluster.constraints import LabelSet, PodClass, Requirement, Taint
 from cluster.deviceshape import MigProfile
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
+from cluster.learned import Learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ class PodUpserted:
     Succeeded or Failed, so it holds nothing any more (a terminating pod still does).
     ``gates``: names of the scheduling gates that are left. ``gang``: whose member it is;
     a managed pod without a gang of its own gets a gang of one. ``nominated``: node
-    written into its status. ``plan``: set when Muster released it.
+    written into its status. ``plan``: set when Muster released it. ``stays``: its owner asks
+    that nobody move it.
     """
 
     uid: PodUid
@@ -107,6 +109,7 @@ class PodUpserted:
     owned: bool = False
     plan: PlanNote | None = None
     queue: str = ""
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +226,13 @@ class StandbyHeld:
 
 
 @dataclass(frozen=True, slots=True)
+class PricesLearned:
+    """Scoring learned what free room is worth; decisions from now on go by it."""
+
+    learned: Learned
+
+
+@dataclass(frozen=True, slots=True)
 class PodReleased:
     """The release PATCH of one assumed pod succeeded: its pin is now in the API server."""
 
@@ -274,6 +284,7 @@ Event = (
     | BudgetGone
     | PlanHeld
     | StandbyHeld
+    | PricesLearned
     | PodReleased
     | PodForgotten
     | GangSkipped

@@ -73,6 +73,8 @@ class GangSpec:
     slices. ``standby_level``: the seat shares a domain of it with a member, ``None``: with
     no more than what is required. ``restarts``: a gang that lost members and finds no room for
     their successors is taken down whole, though it may have run.
+    ``written``: (field, where the user wrote it): what is wrong with a gang is told in the words of
+    its user (``cluster.contradictions``).
     """
 
     key: GangKey
@@ -100,6 +102,11 @@ class GangSpec:
     standby: int = 0
     standby_level: str | None = None
     restarts: bool = False
+    written: tuple[tuple[str, str], ...] = ()
+
+    def where(self, name: str) -> str:
+        """Return where the user wrote a field, its own name where that is not known."""
+        return next((place for of, place in self.written if of == name), name)
 
 
 def standby_seats(spec: GangSpec) -> int:

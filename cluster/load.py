@@ -25,6 +25,7 @@ from cluster.gangs import GangSpec
 from cluster.gangtable import COLUMNS as GANG_COLUMNS
 from cluster.holds import Hold, HoldState
 from cluster.ids import NO_ROW, GangKey, PodUid
+from cluster.learned import Learned
 from cluster.model import Model
 from cluster.names import NameTable
 from cluster.pods import COLUMNS as POD_COLUMNS
@@ -66,6 +67,8 @@ class _Loading:
         model.namespaces = dict(self._present(tuple[str, dict[str, str]], "namespaces"))
         model.budgets = {each.name: each for each in self._present(BudgetUpserted, "budgets")}
         model.unsettled = set(self._index.unsettled)
+        if "learned" in self._index.columns:
+            model.learned = next(iter(self._present(Learned, "learned")), None)
         self._nodes()
         self._gangs()
         self._devices()

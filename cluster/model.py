@@ -23,6 +23,7 @@ from cluster.events import BudgetUpserted
 from cluster.gangtable import GangTable
 from cluster.holds import Hold
 from cluster.ids import NO_ROW, GangKey, PodUid
+from cluster.learned import Learned
 from cluster.matching import UNSCHEDULABLE, untolerated
 from cluster.names import NameTable
 from cluster.nodes import AMOUNT_LIMIT, NodeTable
@@ -59,6 +60,7 @@ class Model:
         "holds",
         "host_ports",
         "label_sets",
+        "learned",
         "levels",
         "matches",
         "name",
@@ -93,6 +95,7 @@ class Model:
             {} if like is None else like.anti_affinity
         )
         self.host_ports: CountTable[HostPort] = CountTable({} if like is None else like.host_ports)
+        self.learned: Learned | None = None if like is None else like.learned
         self.directory = Directory()
         self.deadlines: list[tuple[float, int]] = []
         self.unsettled: set[int] = set()
@@ -291,6 +294,7 @@ class Model:
             holds=self.holds.freeze(self.pods.count),
             namespaces=self.namespaces,
             budgets=self.budgets,
+            learned=self.learned,
             matches=self.matches.table.freeze(),
             anti_affinity=self.anti_affinity.freeze(),
             host_ports=self.host_ports.freeze(),

@@ -1,4 +1,4 @@
-"""What if: a snapshot without some pods, with other nodes and with more pods.
+"""What if: a snapshot without some pods, with other nodes, gangs and pods, with pods moved.
 
 The mutators that keep the live cluster are run on a scratch ``Model`` that starts from the
 snapshot's frozen tables; copy-on-write makes that cheap, and a second implementation of
@@ -6,23 +6,25 @@ the same sums that could disagree with the first does not exist.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final, assert_never
 
-from cluster import nodeevents, podevents
-from cluster.events import NodeUpserted, PodUpserted
-from cluster.gangs import GangSpec
+from cluster import gangevents, nodeevents, podevents
+from cluster.events import GangUpserted, NodeGone, NodeUpserted, PodUpserted
+from cluster.ids import NO_ROW
 from cluster.model import Model
 from cluster.outcome import Outcome
 from cluster.pods import PodState
-from cluster.snapshot import Snapshot
+from cluster.snapshot import Fact, Snapshot
+
+_MOVABLE: Final = frozenset({PodState.WAITING.value, PodState.BOUND.value})
 
 
 def overlay(
     snapshot: Snapshot,
     without_pods: Sequence[int],
-    with_nodes: Sequence[NodeUpserted],
-    with_specs: Sequence[GangSpec] = (),
-    with_pods: Sequence[PodUpserted] = (),
-    with_ranks: Mapping[int, int] | None = None,
+    facts: Sequence[Fact],
+    moved: Sequence[tuple[int, int]],
+    ranks: Mapping[int, int],
     /,
 ) -> Snapshot:
     """Return the scratch cluster's snapshot. Raises ``ValueError`` for a row without a pod."""
@@ -34,12 +36,35 @@ def overlay(
             raise ValueError(f"overlay: pod row {row} is not in use in {snapshot.cluster}")
         if model.pods.state[row] != PodState.FREE:  # a hot spare goes with its gang's last member
             podevents.remove(model, int(row), ignored, now=0.0)
-    for node in with_nodes:
-        nodeevents.upsert(model, node, ignored)
-    for spec in with_specs:
-        model.gangs.set_spec(model.gangs.row(spec.key), spec)
-    for row, rank in (with_ranks or {}).items():
+    for row, rank in ranks.items():
         model.pods.rank[row] = rank
-    for pod in with_pods:
-        podevents.upsert(model, pod, ignored, gate="", now=0.0)
+    for fact in facts:
+        _take_over(model, fact, ignored)
+    for row, node in moved:
+        _check_move(snapshot, model, row, node)
+        podevents.move(model, int(row), int(node))
     return model.snapshot(snapshot.generation, overlay)
+
+
+def _take_over(model: Model, fact: Fact, ignored: Outcome) -> None:
+    match fact:
+        case NodeUpserted():
+            nodeevents.upsert(model, fact, ignored)
+        case NodeGone():
+            nodeevents.gone(model, fact, ignored)
+        case GangUpserted():
+            gangevents.gang_upserted(model, fact, ignored)
+        case PodUpserted():  # without any gate it waits for a plan, as if ours were its last
+            podevents.upsert(model, fact, ignored, gate="", now=0.0)
+        case _:
+            assert_never(fact)
+
+
+def _check_move(snapshot: Snapshot, model: Model, row: int, node: int) -> None:
+    if not 0 <= row < model.pods.count or model.pods.state[row] not in _MOVABLE:
+        raise ValueError(
+            f"overlay: pod row {row} of {snapshot.cluster} cannot be moved: it is neither bound "
+            "nor waiting"
+        )
+    if node != NO_ROW and not (0 <= node < len(model.nodes.names) and model.nodes.alive[node]):
+        raise ValueError(f"overlay: node row {node} is no living node of {snapshot.cluster}")

@@ -30,6 +30,7 @@ _OWNED: Final = PodFlag.OWNED.value
 _PREEMPTIBLE: Final = PodFlag.PREEMPTIBLE.value
 _TERMINATING: Final = PodFlag.TERMINATING.value
 _SUCCEEDED: Final = PodFlag.SUCCEEDED.value
+_STAYS: Final = PodFlag.STAYS.value
 _SETTLED: Final = frozenset({PodState.BOUND.value, PodState.FINISHED.value})
 
 
@@ -105,6 +106,20 @@ def _settle(model: Model, key: GangKey | None, out: Outcome) -> None:
     gang = model.gangs.keys.find(key) if model.standby and key is not None else None
     if gang is not None:
         standby.settle(model, gang, out)
+
+
+def move(model: Model, row: int, node: int) -> None:
+    """Suppose that a pod were bound to another node, or (``NO_ROW``) waited for a plan.
+
+    For ``Snapshot.overlay``: no event says so. The pod is bound or waits, and holds nothing.
+    """
+    if model.pods.node[row] != NO_ROW:
+        model.leave_node(row)
+        model.pods.node[row] = NO_ROW
+    model.pods.state[row] = PodState.WAITING if node == NO_ROW else PodState.BOUND
+    if node != NO_ROW:
+        model.occupy(row, node)
+        model.devices.claim(row, node, (), spare=False)
 
 
 def gang_key(model: Model, row: int) -> GangKey | None:
@@ -315,6 +330,7 @@ def _flags(event: PodUpserted) -> int:
         | (_PREEMPTIBLE if event.preemptible else 0)
         | (_TERMINATING if event.terminating else 0)
         | (_SUCCEEDED if event.finished and event.succeeded else 0)
+        | (_STAYS if event.stays else 0)
     )
 
 

@@ -68,6 +68,7 @@ class PodFlag(IntFlag):
     PREEMPTIBLE = 4
     TERMINATING = 8
     SUCCEEDED = 16
+    STAYS = 32  # its owner asks that nobody move it
 
 
 HELD: Final = frozenset({PodState.ASSUMED, PodState.RELEASED, PodState.STANDBY})

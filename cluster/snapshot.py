@@ -7,7 +7,7 @@ the cluster, and names the generation it shows.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,13 @@ from cluster.columns import PagedListView, read_only
 from cluster.constraints import HostPort, LabelSelector, LabelSet, PodAffinityTerm, PodClass
 from cluster.counters import CountView, MatchCounters, PodQuery, count_pods, port_conflicts
 from cluster.deviceview import DeviceView
-from cluster.events import BudgetUpserted, NodeUpserted, PodUpserted
+from cluster.events import BudgetUpserted, GangUpserted, NodeGone, NodeUpserted, PodUpserted
 from cluster.gangs import GangSpec
 from cluster.gangtable import GangColumns
 from cluster.gangview import GangView
 from cluster.holds import Hold
 from cluster.ids import GangKey
+from cluster.learned import Learned
 from cluster.matching import NamespaceLabels, term_matches
 from cluster.names import NameView
 from cluster.nodeview import NodeView
@@ -32,6 +33,9 @@ from cluster.pods import PodView
 from cluster.steps import Steps
 from cluster.topology import Topology
 from cluster.treebuild import TopologyCell
+
+Fact: TypeAlias = NodeUpserted | NodeGone | GangUpserted | PodUpserted
+"""What an overlay may be told of; pods must be ones that the snapshot does not have."""
 
 
 class Overlaid(Protocol):
@@ -41,13 +45,12 @@ class Overlaid(Protocol):
         self,
         snapshot: "Snapshot",
         without_pods: Sequence[int],
-        with_nodes: Sequence[NodeUpserted],
-        with_specs: Sequence[GangSpec] = (),
-        with_pods: Sequence[PodUpserted] = (),
-        with_ranks: Mapping[int, int] | None = None,
+        facts: Sequence[Fact],
+        moved: Sequence[tuple[int, int]],
+        ranks: Mapping[int, int],
         /,
     ) -> "Snapshot":
-        """Return ``snapshot`` without some pod rows, with some nodes, specs, pods and ranks."""
+        """Return ``snapshot`` without some pod rows, with some facts, pods moved, ranks changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +69,7 @@ class Tables:
     holds: PagedListView[Hold | None]
     namespaces: NamespaceLabels
     budgets: Mapping[str, BudgetUpserted]
+    learned: Learned | None
     matches: Mapping[PodQuery, CountView]
     anti_affinity: Mapping[PodAffinityTerm, CountView]
     host_ports: Mapping[HostPort, CountView]
@@ -104,6 +108,11 @@ class Snapshot:
     def devices(self) -> DeviceView:
         """Device rows."""
         return self.tables.devices
+
+    @property
+    def learned(self) -> Learned | None:
+        """What scoring learned last, ``None`` while nobody has asked for a GPU by itself."""
+        return self.tables.learned
 
     @property
     def classes(self) -> NameView[PodClass]:
@@ -220,16 +229,22 @@ class Snapshot:
         with_specs: Sequence[GangSpec] = (),
         with_pods: Sequence[PodUpserted] = (),
         with_ranks: Mapping[int, int] | None = None,
+        facts: Sequence[Fact] = (),
+        moved: Sequence[tuple[int, int]] = (),
     ) -> "Snapshot":
-        """Return this cluster without some pods (rows) and with some nodes added or changed.
+        """Return this cluster as it would be: without some pods (rows), with some nodes added
+        or changed and some other ``facts``, with pods ``moved`` (pod row, node row).
 
         ``with_specs``: gangs that ask for something else; ``with_pods``: pods that are there
-        besides, in new rows after all others; ``with_ranks``: another rank by pod row.
+        besides, in new rows after all others; ``with_ranks``: another rank by pod row. A pod
+        moved to ``NO_ROW`` waits to be planned; only bound and waiting pods can be moved.
 
         Copy-on-write like everything else: what is not touched is shared. The generation
-        stays, because no event happened.
-        """
-        return self.overlaid(self, without_pods, with_nodes, with_specs, with_pods, with_ranks)
+        stays, because no event happened. Raises ``ValueError`` for rows that are not there.
+        """  # noqa: D205  # one sentence
+        specs = map(GangUpserted, with_specs)
+        told = (*with_nodes, *specs, *with_pods, *facts)
+        return self.overlaid(self, without_pods, told, moved, with_ranks or {})
 
     def _gang(self, row: int) -> GangView:
         found = self._gangs.get(row)

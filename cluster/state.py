@@ -39,6 +39,7 @@ from cluster.events import (
     PodGone,
     PodReleased,
     PodUpserted,
+    PricesLearned,
     StandbyHeld,
     Tick,
 )
@@ -117,6 +118,9 @@ class ClusterState:
                 planevents.held(model, event, out, now=now)
             case StandbyHeld():
                 planevents.stood_by(model, event, out)
+            case PricesLearned(learned):
+                model.learned = learned
+                out.changed = True
             case PodReleased():
                 planevents.released(model, event, out)
             case PodForgotten():

@@ -17,13 +17,14 @@ from typing import Final
 
 import numpy as np
 
-from cluster.devicenode import Layout, Need, choose, class_weight, needs_of, put, seat_name
+from cluster.devicenode import Layout, Need, Seat, choose, class_weight, needs_of, put, seat_name
 from cluster.events import Assignment
 from cluster.gangs import ranks
 from cluster.gangview import GangView
 from cluster.ids import NO_ROW
 from cluster.snapshot import Snapshot
 from placement.decision import Plan
+from placement.lone import device_for
 from placement.vacant import vacant_ranks
 from queueing.order import holding
 
@@ -35,6 +36,7 @@ class _Devices:
     """What is used of the devices of the nodes touched so far; it grows as pods take theirs."""
 
     snapshot: Snapshot
+    lone: bool = False
     _uses: dict[int, list[int]] = field(default_factory=dict)
     _needs: dict[tuple[int, int], tuple[Need, ...]] = field(default_factory=dict)
 
@@ -50,12 +52,25 @@ class _Devices:
         if not needs:
             return ()
         uses = self._uses.setdefault(node, view.uses(node))
-        seats = choose(layout, uses, needs)
+        seats = self._priced(node, class_id, layout, uses, needs) or choose(layout, uses, needs)
         if seats is None:
             return None
         for seat in seats:
             put(uses, seat)
         return tuple(seat_name(layout, view.names[node], seat) for seat in seats)
+
+    def _priced(
+        self, node: int, class_id: int, layout: Layout, uses: list[int], needs: tuple[Need, ...]
+    ) -> list[Seat] | None:
+        """Seat a pod that comes alone with a part of one device; ``None``: that is not it."""
+        need = needs[0]
+        if not self.lone or len(needs) > 1 or need.pieces > 1 or need.alone:
+            return None
+        device = device_for(self.snapshot, node, self.snapshot.classes[class_id])
+        if device is None:
+            return None
+        only = tuple(share if n == device else None for n, share in enumerate(need.shares))
+        return choose(layout, uses, (need._replace(shares=only),))
 
     def _needs_of(self, node: int, layout: Layout, class_id: int) -> tuple[Need, ...]:
         if not layout:
@@ -78,7 +93,7 @@ def assignments(snapshot: Snapshot, plan: Plan) -> Generator[None, None, tuple[A
     rows = plan.pods.tolist()
     classes = [int(snapshot.pods.pod_class[row]) for row in rows]
     result: list[Assignment | None] = [None] * len(rows)
-    devices = _Devices(snapshot)
+    devices = _Devices(snapshot, lone=len(rows) == 1)
     for step, index in enumerate(_heaviest_first(snapshot, classes)):
         chosen, names = _choose(snapshot, plan, index, classes[index], devices)
         result[index] = Assignment(

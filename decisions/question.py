@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from cluster.events import Assignment, StandbyHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey
+from cluster.learned import Learned
 from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from decisions.assign import assignments
 from decisions.failure import failed
 from placement import gang as gang_placement
-from placement.decision import Decision, Plan, Reject, Wait
+from placement.decision import Decision, Explanation, Plan, Reject, Wait, WaitReason
 from placement.request import Rows
-from placement.scoring.profiles import DEFAULT, Scoring
+from placement.scoring.profiles import DEFAULT, Profile, Scoring
+from placement.scoring.view import learned_of
 from placement.standby import Ask, choose_seats, plan_beside_spares
 from placement.vacant import with_vacant_ranks
 from queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
@@ -36,7 +38,8 @@ class Question:
     unknown size is given for more members. ``spare_count``: spare nodes wanted per member.
     ``refused``: names of nodes that kube-scheduler turned members away from, ``kept``: of
     nodes whose room is kept for lost members of other gangs. ``scoring``: how nodes are
-    preferred for a pod that comes alone.
+    preferred for a pod that comes alone. ``network``: why the gang cannot have the isolated network
+    that its pods are to have, "" where it can, or needs none.
     """
 
     gang: GangKey
@@ -47,6 +50,7 @@ class Question:
     refused: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     scoring: Scoring = DEFAULT
+    network: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,9 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
     view = snapshot.gang(question.gang)
     if view is None:
         raise KeyError(question.gang)
+    if question.network:
+        why = Explanation(snapshot.nodes.count, 0, (), cause=question.network)
+        return Wait(question.gang, snapshot.generation, WaitReason.NO_NETWORK, why)
     try:
         ranked = with_vacant_ranks(snapshot, view)
         return (yield from plan_beside_spares(ranked, view, _ask(question, question.spare_count)))
@@ -114,6 +121,17 @@ def _ask(question: Question, spare_count: int) -> Ask:
         )
 
     return ask
+
+
+def to_learn(snapshot: Snapshot, question: Question) -> Steps[Learned | None]:
+    """Return the prices to be learned before a question is put, ``None`` where none are.
+
+    Only a pod that comes alone goes by them.
+    """
+    view = snapshot.gang(question.gang)
+    if question.scoring.profile is not Profile.LEAST_STRANDED or view is None:
+        return None
+    return (yield from learned_of(snapshot)) if len(view.waiting) == 1 else None
 
 
 def answer(snapshot: Snapshot, question: Question) -> Steps[Answer]:

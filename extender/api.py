@@ -19,11 +19,13 @@ from extender import health, standby, waiting
 from extender.census import Census
 from extender.pace import Pace
 from extender.planner import Planner
-from extender.waiting import HOPELESS
+from extender.waiting import HOPELESS, OVERSIZE
+from extender.whatif import WhatIf
 from kube.client import KubeClient
 from kube.errors import KubeError, NotFound
 from kube.translate import pod_uid
 from placement import explain
+from placement.decision import Wait
 
 MAX_ROWS: Final = 10_000
 STATES: Final = (
@@ -39,6 +41,7 @@ class ReadApi:
     planner: Planner
     client: KubeClient
     census: Census
+    whatif: WhatIf
     ready: Callable[[], bool]
     backlog: Callable[[], int]
     leads: Callable[[], bool] = lambda: True
@@ -46,11 +49,12 @@ class ReadApi:
     trouble: Callable[[PodUid], str] = lambda _uid: ""
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the three routes."""
+        """Return the routes."""
         return [
             web.get("/v1/status", self.status),
             web.get("/v1/gangs", self.gangs),
             web.get("/v1/explain/{namespace}/{pod}", self.explain),
+            *self.whatif.routes(),
         ]
 
     async def status(self, _request: web.Request) -> web.Response:
@@ -82,10 +86,13 @@ class ReadApi:
     def _problems(self) -> list[str]:
         """Return what somebody has to look at, a line each, with what to do."""
         partial = sum(self.partial_since(key) is not None for key in self.state.gangs())
-        never = sum(count for why, count in self.census.queue.gangs.items() if why in HOPELESS)
+        waiting = self.census.queue.gangs.items()
+        never = sum(count for why, count in waiting if why in HOPELESS)
+        oversize = sum(count for why, count in waiting if why in OVERSIZE)
         found = [
             (partial, "run with too few members bound: muster gangs names them"),
             (never, "can never be placed as written: muster explain says what to change"),
+            (oversize, "fit no nodes there are, even empty: muster explain says what they lack"),
         ]
         return [f"{count} gangs {text}" for count, text in found if count]
 
@@ -110,7 +117,7 @@ class ReadApi:
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         uid = self.state.find_pod(namespace, name)
         if uid is not None:
-            return _json({"pod": f"{namespace}/{name}", **self._of(uid)})
+            return _json({"pod": f"{namespace}/{name}", **await self._explained(uid)})
         try:
             pod = await self.client.get_pod(namespace, name)
         except NotFound:
@@ -119,9 +126,20 @@ class ReadApi:
             return _problem(502, f"pod {namespace}/{name}: {error}")
         found = {"pod": f"{namespace}/{name}", "node": pod.spec.node_name}
         if self.state.gang_of(pod_uid(pod.metadata.uid)) is not None:
-            return _json({**found, **self._of(pod_uid(pod.metadata.uid))})
+            return _json({**found, **await self._explained(pod_uid(pod.metadata.uid))})
         text = "not managed by Muster: it asks for no accelerator and names no gang"
         return _json({**found, "lines": [text]})
+
+    async def _explained(self, uid: PodUid) -> dict[str, object]:
+        """Return what is known, and for a gang that waits for room what would make it fit."""
+        answer, key = self._of(uid), self.state.gang_of(uid)
+        decision = None if key is None else self.planner.decisions.get(key)
+        if "decision" not in answer or not isinstance(decision, Wait):
+            return answer
+        found, lines = await self.whatif.ways(decision)
+        told = answer["lines"]
+        answer["lines"] = [*told, *lines] if isinstance(told, list) else told
+        return answer | {"ways": found}
 
     def _of(self, uid: PodUid) -> dict[str, object]:
         key = self.state.gang_of(uid)
@@ -154,7 +172,8 @@ class ReadApi:
     def _waiting(self, view: GangView) -> dict[str, object]:
         """Explain a gang that has no plan."""
         decision = None if view.spec is None else self.planner.decisions.get(view.key)
-        told = waiting.lines(view, decision) + health.torso_lines(view)
+        lines = waiting.lines(view, decision, self.whatif.engine.clock())
+        told = lines + health.torso_lines(view)
         answer: dict[str, object] = {"lines": told}
         return answer if decision is None else answer | {"decision": explain.to_dict(decision)}
 

@@ -115,7 +115,8 @@ class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     """Which node a pod that comes alone prefers.
 
     ``profile``: least-stranded (by the requests seen so far), binpack, spread or weighted.
-    The weights are those of weighted, in the spelling of Volcano's nodeorder arguments.
+    The weights are those of weighted, in the spelling of the arguments of Volcano's plugins
+    nodeorder and binpack (``placement.scoring.profiles`` says what they weigh).
     """
 
     profile: Profile = Profile.LEAST_STRANDED
@@ -123,10 +124,39 @@ class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     gpu_compute_weight: float = msgspec.field(default=0.8, name="gpuComputeWeight")
     inter_gpu_comms_weight: float = msgspec.field(default=0.5, name="interGPUCommsWeight")
 
+    binpack: float = msgspec.field(default=0.0, name="binpack.weight")
+    most_requested: float = msgspec.field(default=0.0, name="mostrequested.weight")
+    least_requested: float = msgspec.field(default=0.0, name="leastrequested.weight")
+    balanced: float = msgspec.field(default=0.0, name="balancedresource.weight")
+    binpack_cpu: float = msgspec.field(default=1.0, name="binpack.cpu")
+    binpack_memory: float = msgspec.field(default=1.0, name="binpack.memory")
+    binpack_gpu: float = msgspec.field(default=1.0, name="binpack.resources.nvidia.com/gpu")
+
     def as_scoring(self) -> Scoring:
         """Return it in placement's words."""
-        memory, compute = self.gpu_memory_weight, self.gpu_compute_weight
-        return Scoring(self.profile, Weights(memory, compute, self.inter_gpu_comms_weight))
+        return Scoring(
+            self.profile,
+            Weights(
+                gpu_memory=self.gpu_memory_weight,
+                gpu_compute=self.gpu_compute_weight,
+                inter_gpu_comms=self.inter_gpu_comms_weight,
+                binpack=self.binpack,
+                most_requested=self.most_requested,
+                least_requested=self.least_requested,
+                balanced=self.balanced,
+                binpack_cpu=self.binpack_cpu,
+                binpack_memory=self.binpack_memory,
+                binpack_gpu=self.binpack_gpu,
+            ),
+        )
+
+    def bounds(self) -> tuple[tuple[str, float, float, float], ...]:
+        """Return every weight by its key, with the least and the most that is allowed."""
+        return tuple(
+            (f"scoring.{each.encode_name}", getattr(self, each.name), 0, 1000)
+            for each in msgspec.structs.fields(self)
+            if each.name != "profile"
+        )
 
 
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -259,9 +289,7 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("dump.keepFiles", config.dump.keep_files, 1, 100),
         ("dump.keepDecisions", config.dump.keep_decisions, 0, 64),
         ("dump.answerSeconds", config.dump.answer_seconds, 0, 600),
-        ("scoring.gpuMemoryWeight", config.scoring.gpu_memory_weight, 0, 1000),
-        ("scoring.gpuComputeWeight", config.scoring.gpu_compute_weight, 0, 1000),
-        ("scoring.interGPUCommsWeight", config.scoring.inter_gpu_comms_weight, 0, 1000),
+        *config.scoring.bounds(),
         ("drainSeconds", config.drain_seconds, 0, 600),
         ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),
     )
@@ -274,11 +302,10 @@ def _name_problems(config: ExtenderConfig) -> list[str]:
     problems = []
     if not config.cluster:
         problems.append("cluster: is empty; any name that tells this cluster from others")
-    weights = config.scoring.as_scoring().weights
-    if not (weights.gpu_memory or weights.gpu_compute or weights.inter_gpu_comms):
+    if not config.scoring.as_scoring().weights.total:
         problems.append(
-            "scoring: gpuMemoryWeight, gpuComputeWeight and interGPUCommsWeight are all 0; "
-            "one of them must be more"
+            "scoring: gpuMemoryWeight, gpuComputeWeight, interGPUCommsWeight and all keys that end "
+            "in .weight are 0; one of them must be more"
         )
     directory = config.dump.directory
     if directory is not None and not Path(directory).is_absolute():

@@ -143,6 +143,21 @@ class ExtenderMetrics:
             "kind",
             "outcome",
         )
+        self.job_networks = counter(
+            "muster_job_networks_total", "Isolated networks of jobs by what was done.", "outcome"
+        )
+        self.vni_pool_size, self.vni_pool_used = (
+            Gauge(name, text, ("pool",), registry=registry)
+            for name, text in (
+                ("muster_vni_pool_size", "VNIs of a pool."),
+                ("muster_vni_pool_used", "VNIs of a pool that are not free."),
+            )
+        )
+        self.vni_waiting = Gauge(
+            "muster_vni_waiting_gangs",
+            "Gangs that wait for an isolated network.",
+            registry=registry,
+        )
         self.apply_seconds = histogram(
             registry, "muster_apply_batch_seconds", "Time to apply one batch of watch events."
         )

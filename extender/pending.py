@@ -11,7 +11,7 @@ from typing import Final
 from cluster.constraints import PodClass
 from cluster.ids import PodUid
 from extender.config import Pin
-from kube import podwrites
+from kube import networks, podwrites
 from kube.names import PLAN
 from kube.plan import plan_note, required_terms, without_pin
 from kube.podwrites import PodRef
@@ -37,7 +37,7 @@ class PendingPod:
     in kube-scheduler's hands, which found no node that it may go to and passes its filters.
     ``version``: the resource version that was read. ``told``: a digest of why it waits as its
     condition says now (``headline_digest``), 0 for a pod without our gate. ``controller``: who
-    would replace it.
+    would replace it. ``networks``: its annotation for Multus as it was read.
     """
 
     ref: PodRef
@@ -54,6 +54,7 @@ class PendingPod:
     version: str = ""
     told: int = 0
     controller: OwnerReference | None = None
+    networks: str = ""
 
     def pin(self, configured: Pin) -> podwrites.Pin:
         """Return how to tie this pod to its plan.
@@ -101,6 +102,7 @@ def pending(
         version=meta.resource_version,
         told=_told(pod) if gated else 0,
         controller=controller,
+        networks=meta.annotations.get(networks.ANNOTATION, ""),
     )
 
 

@@ -7,9 +7,8 @@
                    │                          not before: timer   │      stale: plan again
                    └──────── parked, until room is freed ◄── does not fit
 
-Planning runs on a snapshot in slices of a millisecond, between which watches are read
-and ``filter`` is answered; what the cluster did meanwhile is found out when the plan is
-held, and then the plan is made again.
+Planning runs on a snapshot in slices, between which watches are read and ``filter`` answers.
+What the cluster did meanwhile is found out when the plan is held; then it is made again.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from cluster.effects import (
     Overcommitted,
     PlanBroken,
     PodConfirmed,
-)
+)  # fmt: skip
 from cluster.events import GangSkipped, PlanHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
@@ -41,22 +40,20 @@ from extender.bindtime import BindTimes
 from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.holding import Holding
+from extender.learning import learn
 from extender.metrics import ExtenderMetrics
 from extender.pace import Pace
 from extender.report import Reporter
+from extender.retry import again_at
 from extender.standby import SpareKeeper
 from extender.worklist import WorkList
-from placement.decision import Decision, Plan, Reject, Wait, WaitReason, repeats
-from placement.feasibility import KEPT, REFUSED
+from placement.decision import Decision, Plan, Reject, Wait, repeats
 from queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from queueing.lack import FreeTotals
 from queueing.order import order
 
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
 STALE_RETRY_S: Final = 0.5
-REFUSED_RETRY_S: Final = 60.0  # a refusal grows old without any event
-FAILED_RETRY_S: Final = 60.0  # the cluster around it may have changed what it stumbles over
-KEPT_RETRY_S: Final = 1.0  # and so does room that is kept
 PLAN_ID_BYTES: Final = 6
 
 Release = Callable[[list[PodUid]], None]
@@ -103,6 +100,8 @@ class Planner:
         """The nodes that kube-scheduler turned members of a gang away from."""
         self.kept: NodesOf = lambda _key: ()
         """The nodes whose room is kept for lost members of other gangs."""
+        self.network: Callable[[GangKey], str] = lambda _key: ""
+        """Why a gang cannot have its isolated network now, "" where it can or needs none."""
         self.bind_times: BindTimes | None = None
         self.decisions: dict[GangKey, Decision] = {}
         """The last outcome of each gang that waits or was refused, for ``explain``."""
@@ -233,6 +232,12 @@ class Planner:
             self._not_before[key] = until
             self._wake.set()  # the sleep is timed anew
 
+    def look_again(self, key: GangKey) -> None:
+        """Have a gang looked at that waits for something the model does not know."""
+        self._list.changed(key)
+        self._searched.discard(key)
+        self._wake.set()
+
     def _is_ready(self, view: GangView) -> bool:
         self._not_before.pop(view.key, None)
         found = standing(
@@ -279,8 +284,12 @@ class Planner:
             if key in self._searched and not cycle.totals.may_fit(view):
                 self._list.park(key)
                 return
+            if len(view.waiting) == 1:
+                await learn(self._engine, self.question(key), pace)
             snapshot = self._engine.state.snapshot()
-            question = self.question(key)
+            question = self.question(key)  # of the same moment
+            if snapshot.gang(key) is None:
+                continue  # it went meanwhile
             decision = await self._decide(question, snapshot, pace)
             if not isinstance(decision, Plan):
                 self._set_aside(view, Asked(snapshot, question, decision), decision)
@@ -313,6 +322,7 @@ class Planner:
             refused=tuple(sorted(self.refused(key))),
             kept=tuple(sorted(self.kept(key))),
             scoring=self._config.scoring.as_scoring(),
+            network=self.network(key),
         )
 
     def note(self, key: GangKey) -> Note:
@@ -349,7 +359,7 @@ class Planner:
         self.decisions[view.key] = decision
         if not changed:
             self._searched.add(view.key)
-        again = _again_at(decision, self._engine.clock())
+        again = again_at(decision, self._engine.clock())
         if again is not None:
             self._not_before[view.key] = again
 
@@ -378,20 +388,3 @@ class Planner:
             self.bind_times.planned(view, len(chosen))
         self._release([assignment.uid for assignment in chosen])
         return True
-
-
-def _again_at(decision: Wait | Reject, now: float) -> float | None:
-    """Return when time alone may have cured what a gang waits for."""
-    if isinstance(decision, Reject):
-        return None
-    if decision.reason is WaitReason.PLANNER_FAILED:
-        return now + FAILED_RETRY_S
-    removed = {rule.rule for rule in decision.explanation.rules if rule.removed}
-    moments = [
-        now + seconds
-        for rule, seconds in ((KEPT, KEPT_RETRY_S), (REFUSED, REFUSED_RETRY_S))
-        if rule in removed
-    ]
-    if decision.explanation.relaxes_at is not None:
-        moments.append(decision.explanation.relaxes_at)
-    return min(moments, default=None)

@@ -42,6 +42,7 @@ from kube.podwrites import (
     ReleaseOutcome,
     Unclear,
 )
+from kube.release import NOTHING, Extra
 from kube.wire import Pod
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ GANG_BACKOFF_S: Final = 1.0  # after a refusal; doubles when refused again after
 GANG_BACKOFF_LIMIT_S: Final = 60.0
 
 Defer = Callable[[GangKey, float], None]
+Extras = Callable[[PodUid, PendingPod, Hold], Extra]
 Vanished = Callable[[PodUid], None]
 ReadAgain = Callable[[Pod], None]
 
@@ -79,6 +81,8 @@ class Releaser:
         self._failures: dict[GangKey, tuple[int, float]] = {}  # how many, left alone until
         self.read_again: ReadAgain = lambda _pod: None
         self.defer: Defer = lambda _key, _seconds: None
+        self.extras: Extras = lambda _uid, _pod, _hold: NOTHING
+        """What a release writes beside the plan. Raises ``ValueError`` for a pod that cannot go."""
         self.vanished: Vanished = lambda _uid: None
         """Told of a pod that is gone before the watch says so: else it would be planned again."""
 
@@ -125,7 +129,7 @@ class Releaser:
             if pod is None:
                 self._forget(uid, "vanished")
                 return
-            outcome = await self._send(pod, hold)
+            outcome = await self._send(uid, pod, hold)
             now = self._assumed(uid)
             if now is None or now.plan_id != hold.plan_id:
                 return  # expired, or the watch was faster than the reply
@@ -133,10 +137,13 @@ class Releaser:
                 return
         self._refused(uid, hold, self._pods.get(uid), "no answer from the API server")
 
-    async def _send(self, pod: PendingPod, hold: Hold) -> ReleaseOutcome:
+    async def _send(self, uid: PodUid, pod: PendingPod, hold: Hold) -> ReleaseOutcome:
         note, pin = note_of(hold), pod.pin(self._config.pin)
         try:
-            return await self._client.release_pod(pod.ref, note, pin=pin, seen=pod.seen)
+            extra = self.extras(uid, pod, hold)
+            return await self._client.release_pod(
+                pod.ref, note, pin=pin, seen=pod.seen, extra=extra
+            )
         except ValueError as error:
             return Refused(str(error))
 

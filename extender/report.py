@@ -80,7 +80,8 @@ class Reporter:
                 **_numbers(decision),
             },
         )
-        reason = "GangRejected" if isinstance(decision, Reject) else "GangWaiting"
+        never = isinstance(decision, Reject) and not decision.reason.of_the_fleet
+        reason = "GangRejected" if never else "GangWaiting"
         self._on_first(view, reason, explain.in_one_line(lines), warning=True)
 
     def waits(self, view: GangView, cause: str, lines: list[str]) -> None:
@@ -148,6 +149,12 @@ class Reporter:
         text = f"gang {view.key} lacks nodes: {progress}" + (f": {message}" if message else "")
         warning = progress in ("Failed", "Expired")
         self._on_first(view, f"GangProvisioning{progress}", text, warning=warning)
+
+    def network(self, view: GangView, text: str, *, warning: bool) -> None:
+        """Tell of a gang's isolated network."""
+        log.log(logging.WARNING if warning else logging.INFO, "network", extra={"text": text})
+        reason = "GangNetworkFailed" if warning else "GangNetwork"
+        self._on_first(view, reason, text, warning=warning)
 
     def slipped_past(self, pod: Pod) -> None:
         """Tell that a pod of ours names another scheduler; the field is immutable."""

@@ -29,6 +29,7 @@ from extender.feed import Feed
 from extender.gate import Gate
 from extender.handlers import Handlers
 from extender.holding import Holding
+from extender.jobnetwork import JobNetworks
 from extender.leadership import Leadership
 from extender.lost import LostSeats
 from extender.metrics import ExtenderMetrics, StateCollector
@@ -41,8 +42,9 @@ from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
 from extender.statuses import StatusWriter
-from extender.sync import Sync
+from extender.sync import Sync, network_sources
 from extender.verbs import Verbs
+from extender.whatif import WhatIf
 from kube.client import KubeClient
 from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
@@ -80,6 +82,7 @@ class Extender:
     conditions: Conditions = field(init=False)
     bind_times: BindTimes = field(init=False)
     provisioner: Provisioner = field(init=False)
+    networks: JobNetworks = field(init=False)
     dumper: Dumper = field(init=False)
     parts: Parts = field(init=False)
     leadership: Leadership | None = field(init=False, default=None)
@@ -103,6 +106,8 @@ class Extender:
         reporter = Reporter(state, pods, recorder, metrics)
         feed = self.feed = Feed(engine, policy, config.levels, pods, reporter)
         self.statuses = StatusWriter(engine, policy, feed.covers, client, metrics)
+        nets = self.networks = JobNetworks(engine, client, metrics, reporter)
+        feed.attached, feed.detached = nets.attached.see, nets.attached.drop
         mark = None if self.candidacy is None else self.candidacy.mark.applied
         sync = self.sync = Sync(
             client,
@@ -112,13 +117,16 @@ class Extender:
             reporter.unreadable,
             metrics,
             pod_applied=mark,
+            more=network_sources(nets.pools),
             monotonic=self.monotonic,
             jitter=self.jitter,
         )
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
+        nets.release, self.releaser.extras = self.releaser.submit, nets.extras
         self.planner = Planner(
-            engine, config, holding, self.releaser.submit, reporter, metrics, self.monotonic
+            engine, config, holding, nets.submit, reporter, metrics, self.monotonic
         )
+        self.planner.network, nets.look_again = nets.lack, self.planner.look_again
         self.bind_times = self.planner.bind_times = BindTimes(
             engine, metrics.gang_bound, reporter.bound
         )
@@ -181,6 +189,7 @@ class Extender:
                 self.planner,
                 client,
                 census,
+                WhatIf(engine, self.planner, client, policy, ready),
                 ready,
                 lambda: sync.backlog,
                 leads,
@@ -197,8 +206,9 @@ class Extender:
                 "releaser": self.releaser.run,
                 "repairer": lambda: self._as_leader(self.repairer.run),
                 "partial": lambda: self._as_leader(self.partial.run),
-                "statuses": self._keep_statuses,
+                "statuses": lambda: self._informed(self.statuses.run),
                 "conditions": lambda: self._as_leader(conditions.run),
+                "networks": lambda: self._informed(nets.run),
                 **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
@@ -264,7 +274,8 @@ class Extender:
 
     def is_quiet(self) -> bool:
         """Whether every event is applied and nothing is left to plan or release now."""
-        return not self.sync.backlog and self.planner.is_idle and self.releaser.is_idle
+        sent = self.networks.is_idle and self.releaser.is_idle
+        return not self.sync.backlog and self.planner.is_idle and sent
 
     def _known_pods(self) -> list[PodUid]:
         pods = self.engine.state.snapshot().pods
@@ -284,10 +295,10 @@ class Extender:
         await self.begun.wait()
         await self.planner.run()
 
-    async def _keep_statuses(self) -> None:
-        """Write statuses once everything is known: half a gang would look like a broken one."""
+    async def _informed(self, run: Job) -> None:
+        """Run once everything is known: half a gang looks broken, one unseen has not ended."""
         await self.sync.synced.wait()
-        await self._as_leader(self.statuses.run)
+        await self._as_leader(run)
 
     async def _tick(self) -> None:
         while True:

@@ -13,7 +13,8 @@ from cluster.events import GangGone, GangUpserted
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
 
-_TIMES = ("submitted_at",)  # differ from pod to pod; the gang's is that of its first member
+_ASIDE = ("submitted_at", "written")
+"""Differ from pod to pod; the gang's are those of its first member."""
 
 
 @dataclass(slots=True)
@@ -84,12 +85,12 @@ def _told(entry: _Entry) -> GangSpec:
         f"{f.name}: members disagree: {getattr(entry.spec, f.name)!r} and "
         f"{getattr(other, f.name)!r}; every pod of gang {entry.spec.key} must say the same"
         for f in fields(GangSpec)
-        if f.name not in _TIMES and getattr(entry.spec, f.name) != getattr(other, f.name)
+        if f.name not in _ASIDE and getattr(entry.spec, f.name) != getattr(other, f.name)
     )
     return replace(entry.spec, problems=entry.spec.problems + problems)
 
 
 def _same(one: GangSpec, other: GangSpec) -> bool:
-    if one.submitted_at == other.submitted_at:
-        return one == other
-    return replace(one, submitted_at=other.submitted_at) == other
+    if one.submitted_at != other.submitted_at or one.written != other.written:
+        one = replace(one, submitted_at=other.submitted_at, written=other.written)
+    return one == other

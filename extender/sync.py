@@ -22,9 +22,10 @@ from typing import Any, Final, Generic, TypeVar, assert_never
 from cluster.ids import PodUid
 from extender.feed import Feed
 from extender.metrics import ExtenderMetrics
+from extender.netpools import NetPools
 from extender.pace import Pace
 from extender.statuses import StatusWriter
-from kube import resources, translate, wire
+from kube import jobnetworks, resources, translate, wire
 from kube.changes import Change, Gone, NotServed, Synced, Upserted
 from kube.client import KubeClient
 from kube.errors import KubeError
@@ -79,13 +80,15 @@ class Sync:
         metrics: ExtenderMetrics,
         *,
         pod_applied: Callable[[wire.Pod], None] | None = None,
+        more: Sequence[Source[Any]] = (),
         monotonic: Callable[[], float] = time.perf_counter,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """``known`` returns the UIDs of all pods in the state, for comparison with a list.
 
         ``unreadable`` is told the resource and what is wrong with one of its objects,
-        ``pod_applied`` every pod that has been applied. ``monotonic`` in seconds and
+        ``pod_applied`` every pod that has been applied. ``more``: further kinds that are listed
+        before the pods. ``monotonic`` in seconds and
         ``jitter`` in [0, 1) are the simulation's to choose.
         """
         self._client = client
@@ -97,7 +100,7 @@ class Sync:
         self._jitter = jitter
         self._inbox: Inbox[Item] = Inbox()
         self._applied = 0  # items of the inbox
-        self._first = _first_sources(feed, statuses)
+        self._first = [*_first_sources(feed, statuses), *more]
         self._pods = Source(
             resources.PODS,
             _then(feed.pod, pod_applied),
@@ -282,3 +285,11 @@ def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> S
     )
     source: Source[Any] = Source(resource, upserted, gone, others=tuple(others))
     return source
+
+
+def network_sources(pools: NetPools) -> list[Source[Any]]:
+    """Return what is watched for isolated networks; nothing but a look where none is installed."""
+    return [
+        Source(jobnetworks.POOLS, pools.pool, pools.pool_gone),
+        Source(jobnetworks.NODE_NETWORKS, pools.node, pools.node_gone),
+    ]

@@ -38,8 +38,10 @@ CAUSES: Final = tuple(
     )
 )
 """All causes there are."""
-HOPELESS: Final = frozenset(_DECIDED[reason] for reason in RejectReason)
+HOPELESS: Final = frozenset(_DECIDED[why] for why in RejectReason if not why.of_the_fleet)
 """Those that only a change of the gang's own objects can cure."""
+OVERSIZE: Final = frozenset(_DECIDED[why] for why in RejectReason if why.of_the_fleet)
+"""Those that only nodes of another kind can cure, or asking for less."""
 
 
 def cause(gang: GangView, decision: Decision | None) -> str | None:
@@ -59,14 +61,14 @@ def cause(gang: GangView, decision: Decision | None) -> str | None:
     return GATES_OF_OTHERS if len(gang.blocked) >= missing else MEMBERS_MISSING
 
 
-def lines(gang: GangView, decision: Decision | None) -> list[str]:
+def lines(gang: GangView, decision: Decision | None, now: float | None = None) -> list[str]:
     """Return why a gang waits in sentences: the first without numbers, then all that is known."""
     if gang.spec is None:
         return [f"gang {gang.key}: the object that describes it was not seen yet"]
     if isinstance(decision, Reject):
         return [decision.message]
     if decision is not None:
-        return explain.render(decision)
+        return explain.render(decision, now)
     return tell.incomplete(gang, gang.spec.min_count)
 
 

@@ -1,17 +1,16 @@
-"""Fabric profiles by name: those of this package, and a cluster's own beside them."""
+"""Profiles by name: those of this package, and a cluster's own beside them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from injection.clusterprofile import ClusterProfile
+from injection import fabriccheck
+from injection.clusterprofile import ClusterProfile, FabricChoice
 from injection.errors import ProfileError
-from injection.fabric import Fabric, Fabrics, Injected
-from injection.reserved import is_reserved
-from kube.quantity import QuantityError, to_units
+from injection.fabric import Fabric, Fabrics
 
 _DECODER: Final = msgspec.yaml.decode
 
@@ -30,7 +29,7 @@ def parse(data: bytes, *, source: str) -> Fabric:
         fabric: Fabric = _DECODER(data, type=Fabric)
     except msgspec.MsgspecError as error:
         raise ProfileError(f"{source}: {error}") from error
-    found = list(_problems(fabric))
+    found = list(fabriccheck.problems(fabric))
     if found:
         raise ProfileError("\n".join(f"{source}: {problem}" for problem in found))
     return fabric
@@ -46,38 +45,43 @@ def parse_cluster(data: bytes, source: str) -> ClusterProfile:
 
 
 def unknown_fabrics(cluster: ClusterProfile, fabrics: Fabrics) -> list[str]:
-    """Return a line for each choice of a cluster that names no profile there is."""
-    allowed = ", ".join(sorted(fabrics))
+    """Return a line for each thing in a cluster's choices that its profiles do not know."""
+    where = f"ClusterProfile {cluster.metadata.name}: spec.fabrics"
     return [
-        f"ClusterProfile {cluster.metadata.name}: spec.fabrics[{index}].profile: "
-        f"{choice.profile!r} is not known; allowed are {allowed}"
+        f"{where}[{index}].{problem}"
         for index, choice in enumerate(cluster.spec.fabrics)
-        if choice.profile not in fabrics
+        for problem in _of_choice(choice, fabrics)
     ]
 
 
-def _problems(fabric: Fabric) -> Iterator[str]:
-    spec = fabric.spec
-    if not spec.sources:
-        yield "spec.sources: is empty: say where the values come from"
-    yield from _of(spec.inject, "spec.inject")
-    for index, extra in enumerate(spec.extras):
-        yield from _of(extra.inject, f"spec.extras[{index}].inject")
+def _of_choice(choice: FabricChoice, fabrics: Fabrics) -> Iterator[str]:
+    fabric = fabrics.get(choice.profile)
+    if fabric is None:
+        yield f"profile: {choice.profile!r} is not known; allowed are {_listed(fabrics)}"
+        return
+    for option in choice.options:
+        if option not in fabric.options:
+            allowed = _listed(fabric.options)
+            yield f"options: {option!r} is none of {fabric.name}; allowed are {allowed}"
+    versions = [version.name for version in fabric.spec.versions]
+    if choice.version and choice.version not in versions:
+        allowed = _listed(versions)
+        yield f"version: {choice.version!r} is none of {fabric.name}; allowed are {allowed}"
+    known = _renameable(fabric)
+    for name in choice.names:
+        if name not in known:
+            yield f"names.{name}: is in no part of {fabric.name}; allowed are {_listed(known)}"
+    yield from fabriccheck.of_injected(choice.inject, "inject")
 
 
-def _of(injected: Injected, where: str) -> Iterator[str]:
-    for name in filter(is_reserved, injected.env):
-        yield f"{where}.env.{name}: belongs to a framework or the kubelet; no profile may set it"
-    for kind, needs in (("resources", injected.resources), ("networks", injected.networks)):
-        for need in needs:
-            if need.amount < 1 and not need.share:
-                yield f"{where}.{kind}[{need.name}]: asks for nothing: set amount or share"
-    for volume in injected.volumes:
-        sources = (volume.host_path, volume.empty_dir, volume.config_map)
-        if sum(source is not None for source in sources) != 1:
-            yield f"{where}.volumes[{volume.name}]: needs one of hostPath, emptyDir, configMap"
-    if injected.shared_memory:
-        try:
-            to_units(injected.shared_memory)
-        except QuantityError as error:
-            yield f"{where}.sharedMemory: {error}"
+def _renameable(fabric: Fabric) -> frozenset[str]:
+    """Return the names of resources, networks and claims' templates: clusters differ in them."""
+    found = set(fabric.spec.node_resources)
+    for _, injected in fabriccheck.layers(fabric):
+        found |= {need.name for need in (*injected.resources, *injected.networks)}
+        found |= {claim.template for claim in injected.claims if claim.template}
+    return frozenset(found)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from injection.fabric import Name
+from injection.fabric import Injected, Name, Status
 from injection.parts import Part
 from injection.placesdata import Tiers
 from kube.wire import Toleration
@@ -31,18 +31,35 @@ class Pods(StrEnum):
     ASKING = "asking"  # only those that name it: annotation muster.dev/fabric
 
 
+class Channel(StrEnum):
+    """How NCCL's settings reach the ranks."""
+
+    ENV = "env"  # variables of the container
+    FILE = "file"  # /etc/nccl.conf, which variables and ~/.nccl.conf win over
+
+
 class FabricChoice(Part, frozen=True):
     """A fabric and who gets it; the first choice that fits a pod is taken.
 
-    ``node_labels``: the node pool; only pods that may go to such nodes. ``namespaces``: names;
-    empty for all. ``options``: extras of the profile that are on for every pod.
+    Who: ``node_labels``: the node pool ("" for any value); only pods that may go to such nodes.
+    ``namespaces``: names; ``namespace_labels``: labels of the namespace; empty for all.
+
+    What: ``options``: extras of the profile that are on for every pod. ``version``: of the
+    vendor's software in this cluster; by default the profile's first. ``names``: what resources,
+    networks and claim templates of the profile are called here. ``inject``: what is otherwise
+    here, over what the profile says.
     """
 
     profile: str
     pods: Pods = Pods.GANGS
     node_labels: dict[str, str] = msgspec.field(default_factory=dict)
     namespaces: tuple[str, ...] = ()
+    namespace_labels: dict[str, str] = msgspec.field(default_factory=dict)
     options: tuple[str, ...] = ()
+    version: str = ""
+    names: dict[str, str] = msgspec.field(default_factory=dict)
+    inject: Injected = Injected()
+    channel: Channel = Channel.ENV
 
 
 class OfNamespace(Part, frozen=True):
@@ -76,3 +93,4 @@ class ClusterProfile(Part, frozen=True):
     kind: Literal["ClusterProfile"] = "ClusterProfile"
     metadata: Name = Name(name="default")
     spec: ClusterProfileSpec = ClusterProfileSpec()
+    status: Status | None = None

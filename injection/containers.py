@@ -22,6 +22,7 @@ class ContainerDraft:
         """Take over what the container, and the sources before, do not say already."""
         self._env(additions)
         self._resources(additions.resources)
+        self._claims(additions.claims)
         self._mounts(additions.mounts)
         self._capabilities(additions.capabilities)
         context = self.present.security_context
@@ -56,6 +57,14 @@ class ContainerDraft:
                 self.put.append(name)
             elif str(there.get(resource, amount)) != amount:
                 self.kept.append(name)
+
+    def _claims(self, wanted: Iterable[str]) -> None:
+        own = self.present.resources
+        there = {use.name for use in own.claims} if own else set()
+        for claim in wanted:
+            if claim not in there and claim not in self.taken.claims:
+                self.taken.claims.append(claim)
+                self.put.append(f"{self.where}.claims[{claim}]")
 
     def _mounts(self, wanted: Iterable[Mount]) -> None:
         """Take mounts by path: two at one path are invalid."""

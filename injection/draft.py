@@ -100,12 +100,16 @@ class Draft:
                 self._keep(source, f"{where}[{key}]")
 
     def _named(self, source: str, additions: Additions) -> None:
-        """Take volumes and sidecars: by name."""
+        """Take volumes, claims and sidecars: by name."""
         spec = self.pod.spec
         volumes = {v.name for v in spec.volumes} | {v.name for v in self._wanted.volumes}
         for volume in additions.volumes:
             if self._new(source, f"volumes[{volume.name}]", volume.name in volumes):
                 self._wanted.volumes.append(volume)
+        claims = {c.name for c in spec.resource_claims} | {c.name for c in self._wanted.claims}
+        for claim in additions.claims:
+            if self._new(source, f"resourceClaims[{claim.name}]", claim.name in claims):
+                self._wanted.claims.append(claim)
         names = {container.name for container in (*spec.containers, *spec.init_containers)}
         names |= {sidecar.name for sidecar in self._wanted.sidecars}
         for sidecar in additions.sidecars:
@@ -129,7 +133,8 @@ class Draft:
             return
         name, notes = networks.ANNOTATION, self.pod.metadata.annotations
         try:
-            text = networks.merged(self._wanted.annotations.get(name, notes.get(name, "")), wanted)
+            there = self._wanted.annotations.get(name, notes.get(name, ""))
+            text = networks.merged(there, wanted, self.pod.metadata.namespace)
         except ValueError as error:
             self._keep(source, f"annotations[{name}]")
             self.warnings.append(f"annotation {name} {error}; networks were not added")

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from injection.parts import (
     CONTAINERS,
     Capabilities,
+    ClaimUse,
     Env,
     Mount,
     Place,
+    PodClaim,
     SecurityContext,
     Sidecar,
     Volume,
@@ -27,6 +29,7 @@ class WantedContainer:
 
     env: list[Env] = field(default_factory=list)
     resources: dict[str, str] = field(default_factory=dict)
+    claims: list[str] = field(default_factory=list)
     mounts: list[Mount] = field(default_factory=list)
     capabilities: list[str] = field(default_factory=list)
     privileged: bool = False
@@ -40,6 +43,7 @@ class Wanted:
     annotations: dict[str, str] = field(default_factory=dict)
     node_selector: dict[str, str] = field(default_factory=dict)
     volumes: list[Volume] = field(default_factory=list)
+    claims: list[PodClaim] = field(default_factory=list)
     sidecars: list[Sidecar] = field(default_factory=list)
     tolerations: list[Toleration] = field(default_factory=list)
     host_network: bool = False
@@ -61,6 +65,7 @@ def operations(pod: PodView, wanted: Wanted) -> Iterator[Operation]:
     yield from set_keys(("spec", "nodeSelector"), spec.node_selector, wanted.node_selector)
     yield from append(("spec", "tolerations"), len(spec.tolerations), wanted.tolerations)
     yield from append(("spec", "volumes"), len(spec.volumes), wanted.volumes)
+    yield from append(("spec", "resourceClaims"), len(spec.resource_claims), wanted.claims)
     yield from prepend(("spec", "initContainers"), len(spec.init_containers), wanted.sidecars)
     if wanted.host_network:
         yield from _host_network(pod)
@@ -88,21 +93,23 @@ def _of_container(pod: PodView, place: Place, wanted: WantedContainer) -> Iterat
     path = ("spec", place.within, str(place.index))
     yield from prepend((*path, "env"), len(own.env), wanted.env)
     yield from append((*path, "volumeMounts"), len(own.volume_mounts), wanted.mounts)
-    if wanted.resources:
-        yield from _resources((*path, "resources"), own.resources, wanted.resources)
+    if wanted.resources or wanted.claims:
+        yield from _resources((*path, "resources"), own.resources, wanted)
     if wanted.capabilities or wanted.privileged:
         yield from _security((*path, "securityContext"), own, wanted)
 
 
 def _resources(
-    path: Sequence[str], own: Resources | None, wanted: dict[str, str]
+    path: Sequence[str], own: Resources | None, wanted: WantedContainer
 ) -> Iterator[Operation]:
     """Yield limits and requests of the same amounts, as extended resources must have them."""
     if own is None:
         yield Operation(pointer(*path), _EMPTY)
         own = Resources()
-    yield from set_keys((*path, "limits"), own.limits, wanted)
-    yield from set_keys((*path, "requests"), own.requests, wanted)
+    yield from set_keys((*path, "limits"), own.limits, wanted.resources)
+    yield from set_keys((*path, "requests"), own.requests, wanted.resources)
+    uses = [ClaimUse(name=name) for name in wanted.claims]
+    yield from append((*path, "claims"), len(own.claims), uses)
 
 
 def _security(

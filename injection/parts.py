@@ -94,6 +94,19 @@ class Csi(Part, frozen=True):
     volume_attributes: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class DownwardFile(Part, frozen=True):
+    """core/v1 DownwardAPIVolumeFile: a field of the pod as a file."""
+
+    path: str
+    field_ref: FieldRef
+
+
+class Downward(Part, frozen=True):
+    """core/v1 DownwardAPIVolumeSource."""
+
+    items: tuple[DownwardFile, ...]
+
+
 class Volume(Part, frozen=True):
     """core/v1 Volume with one of the sources that are added."""
 
@@ -101,6 +114,7 @@ class Volume(Part, frozen=True):
     host_path: HostPath | None = None
     empty_dir: EmptyDir | None = None
     config_map: ConfigMap | None = None
+    downward_api: Downward | None = msgspec.field(default=None, name="downwardAPI")
     persistent_volume_claim: Claim | None = None
     csi: Csi | None = None
 
@@ -148,6 +162,19 @@ class Sidecar(Part, frozen=True):
     restart_policy: str = ""
 
 
+class PodClaim(Part, frozen=True):
+    """core/v1 PodResourceClaim (dynamic resource allocation), made from a template."""
+
+    name: str
+    resource_claim_template_name: str
+
+
+class ClaimUse(Part, frozen=True):
+    """core/v1 ResourceClaim: an entry of ``resources.claims`` of a container."""
+
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Which container: the list it is in, and where."""
@@ -158,10 +185,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ContainerAdditions:
-    """What one container is to have. ``resources``: extended ones, requests equal to limits."""
+    """What one container is to have. ``resources``: extended ones, requests equal to limits.
+
+    ``claims``: names of the pod's claims (``Additions.claims``) that it uses.
+    """
 
     env: tuple[Env, ...] = ()
     resources: Mapping[str, str] = field(default_factory=dict)
+    claims: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] = ()
     capabilities: tuple[str, ...] = ()
     privileged: bool = False
@@ -181,6 +212,7 @@ class Additions:
     annotations: Mapping[str, str] = field(default_factory=dict)
     networks: tuple[str, ...] = ()
     volumes: tuple[Volume, ...] = ()
+    claims: tuple[PodClaim, ...] = ()
     sidecars: tuple[Sidecar, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)

@@ -1,8 +1,9 @@
 """JSON Patch operations (RFC 6902), built by hand.
 
 The API server rejects the whole request, whatever the failurePolicy, when a patch does
-not apply. So only ``add`` is used (it replaces what is there), parents that may be
-missing are made first, and no operation depends on what another webhook may change.
+not apply. So what is injected is only ever ``add`` (it replaces what is there), parents that
+may be missing are made first, and no operation depends on what another webhook may change.
+Override policies also replace and remove: what they do was done to the same pod before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +14,13 @@ import msgspec
 Value = (
     str
     | int
+    | float
     | bool
-    | msgspec.Struct
-    | Mapping[str, str]
-    | Sequence[msgspec.Struct | str | dict[str, str]]
     | None
+    | msgspec.UnsetType
+    | msgspec.Struct
+    | Mapping[str, object]
+    | Sequence[object]
 )
 
 _ESCAPES: Final = str.maketrans({"~": "~0", "/": "~1"})
@@ -27,7 +30,15 @@ class Operation(msgspec.Struct, frozen=True, gc=False, tag_field="op", tag="add"
     """``add``: sets a member of an object, or inserts into an array (``-``: at its end)."""
 
     path: str
-    value: Value
+    value: Value = msgspec.UNSET
+
+
+class Replacement(Operation, frozen=True, gc=False, tag="replace"):
+    """``replace``: sets what is there; in an array, without moving the rest."""
+
+
+class Removal(Operation, frozen=True, gc=False, tag="remove"):
+    """``remove``: takes away what is there; it has no value."""
 
 
 def pointer(*tokens: str) -> str:

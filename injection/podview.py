@@ -9,15 +9,25 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kube.wire import Affinity, ObjectMeta, Present, Quantity, SchedulingGate, Toleration, Wire
+from kube.wire import (
+    Affinity,
+    ObjectMeta,
+    PodResourceClaim,
+    Present,
+    Quantity,
+    ResourceClaimUse,
+    SchedulingGate,
+    Toleration,
+    Wire,
+)
 
 
 class EnvVar(Wire, frozen=True):
-    """core/v1 EnvVar. ``value_from`` is kept as it came."""
+    """core/v1 EnvVar. ``value_from`` is kept as it came; it is empty where there is none."""
 
     name: str = ""
     value: str = ""
-    value_from: msgspec.Raw | None = None
+    value_from: msgspec.Raw = msgspec.Raw()
 
 
 class VolumeMount(Wire, frozen=True):
@@ -48,6 +58,7 @@ class Resources(Wire, frozen=True):
 
     requests: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
     limits: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
+    claims: tuple[ResourceClaimUse, ...] = ()
 
 
 class Container(Wire, frozen=True):
@@ -86,6 +97,7 @@ class Spec(Wire, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     node_selector: dict[str, str] = msgspec.field(default_factory=dict)
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()

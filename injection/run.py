@@ -2,11 +2,14 @@
 
 ::
 
+    raw pod ─► overridden ─► the pod as its policies have it
+
                        ┌─► check ─► check ─► … ─► refused, or warnings
     pod, facts ─► Subject
                        └─► rule ─► what Pod Security allows ─► Draft ─► patch, ledger
 
-Rules earlier in the list win over later ones, the user over all of them.
+Rules earlier in the list win over later ones, the user over all of them. Override policies come
+before: what they make of the pod is what the user wrote for this cluster.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,12 +17,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from injection.checks.arguments import arguments
 from injection.checks.devices import devices
 from injection.checks.fabric import fabric_is_there
 from injection.checks.sharedmemory import shared_memory_is_enough
 from injection.draft import Draft
 from injection.findings import Finding
+from injection.overrides.apply import Overridden, override
+from injection.overrides.targets import Identity
 from injection.parts import Additions
 from injection.patch import Operation
 from injection.podsecurity import allowed, level_of
@@ -34,7 +41,8 @@ from injection.rules.taints import taints
 from injection.rules.tier import tier
 from injection.rules.tolerations import tolerations
 from injection.subject import Facts, Gang, Subject
-from kube import names
+from kube import names, wire
+from workloads.managed import MIRROR
 
 Rule = Callable[[Subject], Iterable[Additions]]
 Check = Callable[[Subject], Iterable[Finding]]
@@ -55,6 +63,24 @@ class Injection:
 
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def overridden(
+    raw: bytes | msgspec.Raw,
+    meta: wire.ObjectMeta,
+    namespace: str,
+    facts: Facts,
+    accepts: Callable[[bytes], str],
+) -> Overridden | None:
+    """Return a pod with its override policies applied; ``None`` where none is for it.
+
+    ``raw``: its JSON, ``meta`` the same decoded. ``accepts``: what is wrong with a changed pod.
+    The API server's copy of a static pod must stay what the kubelet has.
+    """
+    if not facts.policies or _opted_out(meta) or MIRROR in meta.annotations:
+        return None
+    cluster = Identity.of(facts.cluster)
+    return override(raw, meta, namespace, cluster, facts.policies, facts.owners, accepts)
 
 
 def inject(
@@ -91,5 +117,8 @@ def _apply_rules(subject: Subject, draft: Draft) -> None:
 
 def opted_out(pod: PodView) -> bool:
     """Return whether label or annotation ``muster.dev/inject: "false"`` is on the pod."""
-    meta = pod.metadata
+    return _opted_out(pod.metadata)
+
+
+def _opted_out(meta: wire.ObjectMeta) -> bool:
     return "false" in (meta.labels.get(names.INJECT), meta.annotations.get(names.INJECT))

@@ -7,6 +7,8 @@ from injection.clusterprofile import ClusterProfile
 from injection.containers import container_at
 from injection.fabric import Fabrics
 from injection.nodes import NOT_KNOWN, Nodes
+from injection.overrides.owners import Owners
+from injection.overrides.policy import NO_POLICIES, Policies
 from injection.parts import CONTAINERS, INIT_CONTAINERS, Place
 from injection.placesdata import AcceleratorTaint, PlacesData, Spot, Tiers
 from injection.podview import Container, PodView
@@ -27,6 +29,8 @@ class Facts:
     nodes: Nodes = NOT_KNOWN
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Labels by name of namespace; a missing one is not known."""
+    policies: Policies = NO_POLICIES
+    owners: Owners = field(default_factory=dict)
 
     @property
     def tiers(self) -> Tiers:

@@ -41,6 +41,7 @@ from kube.podwrites import (
     evict_pod,
     release_pod,
 )
+from kube.release import NOTHING, Extra
 from kube.resources import PODS, KubeObject, Resource
 from kube.transport import Request, Stream, Transport
 from kube.wire import PartialObject, Pod
@@ -248,10 +249,16 @@ class KubeClient:
         return await self.get(PODS, name, namespace=namespace)
 
     async def release_pod(
-        self, pod: PodRef, note: PlanNote, *, pin: Pin = Pin.AFFINITY, seen: Pod | None = None
+        self,
+        pod: PodRef,
+        note: PlanNote,
+        *,
+        pin: Pin = Pin.AFFINITY,
+        seen: Pod | None = None,
+        extra: Extra = NOTHING,
     ) -> ReleaseOutcome:
         """Lift Muster's gate and pin the pod to its plan; see ``kube.podwrites.release_pod``."""
-        return await release_pod(self, pod, note, pin=pin, seen=seen)
+        return await release_pod(self, pod, note, pin=pin, seen=seen, extra=extra)
 
     async def bind_pod(
         self, pod: PodRef, node: str, *, annotations: Mapping[str, str] | None = None

@@ -23,6 +23,7 @@ QUEUE: Final = PREFIX + "queue"
 ROLE: Final = PREFIX + "role"
 FABRIC: Final = PREFIX + "fabric"
 INJECT: Final = PREFIX + "inject"  # "false": nothing is injected; gate and profile stay
+MOVABLE: Final = PREFIX + "movable"  # "false": no proposal ever moves the pod
 MANAGED: Final = PREFIX + "managed"  # label on a namespace; "false": Muster stays out of it
 
 # Written by Muster.

@@ -15,7 +15,7 @@ Releasing twice to the same nodes is answered 200 by the server and changes noth
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -23,6 +23,7 @@ from cluster.events import PlanNote
 from kube import names, release
 from kube.errors import APIError, Conflict, DecodeError, Invalid, NotFound, TransportError
 from kube.plan import plan_note
+from kube.release import NOTHING, Extra
 from kube.resources import PODS, Resource
 from kube.wire import PartialObject, Pod
 
@@ -132,22 +133,30 @@ class Client(Protocol):
 
 
 async def release_pod(
-    client: Client, pod: PodRef, note: PlanNote, *, pin: Pin, seen: Pod | None
+    client: Client,
+    pod: PodRef,
+    note: PlanNote,
+    *,
+    pin: Pin,
+    seen: Pod | None,
+    extra: Extra = NOTHING,
 ) -> ReleaseOutcome:
     """Lift Muster's gate and hold the pod to ``note``.
 
     ``seen``: the pod as last read; needed if it may have node affinity of its own.
     ``Pin.NOMINATE`` takes two writes: the node is nominated before the gate is lifted, so
-    kube-scheduler never sees the pod without it. Raises ``ValueError`` as
-    ``release.affinity_body`` does.
+    kube-scheduler never sees the pod without it. ``extra``: annotations that go with it. Raises
+    ``ValueError`` as ``release.affinity_body`` does.
     """
     if pin is Pin.AFFINITY:
-        return await _patch(client, pod, release.affinity_body(pod.uid, note, seen))
-    nominate = release.nominate_body(pod.uid, note.node)
+        return await _patch(client, pod, release.affinity_body(pod.uid, note, seen, extra))
+    nominate = release.nominate_body(pod.uid, note.node, extra.version)
     first = await _patch(client, pod, nominate, content_type=_MERGE, subresource="status")
     if not isinstance(first, Released):
         return first
-    return await _patch(client, pod, release.ungate_body(pod.uid, note))
+    if extra.version:
+        extra = replace(extra, version=first.resource_version)
+    return await _patch(client, pod, release.ungate_body(pod.uid, note, extra))
 
 
 async def bind_pod(

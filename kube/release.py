@@ -24,6 +24,7 @@ version: status updates by others must not cost a conflict.
 Every claim above is tested on a real API server in tests/integration/test_kube_real.py.
 """
 
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -45,7 +46,7 @@ PREFERENCE_WEIGHT: Final = 100  # the largest that core/v1 allows
 _ENCODE: Final = msgspec.json.Encoder().encode
 _GATE_OFF: Final = b'"schedulingGates":[{"$patch":"delete","name":' + _ENCODE(PLAN_GATE) + b"}]"
 _PLAN_KEY: Final = _ENCODE(PLAN)
-_METADATA: Final = b'{"metadata":{"uid":%b,"annotations":{' + _PLAN_KEY + b":%b}%b},"
+_METADATA: Final = b'{"metadata":{"uid":%b,"annotations":{' + _PLAN_KEY + b":%b%b}%b},"
 _UNTRACKED: Final = b',"managedFields":[{}]'
 _SPEC: Final = (
     b'"spec":{' + _GATE_OFF + b',"affinity":{"nodeAffinity":{'
@@ -58,7 +59,7 @@ _PIN: Final = (
 )
 _PREFERRED: Final = b',"preferredDuringSchedulingIgnoredDuringExecution":[%b]'
 _PREFERENCE: Final = b'{"weight":%d,"preference":%%b}' % PREFERENCE_WEIGHT
-_NOMINATE: Final = b'{"metadata":{"uid":%b},"status":{"nominatedNodeName":%b}}'
+_NOMINATE: Final = b'{"metadata":{"uid":%b%b},"status":{"nominatedNodeName":%b}}'
 _WAITS: Final = (
     b'{"metadata":{"uid":%b,"resourceVersion":%b},"status":{"conditions":[{"type":'
     + _ENCODE(POD_SCHEDULED)
@@ -69,7 +70,24 @@ _WAITS: Final = (
 _VERSION: Final = b',"resourceVersion":%b'
 
 
-def affinity_body(uid: str, note: PlanNote, pod: Pod | None = None) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What a release writes beside the plan.
+
+    ``annotations``: keys and texts. ``version``: the only one of the pod they may be written on,
+    because they were made from what it had there; "": any.
+    """
+
+    annotations: tuple[tuple[str, str], ...] = ()
+    version: str = ""
+
+
+NOTHING: Final = Extra()
+
+
+def affinity_body(
+    uid: str, note: PlanNote, pod: Pod | None = None, extra: Extra = NOTHING
+) -> bytes:
     """Return the release PATCH (strategic merge).
 
     ``pod``: the pod as read, needed only if it may have node affinity of its own. Raises
@@ -88,16 +106,17 @@ def affinity_body(uid: str, note: PlanNote, pod: Pod | None = None) -> bytes:
     else:
         required = _ENCODE([_tightened(term, note.node) for term in own])
     theirs = _own_preferences(pod, note.node) if note.spares and pod is not None else ()
-    version = pod.metadata.resource_version if pod is not None and (own or theirs) else ""
-    return _metadata(uid, note, version, _UNTRACKED) + _SPEC % (required, _preferred(note, theirs))
+    if pod is not None and (own or theirs):
+        extra = replace(extra, version=pod.metadata.resource_version)
+    return _metadata(uid, note, extra, _UNTRACKED) + _SPEC % (required, _preferred(note, theirs))
 
 
-def ungate_body(uid: str, note: PlanNote) -> bytes:
+def ungate_body(uid: str, note: PlanNote, extra: Extra = NOTHING) -> bytes:
     """Return the PATCH that lifts the gate and annotates, without a pin (strategic merge).
 
     On a pod without our gate only the annotation changes; that wakes it in kube-scheduler.
     """
-    return _metadata(uid, note, "") + _UNGATE
+    return _metadata(uid, note, extra) + _UNGATE
 
 
 def open_body(uid: str) -> bytes:
@@ -105,9 +124,9 @@ def open_body(uid: str) -> bytes:
     return _OPEN % _ENCODE(uid)
 
 
-def nominate_body(uid: str, node: str) -> bytes:
-    """Return the status PATCH that nominates ``node`` (merge)."""
-    return _NOMINATE % (_ENCODE(uid), _ENCODE(node))
+def nominate_body(uid: str, node: str, version: str = "") -> bytes:
+    """Return the status PATCH that nominates ``node`` (merge), on any version or on one alone."""
+    return _NOMINATE % (_ENCODE(uid), _locked(version), _ENCODE(node))
 
 
 def waits_body(uid: str, version: str, message: str) -> bytes:
@@ -132,9 +151,14 @@ def own_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...] | None:
     return without_pin(required_terms(pod.spec.affinity), plan_note(text) if text else None)
 
 
-def _metadata(uid: str, note: PlanNote, version: str, more: bytes = b"") -> bytes:
-    locked = _VERSION % _ENCODE(version) if version else b""
-    return _METADATA % (_ENCODE(uid), _ENCODE(encode_plan(note)), locked + more)
+def _metadata(uid: str, note: PlanNote, extra: Extra, more: bytes = b"") -> bytes:
+    others = b"".join(b",%b:%b" % (_ENCODE(key), _ENCODE(text)) for key, text in extra.annotations)
+    plan = _ENCODE(encode_plan(note))
+    return _METADATA % (_ENCODE(uid), plan, others, _locked(extra.version) + more)
+
+
+def _locked(version: str) -> bytes:
+    return _VERSION % _ENCODE(version) if version else b""
 
 
 def _pin(node: str) -> bytes:

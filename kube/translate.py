@@ -40,6 +40,12 @@ __all__ = [
 _UUID_LENGTH: Final = 36
 _UUID_BYTES: Final = 16
 _MIRROR: Final = "kubernetes.io/config.mirror"  # annotation of static pods; core/v1
+_STAYS: Final = (
+    (names.MOVABLE, "false"),
+    ("karpenter.sh/do-not-disrupt", "true"),  # karpenter, concepts/disruption
+    ("cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),  # cluster-autoscaler's FAQ
+)
+"""Annotations of pods that are not to be moved, and the value that says so."""
 
 
 class PlacementWire(msgspec.Struct, frozen=True, gc=False):
@@ -129,6 +135,7 @@ class Translator:
             rank=rank,
             priority=spec.priority or 0,
             preemptible=_MIRROR not in meta.annotations,
+            stays=_stays(meta),
             created=_epoch(meta.creation_timestamp),
             started=_epoch(status.start_time),
             finished=status.phase in ("Succeeded", "Failed"),
@@ -230,6 +237,13 @@ def pod_uid(text: str) -> PodUid:
 def _note(meta: wire.ObjectMeta) -> PlanNote | None:
     text = meta.annotations.get(names.PLAN)
     return None if text is None else plan_note(text)
+
+
+def _stays(meta: wire.ObjectMeta) -> bool:
+    """Whether the pod's owner asks that nobody move it, in whichever tool's words."""
+    if meta.labels.get(names.MOVABLE) == "false":
+        return True
+    return any(meta.annotations.get(key) == value for key, value in _STAYS)
 
 
 def _epoch(moment: datetime | None) -> float:

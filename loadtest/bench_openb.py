@@ -14,6 +14,7 @@ from loadtest import openb
 from loadtest.openb import OpenbError, Trace
 from loadtest.openb_bound import ceiling
 from loadtest.openb_rules import BestFit, Fgd, FirstFit, Muster, Rule
+from loadtest.openb_variants import CONSTRAINED_FILE, variant
 from placement.scoring.chooser import Chooser
 from placement.scoring.shape import Shape
 from placement.scoring.stock import Stock
@@ -38,19 +39,22 @@ POLICIES: Final[dict[str, Make]] = {
 Result = dict[str, float | str | list[float]]
 
 
-def run(trace: Path, policy: str, seeds: int) -> Result:
+def run(trace: Path, policy: str, seeds: int, varied: str | None = None) -> Result:
     """Run a policy with ``seeds`` seeds; allocations in percent of the GPUs.
 
-    Raises ``OpenbError`` where the trace cannot be read, ``ValueError`` for no seeds.
+    ``varied``: the variant of the trace to draw, ``None``: the tasks as they are. Raises
+    ``OpenbError`` where the trace cannot be read, ``ValueError`` for no seeds.
     """
     if seeds < 1:
         raise ValueError(f"--seeds {seeds}: at least one run is needed")
     data = openb.read(trace)
+    if varied is not None:
+        data = _varied(data, trace, varied)
     runs = [_one(data, POLICIES[policy], FIRST_SEED + number) for number in range(seeds)]
     allocated = [share for share, _ in runs]
     found: Result = {
         "policy": policy,
-        "trace": trace.stem,
+        "trace": trace.stem if varied is None else f"{trace.stem} as {varied}",
         "allocation_mean": round(statistics.mean(allocated), 3),
         "allocation_min": round(min(allocated), 3),
         "allocation_max": round(max(allocated), 3),
@@ -61,6 +65,12 @@ def run(trace: Path, policy: str, seeds: int) -> Result:
     if policy == "muster":
         found["decisions_per_second_runs"] = round(_rate_of_runs(data))
     return found
+
+
+def _varied(data: Trace, trace: Path, name: str) -> Trace:
+    constrained = trace.parent / CONSTRAINED_FILE
+    picky = openb.read(constrained).tasks if constrained.exists() else data.tasks
+    return variant(data, name, picky)
 
 
 def _one(trace: Trace, make: Make, seed: int) -> tuple[float, float]:

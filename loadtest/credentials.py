@@ -47,6 +47,7 @@ USERS: Final = (
     User("kube-controller-manager", "system:kube-controller-manager", ("system:masters",)),
     service_account("muster-extender"),
     service_account("muster-webhook"),
+    service_account("muster-vni-agent"),
     User("observer", "observer", ("system:masters",)),  # the benches' own eyes
     User("user", "user", ("users",)),  # somebody with rights on pods and jobs only
 )

@@ -15,9 +15,9 @@ import numpy as np
 
 from cluster.steps import Steps
 from cluster.topology import Topology
-from placement.capacity import capacity
+from placement.capacity import capacity, capacity_steps
 from placement.families import Family, count_up
-from placement.feasibility import Feasibility, feasible_in
+from placement.feasibility import Feasibility, feasible_in, feasible_steps
 from placement.interpod import spreads
 from placement.limits import Limits, limits_of
 from placement.request import Group
@@ -91,18 +91,20 @@ class Arena:
 
 def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
     """Evaluate a group's rules and capacities in a world."""
-    feasibility = feasible_in(world, group.pod_class, group.labels_id)
+    feasibility = yield from feasible_steps(world, group.pod_class, group.labels_id)
     yield
     order = board.topology.order
     devices = feasibility.devices
-    leaf = capacity(world.free, group.pod_class, feasibility.mask, devices)[order]
+    by_row = yield from capacity_steps(world.free, group.pod_class, feasibility.mask, devices)
+    leaf = by_row[order]
     yield
     limits = limits_of(world, board.topology, board.tree, group)
     quiet = None
     if _spares_kept(world, group):
         yield
-        quiet = capacity(world.unreserved, group.pod_class, feasibility.mask, devices)[order]
-        quiet = limits.clip(quiet)
+        kept = feasibility.mask, devices
+        by_row = yield from capacity_steps(world.unreserved, group.pod_class, *kept)
+        quiet = limits.clip(by_row[order])
     yield
     wish = replace(wish, required=max(wish.required, limits.together))
     made = Arena(board, world, group, wish, feasibility, limits.clip(leaf), quiet, limits)

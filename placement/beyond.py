@@ -18,7 +18,7 @@ from typing import Final
 
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
-from placement.decision import Decision, Plan, Reject, RejectReason, Wait, WaitReason
+from placement.decision import Decision, Plan, Reject, Wait, WaitReason
 from placement.request import Request, read
 
 
@@ -39,9 +39,6 @@ _NODES_HELP: Final = frozenset(
 )
 
 
-_LARGER: Final = frozenset({RejectReason.LARGER_THAN_ANY_NODE, RejectReason.LARGER_THAN_ANY_DOMAIN})
-
-
 @dataclass(frozen=True, slots=True)
 class PodSet:
     """``count`` members like the pod of row ``like`` must be placed."""
@@ -59,7 +56,7 @@ def lacks_nodes(snapshot: Snapshot, decision: Decision, need: Need) -> bool:
         case Plan():
             return False
         case Reject(reason=reason):
-            return reason in _LARGER
+            return reason.of_the_fleet
         case Wait(reason=reason):
             helps = reason in _NODES_HELP
             return helps and (need is Need.NO_ROOM or _beyond(snapshot, decision))

@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from cluster.constraints import PodClass
+from cluster.steps import Steps, run
 from placement.labels import Mask
 from placement.world import Ints
 
@@ -25,12 +26,23 @@ def capacity(
     ``free`` returns what is free of a resource per node; a request of zero asks nothing.
     ``devices``: int64[n], pods that the devices of a node have room for, ``None``: no limit.
     """
+    return run(capacity_steps(free, pod_class, mask, devices))
+
+
+def capacity_steps(
+    free: Callable[[str], Ints],
+    pod_class: PodClass,
+    mask: Mask,
+    devices: Ints | None = None,
+) -> Steps[Ints]:
+    """As ``capacity``, a slice per resource."""
     room: Ints = np.multiply(mask, UNLIMITED, dtype=np.int64)
     each = np.empty_like(room)  # one buffer: fresh pages cost more than the division
     for resource, amount in pod_class.requests:
         if amount:
             np.floor_divide(free(resource), amount, out=each)
             np.minimum(room, each, out=room)
+            yield
     if devices is not None:
         np.minimum(room, devices, out=room)
     return np.maximum(room, 0, out=room)

@@ -25,15 +25,25 @@ class WaitReason(StrEnum):
     BUDGET_EXHAUSTED = "budget exhausted"
     SPREAD_UNSATISFIABLE = "pod spread or affinity cannot be satisfied now"
     PLANNER_FAILED = "the planner fails on it"
+    NO_NETWORK = "no isolated network for it now"
 
 
 class RejectReason(StrEnum):
-    """Why a gang can never be placed as written."""
+    """Why a gang cannot be placed as written.
+
+    The first two are contradictions: no nodes whatever would do. The others are about the
+    nodes there are: nothing that ends makes room for it, but nodes that come may.
+    """
 
     CONTRADICTORY_SPEC = "contradictory specification"
     UNKNOWN_LEVEL = "unknown topology level"
     LARGER_THAN_ANY_NODE = "asks for more than any node has"
     LARGER_THAN_ANY_DOMAIN = "a slice is larger than any domain of its level"
+
+    @property
+    def of_the_fleet(self) -> bool:
+        """Whether other nodes could cure it."""
+        return self in (self.LARGER_THAN_ANY_NODE, self.LARGER_THAN_ANY_DOMAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,9 @@ class NearestFit:
 
     ``asks``: what one member asks for, (resource, amount). ``domains``: how many domains of
     the level there are, ``fitting`` of them with room for all of these members. ``largest``:
-    members the largest of them could take if it were empty. ``priorities``: along
-    ``held_by``.
+    members the largest of them could take if it were empty. ``priorities``, ``sizes`` (pods
+    that stand), ``since`` (epoch seconds its first pod started, 0 where unknown): along
+    ``held_by``. ``others``: what pods of no gang hold of the same.
     """
 
     level: str
@@ -70,6 +81,9 @@ class NearestFit:
     fitting: int = 0
     largest: int = 0
     priorities: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    since: tuple[float, ...] = ()
+    others: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +91,8 @@ class Explanation:
     """Why a gang waits, in numbers; ``rules`` are those of the members that lack most.
 
     ``relaxes_at``: seconds since the epoch from which the level ``relaxes`` is no longer
-    required but preferred; ``None``: time changes nothing.
+    required but preferred; ``None``: time changes nothing. ``cause``: what it waits for where that
+    is no node.
     """
 
     nodes: int
@@ -88,6 +103,7 @@ class Explanation:
     unmodelled: tuple[str, ...] = ()
     relaxes_at: float | None = None
     relaxes: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +141,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Never as written. ``message`` names object, field, value and what is allowed."""
+    """Not as written. ``message`` names object, field, value and what is allowed."""
 
     gang: GangKey
     generation: int

@@ -1,6 +1,6 @@
 """Decisions as sentences for people and as plain values for the read-only API."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final, TypeAlias, assert_never
 
@@ -15,20 +15,27 @@ CLUSTER: Final = "cluster"
 """``NearestFit.level`` where no level is required."""
 
 
-def render(decision: Decision) -> list[str]:
-    """Return the lines a person reads, most important first."""
+def render(decision: Decision, now: float | None = None) -> list[str]:
+    """Return the lines a person reads, most important first.
+
+    With ``now`` (epoch seconds) they tell how long holders have been running; an Event, which
+    is to stay the same, does without.
+    """
     match decision:
         case Plan():
             return _plan_lines(decision)
         case Wait():
-            return _wait_lines(decision)
+            return _wait_lines(decision, now)
         case Reject():
-            return [
-                f"{decision.gang} can never be placed as written: {decision.reason}",
-                decision.message,
-            ]
+            return [f"{decision.gang} {_never(decision)}: {decision.reason}", decision.message]
         case _:
             assert_never(decision)
+
+
+def _never(reject: Reject) -> str:
+    if reject.reason.of_the_fleet:
+        return "fits no nodes that the cluster has now, even empty"
+    return "can never be placed as written"
 
 
 def in_one_line(lines: Iterable[str]) -> str:
@@ -51,11 +58,13 @@ def _plan_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def _wait_lines(wait: Wait) -> list[str]:
+def _wait_lines(wait: Wait, now: float | None) -> list[str]:
     why = wait.explanation
     lines = [f"{wait.gang} waits: {wait.reason}"]
+    if why.cause:
+        lines.append(why.cause)
     if why.nearest is not None:
-        lines.append(_nearest_line(why.nearest))
+        lines += _nearest_lines(why.nearest, now)
     if why.rules:
         lines.append(f"{why.feasible} of {why.nodes} nodes can take one more member now")
         lines += [_rule_line(rule) for rule in why.rules if rule.removed]
@@ -63,27 +72,28 @@ def _wait_lines(wait: Wait) -> list[str]:
         lines.append(f"remedy: {why.remedy}")
     if why.relaxes_at is not None:
         lines.append(
-            f"one {short(why.relaxes)} is required until {_moment(why.relaxes_at)}, "
+            f"one {short(why.relaxes)} is required until {moment(why.relaxes_at)}, "
             "from then on it is only preferred"
         )
     lines += [f"not modelled, left to kube-scheduler: {text}" for text in why.unmodelled]
     return lines
 
 
-def _moment(at: float) -> str:
+def moment(at: float) -> str:
+    """Return a time (epoch seconds) as "2026-11-21T12:28:55Z"."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _nearest_line(fit: NearestFit) -> str:
-    """Return for instance "0 of 12 racks have room for 64 members of 8 nvidia.com/gpu …"."""
+def _nearest_lines(fit: NearestFit, now: float | None) -> Iterator[str]:
+    """Yield what fits where, what the nearest domain lacks, and who holds it."""
     each = ", ".join(f"{amount} {name}" for name, amount in fit.asks if "/" in name)
     members = f"{fit.needed} members" + (f" of {each} each" if each else "")
-    text = f"{_how_many(fit)} room for {members}; {_place(fit)} has room for {fit.fits}"
+    yield f"{_how_many(fit)} room for {members}"
+    text = f"{_place(fit)} has room for {fit.fits}"
     if fit.short_of:
         text += ", lacks " + ", ".join(f"{amount} {name}" for name, amount in fit.short_of)
-    if fit.held_by:
-        text += "; held by " + ", ".join(_holders(fit))
-    return text
+    yield text
+    yield from _holders(fit, now)
 
 
 def _how_many(fit: NearestFit) -> str:
@@ -101,12 +111,26 @@ def short(level: str) -> str:
     return level.rsplit("/", 1)[-1].replace("hostname", "host")
 
 
-def _holders(fit: NearestFit) -> list[str]:
-    priorities = fit.priorities or (0,) * len(fit.held_by)
-    return [
-        f"{gang} ({amount}, priority {priority})"
-        for (gang, amount), priority in zip(fit.held_by, priorities, strict=True)
-    ]
+def _holders(fit: NearestFit, now: float | None) -> Iterator[str]:
+    """Yield for instance "  held by muster/ns/train: 48 (priority 5, 6 pods, for 3h)"."""
+    for place, (gang, amount) in enumerate(fit.held_by):
+        facts = [f"priority {fit.priorities[place] if fit.priorities else 0}"]
+        if fit.sizes and fit.sizes[place]:
+            facts.append(f"{fit.sizes[place]} pod{'' if fit.sizes[place] == 1 else 's'}")
+        if now is not None and fit.since and fit.since[place]:
+            facts.append(f"for {_lasting(now - fit.since[place])}")
+        yield f"  held by {gang}: {amount} ({', '.join(facts)})"
+    if fit.others:
+        yield f"  held by pods that are not Muster's: {fit.others}"
+
+
+def _lasting(seconds: float) -> str:
+    """Return a duration in its largest unit: 40s, 12m, 3h, 5d."""
+    whole = max(int(seconds), 0)
+    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if whole >= 2 * length:
+            return f"{whole // length}{unit}"
+    return f"{whole}s"
 
 
 def _rule_line(rule: RuleCount) -> str:
@@ -153,7 +177,8 @@ def _why(why: Explanation) -> dict[str, Plain]:
         "rules": rules,
         "nearest": None if why.nearest is None else _nearest(why.nearest),
         "remedy": why.remedy,
-        "relaxes_at": None if why.relaxes_at is None else _moment(why.relaxes_at),
+        "cause": why.cause,
+        "relaxes_at": None if why.relaxes_at is None else moment(why.relaxes_at),
         "unmodelled": list(why.unmodelled),
     }
 
@@ -166,8 +191,31 @@ def _nearest(fit: NearestFit) -> dict[str, Plain]:
         "needed": fit.needed,
         "short_of": dict(fit.short_of),
         "held_by": dict(fit.held_by),
+        "held_by_others": fit.others,
+        "holders": _holder_values(fit),
         "asks": dict(fit.asks),
         "domains": fit.domains,
         "fitting": fit.fitting,
         "largest": fit.largest,
     }
+
+
+def _holder_values(fit: NearestFit) -> list[Plain]:
+    count = len(fit.held_by)
+    along = zip(
+        fit.held_by,
+        fit.priorities or (0,) * count,
+        fit.sizes or (0,) * count,
+        fit.since or (0.0,) * count,
+        strict=True,
+    )
+    return [
+        {
+            "gang": gang,
+            "amount": amount,
+            "priority": priority,
+            "pods": size,
+            "since": moment(since) if since else None,
+        }
+        for (gang, amount), priority, size, since in along
+    ]

@@ -21,6 +21,7 @@ from cluster.constraints import PodClass
 from cluster.devicerooms import UNLIMITED
 from cluster.matching import UNSCHEDULABLE, untolerated
 from cluster.snapshot import Snapshot
+from cluster.steps import Steps, run
 from placement import interpod
 from placement.decision import RuleCount
 from placement.devices import device_rooms, text
@@ -100,13 +101,21 @@ def feasible(snapshot: Snapshot, pod_class: PodClass, labels_id: int) -> Feasibi
 
 def feasible_in(world: World, pod_class: PodClass, labels_id: int) -> Feasibility:
     """As ``feasible``, with pods of the plan in the making put down."""
+    return run(feasible_steps(world, pod_class, labels_id))
+
+
+def feasible_steps(world: World, pod_class: PodClass, labels_id: int) -> Steps[Feasibility]:
+    """As ``feasible_in``, in slices."""
     sieve = _Sieve(world.snapshot.nodes.alive)
     _node_rules(world, pod_class, sieve)
+    yield
     _pod_rules(world, pod_class, labels_id, sieve)
+    yield
     suitable = sieve.mask.copy()
     for resource, amount in pod_class.requests:
         passing = world.free(resource) >= amount if amount else None
         sieve.apply(RESOURCE, passing, resource)
+        yield
     devices = device_rooms(world, pod_class)
     if devices is not None and (devices < UNLIMITED).any():
         sieve.apply(DEVICES, devices > 0, text(pod_class))

@@ -14,6 +14,7 @@ A pure function of the snapshot: the same snapshot gives the same decision.
 """
 
 from collections.abc import Generator, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +28,15 @@ from placement.capacity import capacity
 from placement.decision import Decision, Plan, Reject, RejectReason
 from placement.devices import beyond_devices
 from placement.refused import masks, named
-from placement.request import Group, Request, Rows, read
+from placement.request import Group, Request, Rows, reading
 from placement.scoring.profiles import DEFAULT, Scoring
 from placement.seats import Seats, seat
 from placement.spares import choose_spares
 from placement.tree import Ints, domains_used, tree_of
 from placement.why import wait
 from placement.world import World
+
+_NODES: Final = "add nodes that hold it (it is looked at again when nodes come)"
 
 
 def plan(
@@ -58,7 +61,7 @@ def plan(
     generator's return value is the decision.
     Raises ``KeyError`` when the snapshot has no such gang.
     """
-    request = read(snapshot, key, spare_count=spare_count, members=members, now=now)
+    request = yield from reading(snapshot, key, spare_count=spare_count, members=members, now=now)
     yield
     if not isinstance(request, Request):
         return request
@@ -122,7 +125,7 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
                 request.key,
                 request.generation,
                 RejectReason.LARGER_THAN_ANY_NODE,
-                f"gang {request.key}: a member asks for {message}",
+                f"gang {request.key}: a member asks for {message}: ask for less, or {_NODES}",
             )
     return None
 
@@ -142,7 +145,10 @@ def _slice_too_large(snapshot: Snapshot, board: Board, request: Request) -> Reje
         most = int(sums.max(initial=0))
         if 0 < most < size:
             key = board.topology.levels[level]
-            message = f"a slice has {size} members; the largest {key} takes {most} when empty"
+            message = (
+                f"a slice ({request.spec.where('slice_size')}) has {size} members; the largest "
+                f"{key} takes {most} when empty: make slices smaller, or {_NODES}"
+            )
             reason = RejectReason.LARGER_THAN_ANY_DOMAIN
             return Reject(request.key, request.generation, reason, f"gang {request.key}: {message}")
     return None
@@ -173,10 +179,12 @@ def _plan(
     yield
     spares = yield from _spares(request, arenas, seats, amounts)
     order, left_over = _rank_order(request, seats.pods)
+    yield
     nodes = board.topology.order
     by_node = np.append(nodes, -1).astype(np.int32)  # position -1 finds the entry at the end
     yield
-    levels = board.topology.levels
+    levels, used = board.topology.levels, domains_used(board.tree, amounts)
+    yield
     return Plan(
         gang=request.key,
         generation=snapshot.generation,
@@ -184,7 +192,7 @@ def _plan(
         nodes=nodes[seats.positions[order]].astype(np.int32),
         spares=by_node[spares[order]],
         left_over=left_over,
-        domains=tuple(zip(levels, domains_used(board.tree, amounts), strict=True)),
+        domains=tuple(zip(levels, used, strict=True)),
         proven=seats.proven,
     )
 

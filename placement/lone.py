@@ -3,7 +3,8 @@
 Every host satisfies any wish for a level, so topology does not tell hosts apart and what
 remains is the fleet: the pod goes where the worth of the free room falls least
 (``scoring.potential``), or where the profile says that was configured. Hosts whose room
-other plans keep as spares come last; caps on sets of nodes hold as for gangs.
+other plans keep as spares come last; caps on sets of nodes hold as for gangs. On the node the same
+worth says which device a part is taken from.
 
 Of hosts that are equal to that, the pod joins the company that has been there longest. Run
 times have heavy tails: what has run for days runs on for days, what came a minute ago is
@@ -16,11 +17,13 @@ likely to end soon, and its host would then be free as a whole, unless somebody 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.constraints import PodClass
+from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.arena import Arena
 from placement.scoring.holes import Floats
 from placement.scoring.potential import Gain, Worths
-from placement.scoring.prices import Prices
+from placement.scoring.prices import Prices, recalled
 from placement.scoring.profiles import Profile, preference
 from placement.scoring.stock import Stock
 from placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
@@ -34,12 +37,12 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
     It has none while no pod of the model asks for a GPU, and where only the order in which
     gangs are placed settles a rule (spread constraints without room, labels to share).
     """
-    if arena.limits.together_loose:
+    if arena.limits.together_loose or not arena.leaf.any():
         return None
     scoring = arena.world.scoring
     prices = None
     if scoring.profile is Profile.LEAST_STRANDED:
-        prices = prices_of(arena.world)
+        prices = yield from prices_of(arena.world)
         if not prices.stranding:
             return None
     yield
@@ -95,3 +98,18 @@ def _first_within(arena: Arena, positions: Ints, order: NDArray[np.intp]) -> Int
         if all(family.within(amounts) for family in arena.families):
             return amounts
     return None
+
+
+def device_for(snapshot: Snapshot, node: int, pod_class: PodClass) -> int | None:
+    """Return the device of a node on which a part of one is worth least, by learned prices.
+
+    ``None``: nothing was learned, or the pod asks for something else.
+    """
+    learned, view = snapshot.learned, snapshot.devices
+    shape = shape_of(pod_class, device_memory_of(snapshot))
+    if learned is None or not shape.fractional or len(learned.slots) <= len(view.slots(node)):
+        return None
+    stock = stock_of(World(snapshot), np.array([node]))
+    prices = recalled(learned)
+    gain, device = Gain(shape, prices).of_node(stock, Worths(stock, prices), 0)
+    return None if gain == -np.inf else device

@@ -18,9 +18,8 @@ a host beyond "largest first". That a fit exists and is not found is therefore p
 that a plan is partial or wrong is not.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,32 +30,12 @@ from placement.dealing import deal
 from placement.interpod import spreads
 from placement.joint import Joint, Task, at_bound, search_joint
 from placement.makeup import pack
+from placement.mixedtask import Mixed, candidate_domains, enough_in_all
 from placement.near import near, near_whole, region_of
 from placement.request import Group
-from placement.select import Wish, all_holding, labelled_only
+from placement.select import Wish, labelled_only
 from placement.tree import ROOT, Flags, Ints
 from placement.world import World
-
-CANDIDATES_PER_LEVEL: Final = 256
-"""Domains tried per level before the search goes one level up."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mixed:
-    """Several groups to place: ``needs[i]`` members of ``groups[i]``.
-
-    ``region``: bool[positions] they are confined to. ``anchors``: int64[positions], members
-    of the gang that are already placed. ``exact``: whether to try the exact search first.
-    """
-
-    board: Board
-    world: World
-    wish: Wish
-    groups: tuple[Group, ...]
-    needs: tuple[int, ...]
-    region: Flags | None = None
-    anchors: Ints | None = None
-    exact: bool = True
 
 
 def place_mixed(task: Mixed) -> Steps[Joint | None]:
@@ -69,13 +48,14 @@ def place_mixed(task: Mixed) -> Steps[Joint | None]:
     if not active:
         return Joint([np.zeros(task.board.tree.size, dtype=np.int64) for _ in arenas], proven=True)
     exact = Task([arenas[i] for i in active], tuple(task.needs[i] for i in active), task.wish)
+    candidates = yield from candidate_domains(task, arenas)
     if task.exact:
-        sought = yield from search_joint(exact, _candidates(task, arenas))
+        sought = yield from search_joint(exact, iter(candidates))
         if sought.joint is not None:
             return _among_all(task, active, sought.joint)
         if sought.exhausted:
             return None
-    found = yield from _kind_by_kind(task, arenas)
+    found = yield from _kind_by_kind(task, arenas, candidates)
     if found is None:
         return None
     proven = task.exact and exact.is_plain
@@ -91,9 +71,11 @@ def _among_all(task: Mixed, active: Sequence[int], joint: Joint) -> Joint:
     return Joint(amounts, joint.proven)
 
 
-def _kind_by_kind(task: Mixed, arenas: Sequence[Arena]) -> Steps[list[Ints] | None]:
-    orders = _orders(task, arenas)
-    for level, domain in _candidates(task, arenas):
+def _kind_by_kind(
+    task: Mixed, arenas: Sequence[Arena], candidates: Sequence[tuple[int, int]]
+) -> Steps[list[Ints] | None]:
+    orders = yield from _orders(task, arenas)
+    for level, domain in candidates:
         region = _region(task, level, domain)
         for order in orders:
             found = yield from _attempt(task, arenas, order, region)
@@ -108,13 +90,15 @@ def _arena(world: World, task: Mixed, group: Group) -> Steps[Arena]:
     return made if task.region is None else made.within(task.region)
 
 
-def _orders(task: Mixed, arenas: Sequence[Arena]) -> list[list[int]]:
+def _orders(task: Mixed, arenas: Sequence[Arena]) -> Steps[list[list[int]]]:
     """Return the orders of groups to try: placeable at once and scarcest first.
 
     Groups with spread constraints come last: they see what the others count for.
     """
     active = [i for i, need in enumerate(task.needs) if need]
-    share = {i: _share(task, arenas[i], task.needs[i]) for i in active}
+    share: dict[int, float] = {}
+    for i in active:
+        share[i] = yield from _share(task, arenas[i], task.needs[i])
     stuck = {i: not arenas[i].leaf.any() for i in active}
     spread = {i: bool(task.groups[i].pod_class.spread) for i in active}
     first = sorted(active, key=lambda i: (stuck[i], spread[i], -share[i], i))
@@ -122,53 +106,14 @@ def _orders(task: Mixed, arenas: Sequence[Arena]) -> list[list[int]]:
     return [first] if first == second else [first, second]
 
 
-def _share(task: Mixed, arena: Arena, need: int) -> float:
+def _share(task: Mixed, arena: Arena, need: int) -> Steps[float]:
     """Return the largest share of a resource's free amount that a group needs."""
     shares = [0.0]
     for resource, amount in arena.group.pod_class.requests:
         free = np.maximum(task.world.free(resource)[arena.feasibility.suitable], 0).sum()
         shares.append(amount * need / float(free) if free else 0.0)
+        yield
     return max(shares)
-
-
-def _candidates(task: Mixed, arenas: Sequence[Arena]) -> Iterator[tuple[int, int]]:
-    """Yield (level, domain) in the order they are to be tried.
-
-    Groups that fit nowhere *yet* (they wait for an affinity to another group) are left
-    out of the counting.
-    """
-    tree = task.board.tree
-    counted = [
-        (a.counts(), need)
-        for a, need in zip(arenas, task.needs, strict=True)
-        if need and a.leaf.any()
-    ]
-    if not counted:
-        return
-    floor = max(task.wish.required, task.wish.preferred)
-    levels = [*range(tree.host, max(floor, 0) - 1, -1)]
-    levels += range(max(floor, 0) - 1, task.wish.required - 1, -1)
-    for level in levels:
-        domains = all_holding(tree, [c for c, _ in counted], [n for _, n in counted], level)
-        tightest = np.lexsort([c[level][domains] for c, _ in reversed(counted)])
-        for domain in domains[tightest[:CANDIDATES_PER_LEVEL]].tolist():
-            if _sum_fits(task, level, domain):
-                yield level, domain
-
-
-def _sum_fits(task: Mixed, level: int, domain: int) -> bool:
-    """Tell whether the domain has, of every resource, what all groups together ask for."""
-    low, high = task.board.tree.span(level, domain)
-    rows = task.board.topology.order[low:high]
-    asked: dict[str, int] = {}
-    for group, need in zip(task.groups, task.needs, strict=True):
-        for resource, amount in group.pod_class.requests:
-            asked[resource] = asked.get(resource, 0) + amount * need
-    return all(
-        int(np.maximum(task.world.free(resource)[rows], 0).sum()) >= amount
-        for resource, amount in asked.items()
-        if amount
-    )
 
 
 def _region(task: Mixed, level: int, domain: int) -> Flags:
@@ -265,7 +210,8 @@ def seat_slices_exactly(
         made = yield from arena(task.world, task.board, group, task.wish)
         arenas.append(made)
     exact = Task(arenas, task.needs, task.wish, packing.layers)
-    sought = yield from search_joint(exact, _candidates(task, arenas))
+    candidates = yield from candidate_domains(task, arenas)
+    sought = yield from search_joint(exact, iter(candidates))
     if sought.joint is None:
         return None, sought.exhausted
     yield
@@ -281,7 +227,8 @@ def place_mixed_slices(
     int64[positions] of its members that are already placed. Returns one position per
     member of each group.
     """
-    for level, domain in _slice_scopes(task):
+    scopes = yield from _slice_scopes(task)
+    for level, domain in scopes:
         region = _region(task, level, domain)
         labelled = labelled_only(task.board.tree, task.wish)
         inside = replace(task, region=region if labelled is None else region & labelled)
@@ -340,7 +287,8 @@ def place_anchored(task: Mixed) -> Steps[Joint | None]:
         arenas.append(made)
     region = region_of(arenas[0].board.tree, task.wish.required, task.anchors)
     found: Sequence[Ints] | None = None
-    for order in _orders(task, arenas):
+    orders = yield from _orders(task, arenas)
+    for order in orders:
         found = yield from _attempt(task, arenas, order, region)
         if found is not None:
             break
@@ -349,12 +297,11 @@ def place_anchored(task: Mixed) -> Steps[Joint | None]:
     return None if found is None else Joint(list(found), proven=False)
 
 
-def _slice_scopes(task: Mixed) -> Iterator[tuple[int, int]]:
+def _slice_scopes(task: Mixed) -> Steps[list[tuple[int, int]]]:
     level = task.wish.required
     tree = task.board.tree
     if level == ROOT or task.anchors is not None:
-        yield ROOT, 0
-        return
-    for domain in np.flatnonzero(tree.labelled[level]).tolist():
-        if _sum_fits(task, level, domain):
-            yield level, domain
+        return [(ROOT, 0)]
+    enough = yield from enough_in_all(task)
+    domains = np.flatnonzero(tree.labelled[level] & enough[level])
+    return [(level, domain) for domain in domains.tolist()]

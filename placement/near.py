@@ -54,12 +54,14 @@ def near(arena: Arena, anchors: Ints, need: int, neighbours: Ints | None = None)
         if not need:
             break
         circle = _circle(arena, level, anchors + total if centre is None else centre)
+        yield
         room = trim(np.where(circle, arena.leaf, 0), arena.families)
         take = min(need, most, int(room.sum()))
         yield
         if take:
             added = yield from descend(tree, room, 0, take)
             arena, total, need = arena.after(added), total + added, need - take
+            yield
     return total
 
 

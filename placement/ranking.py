@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.steps import Steps, run
 from placement.tree import Ints, Tree
 
 _MOST_ENDS: Final = 32
@@ -139,17 +140,26 @@ def in_ring(tree: Tree, amounts: Sequence[Ints]) -> list[Ints]:
 
     ``amounts``: int64[positions] per kind; ranks go through the kinds in this order.
     """
+    return run(ring_steps(tree, amounts))
+
+
+def ring_steps(tree: Tree, amounts: Sequence[Ints]) -> Steps[list[Ints]]:
+    """As ``in_ring``, in slices."""
     orders = [np.repeat(np.arange(tree.size), each) for each in amounts]
     active = [kind for kind, order in enumerate(orders) if len(order)]
     if len(active) == 1:
         return orders
     positions = np.flatnonzero(np.sum(amounts, axis=0))
+    yield
     fabric = Fabric(tree, positions, len(active))
     held = [np.flatnonzero(amounts[kind][positions]) for kind in active]
+    yield
     ring = fabric.ring(held)
+    yield
     for kind, hosts, ends in zip(active, held, ring.ends, strict=True):
         visited = positions[fabric.visited(hosts, ends)]
         orders[kind] = np.repeat(visited, amounts[kind][visited])
+        yield
     return orders
 
 

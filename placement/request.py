@@ -8,19 +8,21 @@ first, then by rank until ``min_count`` is reached. Members that already hold a 
 have succeeded count towards it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.columns import distinct
 from cluster.constraints import PodAffinityTerm, PodClass
+from cluster.contradictions import Kind, contradictions
 from cluster.gangs import GangSpec
 from cluster.gangview import GangView
 from cluster.ids import GangKey
 from cluster.pods import PodFlag
 from cluster.snapshot import Snapshot
+from cluster.steps import Steps, run
 from placement.decision import Explanation, Reject, RejectReason, Wait, WaitReason
 from placement.interpod import spread_term
 from placement.select import Wish
@@ -80,24 +82,29 @@ def read(
 
     ``now``: seconds since the epoch; ``None``: late enough for every relaxation.
     """
+    return run(reading(snapshot, key, spare_count=spare_count, members=members, now=now))
+
+
+def reading(
+    snapshot: Snapshot,
+    key: GangKey,
+    *,
+    spare_count: int,
+    members: Rows | None,
+    now: float | None = None,
+) -> Steps[Request | Wait | Reject]:
+    """As ``read``, in slices."""
     view = snapshot.gang(key)
     if view is None:
         raise KeyError(f"gang {key!r} is not in snapshot generation {snapshot.generation}")
     if view.spec is None:
         return _missing(snapshot, view, "the object that describes the gang has not been seen yet")
-    message = contradiction(view.spec)
-    if message:
-        return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
-    message = unknown_level(view.spec, snapshot.levels)
-    if message:
-        return Reject(key, snapshot.generation, RejectReason.UNKNOWN_LEVEL, message)
-    message = crossed_levels(view.spec, snapshot.levels)
-    if message:
-        return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
-    message = _device_problems(snapshot, view)
-    if message:
-        return Reject(key, snapshot.generation, RejectReason.CONTRADICTORY_SPEC, message)
-    request = _members(snapshot, view, view.spec, spare_count, members)
+    yield
+    contradictory = _contradictory(snapshot, view, view.spec)
+    if contradictory is not None:
+        return contradictory
+    yield
+    request = yield from _members(snapshot, view, view.spec, spare_count, members)
     return _strict(request, view, now) if isinstance(request, Request) else request
 
 
@@ -111,86 +118,21 @@ def _strict(request: Request, view: GangView, now: float | None) -> Request:
     return replace(request, wish=wish, relaxes_at=view.submitted_at + after)
 
 
-def _device_problems(snapshot: Snapshot, view: GangView) -> str:
-    """Return what in the waiting members' device asks contradicts itself, "" for nothing."""
-    classes = np.unique(snapshot.pods.pod_class[view.waiting]).tolist()
-    found = [p for number in classes for p in snapshot.classes[number].devices.problems]
-    return f"gang {view.key}: " + "; ".join(dict.fromkeys(found)) if found else ""
+def _contradictory(snapshot: Snapshot, view: GangView, spec: GangSpec) -> Reject | None:
+    """Reject a gang that can be placed on no nodes whatever, with all that is wrong with it."""
+    found = contradictions(spec, snapshot.levels)
+    told = [*spec.problems, *map(str, found), *_device_problems(snapshot, view)]
+    if not told:
+        return None
+    levels_only = all(one.kind is Kind.UNKNOWN_LEVEL for one in found) and len(told) == len(found)
+    reason = RejectReason.UNKNOWN_LEVEL if levels_only else RejectReason.CONTRADICTORY_SPEC
+    return Reject(view.key, snapshot.generation, reason, f"gang {view.key}: {'; '.join(told)}")
 
 
-def contradiction(spec: GangSpec) -> str:
-    """Return what in a spec contradicts itself, "" when nothing does."""
-    found = list(spec.problems)
-    if spec.min_count < 0:
-        found.append(f"min_count {spec.min_count} is negative; allowed: 0 or more")
-    if spec.size is not None and spec.min_count > spec.size:
-        found.append(
-            f"min_count {spec.min_count} is more than the gang's size {spec.size}; "
-            f"allowed: at most {spec.size}"
-        )
-    if spec.max_count is not None and spec.max_count < spec.min_count:
-        found.append(f"max_count {spec.max_count} is less than min_count {spec.min_count}")
-    roles = sum(role.min_count for role in spec.roles)
-    if spec.size is not None and roles > spec.size:
-        found.append(f"the roles' minima add up to {roles}, more than the size {spec.size}")
-    if spec.relax_after is not None and spec.preferred_level is None:
-        found.append("relax_after is set without preferred_level: there is nothing to relax")
-    members = spec.slice_size or spec.size
-    if members is not None and not 0 <= spec.standby <= members:
-        found.append(
-            f"{spec.standby} hot spares for {members} members that can be lost; allowed: at most "
-            f"{members}"
-        )
-    found += _slice_problems(spec)
-    return f"gang {spec.key}: " + "; ".join(found) if found else ""
-
-
-def _slice_problems(spec: GangSpec) -> list[str]:
-    if spec.slice_size is None:
-        set_alone = spec.slice_level or spec.wider_slices
-        return ["slice_level is set without slice_size"] if set_alone else []
-    if spec.slice_level is None:
-        return [f"slice_size {spec.slice_size} is set without slice_level"]
-    if spec.slice_size < 1:
-        return [f"slice_size {spec.slice_size} is not positive; allowed: 1 or more"]
-    sizes = [*(size for _, size in spec.wider_slices), spec.slice_size]
-    if spec.size is not None and max(sizes) > spec.size:
-        return [f"slice_size {max(sizes)} is more than the gang's size {spec.size}"]
-    return [
-        f"slices of {wide} do not consist of whole slices of {narrow}; allowed: multiples"
-        for wide, narrow in pairwise(sizes)
-        if wide % narrow
-    ]
-
-
-def unknown_level(spec: GangSpec, levels: Sequence[str]) -> str:
-    """Return which level of a spec the cluster does not know, "" when all are known."""
-    asked = (
-        ("required_level", spec.required_level),
-        ("preferred_level", spec.preferred_level),
-        ("slice_level", spec.slice_level),
-        ("standby_level", spec.standby_level),
-        *(("wider_slices", level) for level, _ in spec.wider_slices),
-    )
-    for field, level in asked:
-        if level is not None and level not in levels:
-            known = ", ".join(levels)
-            return f"gang {spec.key}: {field} {level!r} is no topology level; known: {known}"
-    return ""
-
-
-def crossed_levels(spec: GangSpec, levels: Sequence[str]) -> str:
-    """Return which slice is to lie in a narrower domain than what it consists of, "" for none."""
-    if spec.slice_level is None:
-        return ""
-    wanted = [*(level for level, _ in spec.wider_slices), spec.slice_level]
-    for wide, narrow in pairwise(wanted):
-        if levels.index(narrow) <= levels.index(wide):
-            return (
-                f"gang {spec.key}: slices in {narrow} cannot be parts of slices in {wide}; "
-                f"allowed: levels from wide to narrow, which are {', '.join(levels)}"
-            )
-    return ""
+def _device_problems(snapshot: Snapshot, view: GangView) -> Iterable[str]:
+    """Return what in the waiting members' device asks contradicts itself."""
+    classes = distinct(snapshot.pods.pod_class[view.waiting]).tolist()
+    return dict.fromkeys(p for number in classes for p in snapshot.classes[number].devices.problems)
 
 
 def _missing(snapshot: Snapshot, view: GangView, remedy: str) -> Wait:
@@ -205,7 +147,7 @@ def _members(
     spec: GangSpec,
     spare_count: int,
     chosen: Rows | None,
-) -> Request | Wait:
+) -> Steps[Request | Wait]:
     members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
     placed = np.concatenate([view.assumed, view.released, view.bound])
     if chosen is not None:
@@ -215,16 +157,20 @@ def _members(
         return _missing(snapshot, view, _missing_text(spec, view, len(members)))
     done = view.finished[snapshot.pods.has(view.finished, PodFlag.SUCCEEDED)]
     counted = np.concatenate([placed, done])
+    yield
     must, short = _mandatory(snapshot, spec, members, counted, min(need, len(members)))
     if short and not len(placed):
         return _missing(snapshot, view, short)
     nodes = snapshot.pods.node[placed]
+    yield
+    groups = tuple(_groups(snapshot, members, must))
+    yield
     return Request(
         key=view.key,
         generation=snapshot.generation,
         spec=spec,
         wish=_wish(snapshot, spec),
-        groups=tuple(_groups(snapshot, members, must)),
+        groups=groups,
         members=members,
         anchors=nodes[nodes >= 0].astype(np.int32),
         placed=placed,
@@ -283,7 +229,13 @@ def _groups(snapshot: Snapshot, members: Rows, must: NDArray[np.bool_]) -> Itera
     """Yield the groups in the order of their first member."""
     classes = snapshot.pods.pod_class[members].astype(np.int64)
     labels = snapshot.pods.labels[members].astype(np.int64)
-    alike = _alike(snapshot, np.unique(classes), np.unique(labels))
+    kinds, sets = distinct(classes), distinct(labels)
+    if len(kinds) == len(sets) == 1:  # nearly every gang, and the largest
+        mine = np.concatenate([np.flatnonzero(must), np.flatnonzero(~must)])
+        kind = snapshot.classes[int(kinds[0])]
+        yield Group(kind, int(sets[0]), members[mine], int(must.sum()))
+        return
+    alike = _alike(snapshot, kinds, sets)
     keys = classes * len(snapshot.label_sets) + alike[labels]
     _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
     for group in np.argsort(firsts).tolist():

@@ -19,14 +19,14 @@ from placement.arena import Arena, Board
 from placement.closest import closest
 from placement.joint import Joint
 from placement.mixed import (
-    Mixed,
     add_near,
     place_anchored,
     place_mixed_slices,
     seat_slices_exactly,
 )
+from placement.mixedtask import Mixed
 from placement.near import near, near_slices, near_whole, region_of
-from placement.ranking import in_ring
+from placement.ranking import ring_steps
 from placement.request import Request, Rows
 from placement.roll import Roll
 from placement.single import Found, place_single, slots
@@ -91,7 +91,11 @@ def _one_group(snapshot: Snapshot, here: Arena, request: Request, kin: Kin) -> S
     if found is None or not found.amounts.any():
         return None
     yield
-    return _in_order(snapshot, here, request, found)
+    rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
+    yield
+    seats = _in_order(here, request, found, rows)
+    yield
+    return seats
 
 
 def _beside_kin(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None]:
@@ -110,8 +114,7 @@ def _beside_kin(snapshot: Snapshot, here: Arena, kin: Kin) -> Steps[Seats | None
     return _beside(snapshot, kin, group.rows[: int(amounts.sum())], amounts)
 
 
-def _in_order(snapshot: Snapshot, here: Arena, request: Request, found: Found) -> Seats:
-    rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
+def _in_order(here: Arena, request: Request, found: Found, rows: Rows) -> Seats:
     if request.wish.slice_size:
         order = partial_last(here.board.tree, request.wish, found.amounts)
         return Seats(rows, order, found.proven)
@@ -121,9 +124,7 @@ def _in_order(snapshot: Snapshot, here: Arena, request: Request, found: Found) -
 def _by_rank(snapshot: Snapshot, rows: Rows) -> Rows:
     """Sort members by rank; those given first come first among equals."""
     ranks = snapshot.pods.rank[rows]
-    if len(np.unique(ranks)) < len(ranks):
-        return np.sort(rows) if (ranks < 0).all() else rows[np.argsort(ranks, kind="stable")]
-    return rows[np.argsort(ranks, kind="stable")]
+    return np.sort(rows) if (ranks < 0).all() else rows[np.argsort(ranks, kind="stable")]
 
 
 def _beside(snapshot: Snapshot, kin: Kin, rows: Rows, amounts: Ints) -> Seats:
@@ -201,8 +202,7 @@ def _around_the_ring(
     in_turn = _kind_by_kind([_among(request.members, each) for each in rows])
     yield
     if in_turn:
-        orders = in_ring(tree, found.amounts)
-        yield
+        orders = yield from ring_steps(tree, found.amounts)
     else:
         orders = [np.repeat(np.arange(tree.size), amounts) for amounts in found.amounts]
     seats = [Seats(each, order) for each, order in zip(rows, orders, strict=True)]

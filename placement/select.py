@@ -246,6 +246,7 @@ def descend(tree: Tree, leaf: Ints, first: int, need: int) -> Steps[Ints]:
     for level in range(max(first, 0), tree.host):
         pool = yield from _choose_at(tree, pool, level, need)
     hosts = choose(pool.sizes, need)
+    yield
     amounts = np.zeros(tree.size, dtype=np.int64)
     amounts[pool.positions[hosts]] = pool.sizes[hosts]
     amounts[pool.positions[hosts[-1]]] -= int(amounts.sum()) - need

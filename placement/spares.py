@@ -43,19 +43,19 @@ def choose_spares(
         spares = np.full((len(positions), count), -1, dtype=np.int64)
         widest = widest_level(arena)
         if widest is not None:
-            room = _room(arena, own, taken)
-            yield
+            room = yield from _room(arena, own, taken)
             for column in range(count):
                 spares[:, column] = yield from match(arena.board.tree, positions, room, widest)
                 used = spares[:, column][spares[:, column] >= 0]
                 room[used] = 0  # a node serves one column, so no member gets it twice
+            yield
             if arena is not arenas[-1]:
-                _take(arena, spares, taken)
+                yield from _take(arena, spares, taken)
         result.append(spares)
     return result
 
 
-def _room(arena: Arena, own: Ints, taken: dict[str, Ints]) -> Ints:
+def _room(arena: Arena, own: Ints, taken: dict[str, Ints]) -> Steps[Ints]:
     """Return spare seats per position: not on the plan's own nodes, not in others' spares."""
     order = arena.board.topology.order
     leaf = arena.leaf if arena.quiet is None else arena.quiet
@@ -64,14 +64,18 @@ def _room(arena: Arena, own: Ints, taken: dict[str, Ints]) -> Ints:
         if amount and resource in taken:
             free = arena.world.unreserved(resource)[order] - taken[resource]
             room = np.minimum(room, free // amount)
-    return np.maximum(room, 0)
+            yield
+    found = np.maximum(room, 0)
+    yield
+    return found
 
 
-def _take(arena: Arena, spares: Spares, taken: dict[str, Ints]) -> None:
+def _take(arena: Arena, spares: Spares, taken: dict[str, Ints]) -> Steps[None]:
     size = arena.board.tree.size
     used = np.bincount(spares[spares >= 0], minlength=size)
     for resource, amount in arena.group.pod_class.requests:
         taken[resource] = taken.get(resource, np.zeros(size, dtype=np.int64)) + used * amount
+        yield
 
 
 def widest_level(arena: Arena) -> int | None:
@@ -106,6 +110,7 @@ def match(tree: Tree, positions: Ints, room: Ints, widest: int) -> Steps[Ints]:
     """
     found = np.full(len(positions), -1, dtype=np.int64)
     order = np.argsort(positions, kind="stable")
+    yield
     seats = np.flatnonzero(room)
     left = room[seats]
     yield
@@ -113,7 +118,10 @@ def match(tree: Tree, positions: Ints, room: Ints, widest: int) -> Steps[Ints]:
         waiting = order[found[order] < 0]
         if not len(waiting):
             break
-        index = _match_level(tree.at(level, positions[waiting]), tree.at(level, seats), left)
+        wanted, offered = tree.at(level, positions[waiting]), tree.at(level, seats)
+        yield
+        index = _match_level(wanted, offered, left)
+        yield
         given = index >= 0
         found[waiting[given]] = seats[index[given]]
         left = left - np.bincount(index[given], minlength=len(left))
@@ -129,8 +137,13 @@ def _match_level(wanted: Ints, offered: Ints, left: Ints) -> Ints:
     """
     ends = np.cumsum(left)  # seats are numbered through, domain after domain
     before = np.append(0, ends)
-    low = before[np.searchsorted(offered, wanted, side="left")]
-    high = before[np.searchsorted(offered, wanted, side="right")]
-    nth = np.arange(len(wanted)) - np.searchsorted(wanted, wanted, side="left")
-    seat = low + nth
-    return np.where(seat < high, np.searchsorted(ends, seat, side="right"), -1)
+    firsts = np.flatnonzero(np.diff(wanted, prepend=-1))
+    domains, members = wanted[firsts], np.diff(firsts, append=len(wanted))
+    low = before[np.searchsorted(offered, domains, side="left")]
+    room = before[np.searchsorted(offered, domains, side="right")] - low
+    nth = np.arange(len(wanted)) - np.repeat(firsts, members)
+    given = np.flatnonzero(nth < np.repeat(room, members))
+    seat = np.repeat(low, members)[given] + nth[given]
+    index = np.full(len(wanted), -1, dtype=np.int64)
+    index[given] = np.searchsorted(ends, seat, side="right")
+    return index

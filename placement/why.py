@@ -14,6 +14,7 @@ import numpy as np
 from cluster.asks import asks_of
 from cluster.columns import PAGE_ROWS
 from cluster.constraints import PodClass
+from cluster.gangview import GangView
 from cluster.ids import GangKey
 from cluster.pods import PodView
 from cluster.snapshot import Snapshot
@@ -31,12 +32,14 @@ from placement.request import Group, Request
 from placement.seats import kin_of
 from placement.select import holding, labelled_only
 from placement.tree import ROOT, Ints
+from placement.world import World
 
 NO_LABEL: Final = "no label of the required level"
 
 ROOM_FOR: Final = "room on a device for "
 _PAGES_PER_STEP: Final = 16  # 130,000 pods: about half a millisecond
 
+_VALUES: Final = 5  # of a label, named where none is the one selected
 _HOLDERS: Final = 5
 """Gangs named as holders of a domain, largest first."""
 
@@ -62,7 +65,8 @@ def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
         feasible=int(np.count_nonzero(worst.feasibility.mask)) - unlabelled.removed,
         rules=(*worst.feasibility.rules, unlabelled),
         nearest=nearest,
-        remedy=remedy(reason, worst.feasibility.rules, nearest, len(request.groups)),
+        remedy=remedy(reason, worst.feasibility.rules, nearest, len(request.groups))
+        + (_selectable(snapshot, worst) if reason is WaitReason.NO_FEASIBLE_NODE else ""),
         unmodelled=worst.feasibility.unmodelled,
         relaxes_at=request.relaxes_at,
         relaxes="" if request.relaxes_at is None else request.spec.preferred_level or "",
@@ -173,7 +177,9 @@ def _nearest(snapshot: Snapshot, arena: Arena, best: _Best, need: int) -> Steps[
     resource, amount, pods = min(room, key=lambda r: int(np.minimum(r[2], need).sum()))
     there = max(int(np.minimum(pods, need).sum()), best.fits)
     lack = max(need - (there if there < need else best.fits), 0) * amount
-    held = yield from holders(snapshot, inside, resource)
+    if lack and not resource.startswith(ROOM_FOR):
+        lack = _least(arena.world, inside, (resource, amount, pods), lack // amount)
+    held, others = yield from holders(snapshot, inside, resource)
     largest = yield from _largest_empty(arena, best.level)
     views = [snapshot.gang(key) for key, _ in held]
     return NearestFit(
@@ -188,7 +194,34 @@ def _nearest(snapshot: Snapshot, arena: Arena, best: _Best, need: int) -> Steps[
         fitting=len(holding(arena.board.tree, arena.counts(), best.level, need)),
         largest=largest,
         priorities=tuple(0 if view is None else view.priority for view in views),
+        sizes=tuple(0 if view is None else len(view.bound) for view in views),
+        since=tuple(_since(snapshot, view) for view in views),
+        others=others,
     )
+
+
+def _least(world: World, inside: Mask, short: tuple[str, int, Ints], seats: int) -> int:
+    """Return the least that must become free ``inside`` for ``seats`` more pods.
+
+    ``short``: resource, amount that a pod asks for, pods that it leaves room for on each
+    node. A node with part of an ask free lacks only the rest of it, and more pods lack all.
+    """
+    resource, amount, pods = short
+    has = world.snapshot.nodes.allocatable(resource)
+    at = np.flatnonzero(inside & (has // amount > pods))
+    more = has[at] // amount - pods[at]
+    rest = amount - np.maximum(world.free(resource)[at] - pods[at] * amount, 0)
+    whole = np.full(min(int((more - 1).sum()), seats), amount)
+    costs = np.sort(np.concatenate([rest, whole]))[:seats]
+    return int(costs.sum()) + (seats - len(costs)) * amount
+
+
+def _since(snapshot: Snapshot, view: GangView | None) -> float:
+    """Return when the first pod of a gang that still stands was started, 0 where unknown."""
+    if view is None:
+        return 0.0
+    started = snapshot.pods.started[view.bound]
+    return float(started[started > 0].min(initial=np.inf)) if (started > 0).any() else 0.0
 
 
 def _labelled_domains(arena: Arena, level: int) -> int:
@@ -220,18 +253,21 @@ def domain_name(board: Board, level: int, domain: int) -> str:
 
 def holders(
     snapshot: Snapshot, nodes: Mask, resource: str
-) -> Steps[tuple[tuple[GangKey, int], ...]]:
-    """Return the gangs that hold most of a resource on some nodes, largest first."""
+) -> Steps[tuple[tuple[tuple[GangKey, int], ...], int]]:
+    """Return the gangs that hold most of a resource on some nodes, largest first.
+
+    The second value is what pods of no gang hold there.
+    """
     pods = snapshot.pods
     rows = yield from _standing_on(pods, nodes)
-    gangs = pods.gang[rows]
-    rows, gangs = rows[gangs >= 0], gangs[gangs >= 0]
+    gangs = pods.gang[rows] + 1  # 0: of no gang
     yield
     amounts = _amounts(snapshot, rows, resource)
-    held = np.bincount(gangs, amounts)
+    held = np.bincount(gangs, amounts, minlength=1)
     yield
-    largest = np.argsort(-held, kind="stable")[:_HOLDERS]
-    return tuple((snapshot.gang_at(int(g)), int(held[g])) for g in largest if held[g] > 0)
+    largest = np.argsort(-held[1:], kind="stable")[:_HOLDERS]
+    named = ((snapshot.gang_at(int(g)), int(held[g + 1])) for g in largest if held[g + 1] > 0)
+    return tuple(named), int(held[0])
 
 
 def _standing_on(pods: PodView, nodes: Mask) -> Steps[Ints]:
@@ -287,10 +323,24 @@ def remedy(
         if resource.startswith(ROOM_FOR):
             kind = resource.removeprefix(ROOM_FOR)
             return f"goes when devices in {place} have room for {kind}, {amount} times more"
-        return f"goes when {amount} more {resource} are free in {place}"
+        each = dict(nearest.asks).get(resource, 1)
+        unit = f", {each} together on a node" if each > 1 and amount % each else ""
+        return f"goes when {amount} more {resource} are free in {place}{unit}"
     if groups > 1:
         return "each kind of member would fit alone, all of them together do not in any domain"
     return "free room is scattered: it goes when whole nodes become free in one domain"
+
+
+def _selectable(snapshot: Snapshot, arena: Arena) -> str:
+    """Return what nodes have of the labels that the pods select and no node has so."""
+    found = []
+    for key, value in arena.group.pod_class.node_selector:
+        column = snapshot.nodes.labels(key)
+        values = [] if column is None else sorted(v for v in column.values if v is not None)
+        if value not in values:
+            named = ", ".join(values[:_VALUES]) + (" and others" if len(values) > _VALUES else "")
+            found.append(f"; {key} of the nodes: {named}" if values else f"; no node has {key}")
+    return "".join(found)
 
 
 def _most_removing(rules: tuple[RuleCount, ...]) -> str:

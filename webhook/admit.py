@@ -6,22 +6,26 @@ without an object to look at (DELETE, CONNECT) are always allowed.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 import msgspec
 
+from injection.overrides.apply import Overridden
 from injection.podview import PodView
-from injection.run import Injection, inject
+from injection.run import Injection, inject, overridden
 from injection.subject import Facts, gang_of
 from kube import wire
-from webhook import jobtemplates, templates
+from webhook import groupobjects, jobtemplates, templates
 from webhook.errors import MalformedReview
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
-from webhook.validate import Findings, Rules, check_pod, check_templates
+from webhook.validate import Findings, Rules, check_pod, check_templates, is_planned
+from workloads import gangproblems
 from workloads.managed import Policy, is_bound_by_nature
 
+_READERS: Final = (templates, jobtemplates, groupobjects)
 _POD: Final = msgspec.json.Decoder(wire.Pod)
 _VIEW: Final = msgspec.json.Decoder(PodView)
 _NULL: Final = b"null"
@@ -45,29 +49,54 @@ def admit_mutating(
     findings = check_pod(pod, None, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
         return _verdict(findings), NOTHING
-    done = mutate(pod, policy)
-    if facts is None or is_bound_by_nature(pod) or not policy.covers(request.namespace, {}):
+    if facts is None or not policy.covers(request.namespace, {}):
+        done = mutate(pod, policy)
         return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
-    injected = _injected(request, pod, facts, done.annotations)
+    overrides = _overridden(request, pod, rules, facts)
+    changed = overrides or Overridden(request.object)
+    if changed.operations:
+        pod = _pod(changed.pod, request)
+    done = mutate(pod, policy)
+    if overrides is not None:
+        done = replace(done, overridden=overrides)
+    warnings = findings.warnings + changed.warnings
+    if is_bound_by_nature(pod):
+        return Verdict(operations=changed.operations, warnings=warnings), done
+    injected = _injected(changed.pod, request.namespace, pod, facts, done.annotations)
     if injected.refusals:
         text = "; ".join(injected.refusals)
-        return denied(HTTPStatus.FORBIDDEN, text, findings.warnings), NOTHING
-    operations = (*done.operations, *injected.operations)
-    return Verdict(operations=operations, warnings=findings.warnings + injected.warnings), done
+        return denied(HTTPStatus.FORBIDDEN, text, warnings), NOTHING
+    operations = (*changed.operations, *done.operations, *injected.operations)
+    return Verdict(operations=operations, warnings=warnings + injected.warnings), done
+
+
+def _overridden(
+    request: AdmissionRequest, pod: wire.Pod, rules: Rules, facts: Facts
+) -> Overridden | None:
+    """Return the pod as this cluster's override policies have it."""
+
+    def refused(changed: bytes) -> str:
+        return check_pod(_pod(changed, request), None, request.user_info, rules).message
+
+    return overridden(request.object, pod.metadata, request.namespace, facts, refused)
 
 
 def _injected(
-    request: AdmissionRequest, pod: wire.Pod, facts: Facts, annotations: Mapping[str, str]
+    data: bytes | msgspec.Raw,
+    namespace: str,
+    pod: wire.Pod,
+    facts: Facts,
+    annotations: Mapping[str, str],
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
-    view = _VIEW.decode(request.object)
-    return inject(view, request.namespace, facts, gang_of(pod), annotations)
+    view = _VIEW.decode(data)
+    return inject(view, namespace, facts, gang_of(pod), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
     """Return the verdict on a pod, or on an object that makes pods."""
     resource = request.resource.group, request.resource.resource
-    read = templates.reader(*resource) or jobtemplates.reader(*resource)
+    read = next(filter(None, (each.reader(*resource) for each in _READERS)), None)
     if read is None and not _is_pod(request):
         return _wrong_kind(request, "pods and objects with pod templates")
     if request.operation not in {"CREATE", "UPDATE"} or request.sub_resource:
@@ -89,13 +118,25 @@ def _check_pod(request: AdmissionRequest, rules: Rules) -> Findings:
 
 def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rules) -> Findings:
     try:
-        old = read(request.old_object) if request.operation == "UPDATE" else []
-        return check_templates(read(request.object), old, rules)
+        new, old = request.object, request.old_object
+        before = read(old) if request.operation == "UPDATE" else []
+        templates = read(new)
+        findings = check_templates(templates, before, rules)
+        if findings.invalid or not any(is_planned(each, rules) for each in templates):
+            return findings
+        told = _gang_problems(request, new, rules)
+        known = _gang_problems(request, old, rules) if told and before else []
+        return replace(findings, invalid=tuple(text for text in told if text not in known))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise _malformed(request, error) from error
 
 
-def _pod(data: msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
+def _gang_problems(request: AdmissionRequest, data: msgspec.Raw, rules: Rules) -> list[str]:
+    resource = request.resource
+    return gangproblems.of_object(resource.group, resource.resource, data, rules.levels)
+
+
+def _pod(data: bytes | msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
     try:
         return in_namespace(_POD.decode(data), request.namespace)
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -113,6 +113,8 @@ class Server:
     def _note(self, request: AdmissionRequest, done: Mutation) -> None:
         if done.gated:
             self._metrics.gated.inc()
+        if done.overridden is not None:
+            self._metrics.overridden(done.overridden)
         if done.rewritten:
             self._metrics.rewritten.labels(done.rewritten).inc()
         _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})

@@ -18,6 +18,7 @@ from webhook.jobtemplates import RESOURCES
 from webhook.validate import Rules
 from workloads.managed import Policy
 from workloads.registry import markers
+from workloads.wishes import TOPOLOGY_KEYS
 
 _LABELS = "{0}.metadata.?labels.orValue({{}})"
 _ANNOTATIONS = "{0}.metadata.?annotations.orValue({{}})"
@@ -79,13 +80,14 @@ def _not_checked(policy: Policy) -> str:
 
 
 def templates_to_validate() -> tuple[Condition, ...]:
-    """Return the conditions of objects whose pods will carry keys of Muster's.
+    """Return the conditions of objects whose pods will carry keys about topology.
 
     Training jobs and the like keep their templates in too many places to look for them
     here, and are few: all of them are sent.
     """
     ours = f"request.resource.group in {_list(sorted({group for group, _, _ in RESOURCES}))}"
-    keys = f"{_prefixed('t', 'labels')} || {_prefixed('t', 'annotations')}"
+    others = _any_key("t", sorted(TOPOLOGY_KEYS))
+    keys = f"{_prefixed('t', 'labels')} || {_prefixed('t', 'annotations')} || {others}"
     carried = f"{_TEMPLATES}.exists(t, has(t.metadata) && ({keys}))"
     return (Condition("carries-our-keys", f"{ours} || {carried}"),)
 

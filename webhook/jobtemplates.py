@@ -16,6 +16,9 @@ from workloads.kubeflow import GROUP, KUBEFLOW, KubeflowJobs, TrainingJob
 from workloads.leaderworkerset import LeaderWorkerSet, LeaderWorkerSets
 from workloads.ray import RayCluster, RayClusters, RayClusterSpec
 from workloads.spark import Spark, SparkApplication
+from workloads.volcano import JOB_GROUP
+from workloads.volcanojob import Job as VolcanoJob
+from workloads.volcanojob import VolcanoJobs
 
 ObjectT = TypeVar("ObjectT")
 
@@ -57,8 +60,8 @@ def _training_job(dialect: KubeflowJobs) -> Reader:
     def found(job: TrainingJob) -> Iterator[Template]:
         yield Template("metadata", job.metadata, dialect.name)
         for role, replica in job.spec.replicas.items():
-            path = f"spec.{dialect.replicas_field}[{role}].template.metadata"
-            yield Template(path, replica.template.metadata, dialect.name)
+            path = f"spec.{dialect.replicas_field}[{role}].template"
+            yield Template.of(path, replica.template, dialect.name)
 
     return _reader(TrainingJob, found)
 
@@ -75,21 +78,25 @@ def _ray_owner(owner: _RayOwner) -> Iterator[Template]:
 
 
 def _of_cluster(spec: RayClusterSpec, path: str) -> Iterator[Template]:
-    head = spec.head_group_spec.template.metadata
-    yield Template(f"{path}.headGroupSpec.template.metadata", head, RayClusters.name)
+    head = spec.head_group_spec.template
+    yield Template.of(f"{path}.headGroupSpec.template", head, RayClusters.name)
     for group in spec.worker_group_specs:
-        where = f"{path}.workerGroupSpecs[{group.group_name}].template.metadata"
-        yield Template(where, group.template.metadata, RayClusters.name)
+        where = f"{path}.workerGroupSpecs[{group.group_name}].template"
+        yield Template.of(where, group.template, RayClusters.name)
 
 
 def _leader_worker_set(found: LeaderWorkerSet) -> Iterator[Template]:
     own, path = found.spec.leader_worker_template, "spec.leaderWorkerTemplate"
     yield Template("metadata", found.metadata, LeaderWorkerSets.name)
-    workers = own.worker_template.metadata
-    yield Template(f"{path}.workerTemplate.metadata", workers, LeaderWorkerSets.name)
+    yield Template.of(f"{path}.workerTemplate", own.worker_template, LeaderWorkerSets.name)
     if own.leader_template is not None:
-        leader = own.leader_template.metadata
-        yield Template(f"{path}.leaderTemplate.metadata", leader, LeaderWorkerSets.name)
+        yield Template.of(f"{path}.leaderTemplate", own.leader_template, LeaderWorkerSets.name)
+
+
+def _volcano_job(job: VolcanoJob) -> Iterator[Template]:
+    yield Template("metadata", job.metadata, VolcanoJobs.name)
+    for task in job.spec.tasks:
+        yield Template.of(f"spec.tasks[{task.name}].template", task.template, VolcanoJobs.name)
 
 
 def _spark_application(app: SparkApplication) -> Iterator[Template]:
@@ -110,6 +117,7 @@ RESOURCES: Final[dict[tuple[str, str, str], Reader]] = {
         for kind in KUBEFLOW
         for version in kind.versions
     },
+    (JOB_GROUP, "v1alpha1", "jobs"): _reader(VolcanoJob, _volcano_job),
     ("ray.io", "v1", "rayclusters"): _reader(RayCluster, _ray_cluster),
     ("ray.io", "v1", "rayjobs"): _reader(_RayOwner, _ray_owner),
     ("ray.io", "v1", "rayservices"): _reader(_RayOwner, _ray_owner),

@@ -31,13 +31,13 @@ from typing import Final, Literal
 import msgspec
 
 from kube import names
+from webhook import groupobjects, jobtemplates
 from webhook.celfilters import (
     Condition,
     pods_to_mutate,
     pods_to_validate,
     templates_to_validate,
 )
-from webhook.jobtemplates import RESOURCES
 from webhook.validate import Rules
 from workloads.managed import Policy
 
@@ -241,7 +241,7 @@ def _validating_templates(client: ClientConfig, policy: Policy, failure: Failure
 def _job_resources() -> dict[tuple[str, str], tuple[str, ...]]:
     """Return the resources of training jobs and the like, by group and version."""
     by_version: dict[tuple[str, str], tuple[str, ...]] = {}
-    for group, version, resource in sorted(RESOURCES):
+    for group, version, resource in sorted((*jobtemplates.RESOURCES, *groupobjects.RESOURCES)):
         at = group, version
         by_version[at] = (*by_version.get(at, ()), resource)
     return by_version

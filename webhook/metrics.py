@@ -5,6 +5,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from injection.overrides.apply import Overridden
+from injection.overrides.policy import Dialect, Policies
 from observability.metrics import histogram
 
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})  # admission/v1
@@ -37,6 +39,23 @@ class Metrics:
             ("scheduler",),
             registry=registry,
         )
+        self.overrides = Counter(
+            "muster_webhook_overrides",
+            "Override policies that pods had, by control plane and what came of them.",
+            ("dialect", "outcome"),
+            registry=registry,
+        )
+        self.unknown_owners = Counter(
+            "muster_webhook_override_unknown_owners",
+            "Pods whose override policies may be missing, because an owner was not known.",
+            registry=registry,
+        )
+        self.policies = Gauge(
+            "muster_webhook_override_policies",
+            "Override policies there are, by control plane and whether they can be read.",
+            ("dialect", "state"),
+            registry=registry,
+        )
         self.expires = Gauge(
             "muster_webhook_certificate_expiry_timestamp_seconds",
             "When the serving certificate stops being valid, seconds since the epoch.",
@@ -55,6 +74,21 @@ class Metrics:
         if child is None:
             child = self._children[key] = self.seconds.labels(*key)
         child.observe(seconds)
+
+    def overridden(self, found: Overridden) -> None:
+        """Note what came of one pod's override policies."""
+        for outcome in found.outcomes:
+            came = "refused" if outcome.reason else "applied"
+            self.overrides.labels(outcome.policy.dialect, came).inc()
+        if found.missing is not None:
+            self.unknown_owners.inc()
+
+    def policies_are(self, policies: Policies) -> None:
+        """Note which override policies there are now."""
+        counts = policies.counts()
+        for dialect in Dialect:
+            for state in ("usable", "broken"):
+                self.policies.labels(dialect, state).set(counts.get((dialect, state), 0))
 
     def certificate(self, expires: datetime | None) -> None:
         """Note when the certificate being served expires."""

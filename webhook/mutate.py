@@ -19,6 +19,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from injection.overrides.apply import Overridden
 from injection.patch import Operation, append_gate, pointer, set_annotations
 from kube import names, wire
 from workloads.managed import DEFAULT_PROFILE, Policy, has_gate
@@ -39,6 +40,7 @@ class Mutation:
     annotations: Mapping[str, str] = field(default_factory=dict)
     gated: bool = False
     rewritten: str = ""  # the scheduler name that was replaced
+    overridden: Overridden | None = None  # what came of override policies, where there were any
 
     def patch(self, pod: wire.Pod) -> tuple[Operation, ...]:
         """Return all of it, for a pod that nothing is injected into."""

@@ -32,7 +32,7 @@ from webhook.facts import from_files
 from webhook.manifests import Configuration, Target, configurations
 from webhook.metrics import Metrics
 from webhook.registration import register
-from webhook.validate import Rules
+from webhook.validate import Rules, planned_by
 from workloads.managed import Policy
 
 KEEP_ALIVE_S: Final = 90.0  # longer than Go's idle time-out for its connections to us
@@ -75,6 +75,8 @@ def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
         groups=frozenset(trusted.groups),
         ungate_groups=frozenset(trusted.ungate_groups),
         devices=policy.device_problems,
+        plans=planned_by(policy),
+        unread=policy.devices.unread,
     )
 
 

@@ -18,17 +18,26 @@ from workloads.jobset import JobSet
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """One template: where it stands, and the dialect of the object that makes its pods."""
+    """One template: where it stands, and the dialect of the object that makes its pods.
+
+    ``spec``: that of its pods; ``None`` where keys stand on an object and not on a template.
+    """
 
     path: str
     metadata: wire.ObjectMeta
     made_by: str = ""
     placed_by_muster: bool = True
+    spec: wire.PodSpec | None = None
 
     @property
     def pod(self) -> wire.Pod:
         """A pod as the template would make it, for the functions that read pods."""
-        return wire.Pod(metadata=self.metadata)
+        return wire.Pod(metadata=self.metadata, spec=self.spec or wire.PodSpec())
+
+    @classmethod
+    def of(cls, path: str, template: PodTemplate, made_by: str = "") -> "Template":
+        """Return a pod template that stands at ``path``."""
+        return cls(f"{path}.metadata", template.metadata, made_by, spec=template.spec)
 
 
 class _Spec(wire.Wire, frozen=True):
@@ -59,7 +68,7 @@ def reader(group: str, resource: str) -> Reader | None:
 
 def _controller(data: bytes | msgspec.Raw) -> list[Template]:
     spec = msgspec.json.decode(data, type=_Controller).spec
-    return [Template("spec.template.metadata", spec.template.metadata)]
+    return [Template.of("spec.template", spec.template)]
 
 
 def _daemon_set(data: bytes | msgspec.Raw) -> list[Template]:
@@ -68,27 +77,27 @@ def _daemon_set(data: bytes | msgspec.Raw) -> list[Template]:
 
 
 def _job(data: bytes | msgspec.Raw) -> list[Template]:
-    return [_of_job(msgspec.json.decode(data, type=Job), "spec.template.metadata")]
+    return [_of_job(msgspec.json.decode(data, type=Job), "spec.template")]
 
 
 def _cron_job(data: bytes | msgspec.Raw) -> list[Template]:
     job = msgspec.json.decode(data, type=_CronJob).spec.job_template
-    return [_of_job(job, "spec.jobTemplate.spec.template.metadata")]
+    return [_of_job(job, "spec.jobTemplate.spec.template")]
 
 
 def _job_set(data: bytes | msgspec.Raw) -> list[Template]:
     jobset = msgspec.json.decode(data, type=JobSet)
     own = Template("metadata", jobset.metadata, "jobset")
-    path = "spec.replicatedJobs[{}].template.spec.template.metadata"
+    path = "spec.replicatedJobs[{}].template.spec.template"
     return [own] + [
-        Template(path.format(job.name), job.pods.metadata, "jobset")
+        Template.of(path.format(job.name), job.pods, "jobset")
         for job in jobset.spec.replicated_jobs
     ]
 
 
 def _of_job(job: Job, path: str) -> Template:
     made_by = "job" if job.spec.completion_mode == INDEXED else ""
-    return Template(path, job.spec.template.metadata, made_by)
+    return Template.of(path, job.spec.template, made_by)
 
 
 _READERS: Final[Mapping[tuple[str, str], Reader]] = {

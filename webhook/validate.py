@@ -28,8 +28,9 @@ from kube import names, wire
 from webhook.review import UserInfo
 from webhook.templates import Template
 from workloads import registry
+from workloads.gangproblems import of_pod
 from workloads.labels import FieldError, read, unknown
-from workloads.managed import has_gate
+from workloads.managed import Policy, has_gate
 
 MUSTER_USERS: Final = frozenset(
     f"system:serviceaccount:muster-system:{name}" for name in ("muster-extender", "muster-webhook")
@@ -41,12 +42,19 @@ def _no_problems(_pod: wire.Pod) -> tuple[str, ...]:
     return ()
 
 
+def _nobodys(_pod: wire.Pod, _made_by: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """``users``, ``groups``: Muster itself. ``ungate_groups``: may lift the gate by hand.
 
     ``levels``: the cluster's topology levels, widest first; empty accepts any label key.
-    ``devices``: what contradicts itself in a pod's device asks, in sentences.
+    ``devices``: what contradicts itself in a pod's device asks, in sentences. ``plans``: whether
+    a pod is Muster's to plan; its gang's contradictions are refused then, whoever's keys they
+    are in. A dialect's name beside it: the object that makes the pods is of that. ``unread``:
+    which of its resources nobody knows.
     """
 
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
@@ -54,6 +62,8 @@ class Rules:
     groups: frozenset[str] = frozenset()
     ungate_groups: frozenset[str] = ADMINISTRATORS
     devices: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
+    plans: Callable[[wire.Pod, str], bool] = _nobodys
+    unread: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
 
     def is_muster(self, user: UserInfo) -> bool:
         """Return whether the request is Muster's own."""
@@ -62,6 +72,15 @@ class Rules:
     def may_ungate(self, user: UserInfo) -> bool:
         """Return whether the user may remove the gate."""
         return self.is_muster(user) or not self.ungate_groups.isdisjoint(user.groups)
+
+
+def planned_by(policy: Policy) -> Callable[[wire.Pod, str], bool]:
+    """Return ``Rules.plans`` of a policy: pods of most controllers name their group themselves."""
+
+    def plans(pod: wire.Pod, made_by: str) -> bool:
+        return policy.plans(pod, explicit=True if registry.is_explicit(made_by) else None)
+
+    return plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +110,7 @@ def check_pod(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules)
     forbidden = [*_plan(new, old, user, rules), *_gate(new, old, user, rules)]
     if old is not None and not rules.is_muster(user):
         invalid += _moved(new, old)
-    warnings = _pod_warnings(new) if old is None else ()
+    warnings = _pod_warnings(new, rules) if old is None else ()
     return Findings(tuple(forbidden), tuple(invalid), tuple(warnings))
 
 
@@ -104,12 +123,24 @@ def check_templates(new: Sequence[Template], old: Sequence[Template], rules: Rul
         for error in _template_errors(template, rules)
         if str(error) not in known
     ]
-    warnings = [text for template in new for text in _template_warnings(template)]
+    warnings = [text for template in new for text in _template_warnings(template, rules)]
     return Findings(invalid=tuple(invalid), warnings=tuple(warnings) if not old else ())
 
 
 def _pod_errors(pod: wire.Pod, rules: Rules) -> list[FieldError | str]:
-    return [*registry.errors(pod, levels=rules.levels), *rules.devices(pod)]
+    errors = registry.errors(pod, levels=rules.levels)
+    gang = [] if errors or not rules.plans(pod, "") else of_pod(pod, rules.levels)
+    return [*errors, *gang, *rules.devices(pod)]
+
+
+def is_planned(template: Template, rules: Rules) -> bool:
+    """Return whether the gang of a template's pods is Muster's to judge.
+
+    Where keys stand on an object that holds no pods, those of Muster's own tell so.
+    """
+    if template.spec is None:
+        return bool(read(template.metadata.labels, template.metadata.annotations).found)
+    return template.placed_by_muster and rules.plans(template.pod, template.made_by)
 
 
 def _added(
@@ -151,10 +182,11 @@ def _moved(new: wire.Pod, old: wire.Pod) -> Iterator[str]:
         yield str(error)
 
 
-def _pod_warnings(pod: wire.Pod) -> Iterator[str]:
+def _pod_warnings(pod: wire.Pod, rules: Rules) -> Iterator[str]:
     yield from unknown(pod.metadata.labels, pod.metadata.annotations)
     yield from registry.conflicts(pod)
     yield from registry.unread(pod)
+    yield from rules.unread(pod)
 
 
 def _template_errors(template: Template, rules: Rules) -> Iterator[FieldError | str]:
@@ -169,7 +201,8 @@ def _template_errors(template: Template, rules: Rules) -> Iterator[FieldError | 
         return
     made_by = template.made_by
     yield from registry.errors(template.pod, levels=rules.levels, path=path, made_by=made_by)
-    yield from (f"{path}: {problem}" for problem in rules.devices(template.pod))
+    where = path.removesuffix(".metadata")
+    yield from (f"{where}: {problem}" for problem in rules.devices(template.pod))
 
 
 def _not_placed(template: Template) -> Iterator[FieldError]:
@@ -179,6 +212,7 @@ def _not_placed(template: Template) -> Iterator[FieldError]:
         yield reading.error(names.GANG, rule)
 
 
-def _template_warnings(template: Template) -> Iterator[str]:
+def _template_warnings(template: Template, rules: Rules) -> Iterator[str]:
     yield from unknown(template.metadata.labels, template.metadata.annotations)
     yield from registry.unread(template.pod)
+    yield from rules.unread(template.pod)

@@ -156,6 +156,7 @@ def _united(whole: GangKey, parts: list[GangSpec]) -> GangSpec:
         queue=next((part.queue for part in parts if part.queue), ""),
         submitted_at=min((p.submitted_at for p in parts if p.submitted_at), default=0.0),
         problems=tuple(_problems(parts)),
+        written=tuple(place for part in parts for place in part.written),
     )
 
 

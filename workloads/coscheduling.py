@@ -65,6 +65,7 @@ def spec(group: PodGroup) -> GangSpec:
         min_count=min(max(members, 1), MAX_MEMBERS),
         submitted_at=created(meta),
         problems=tuple(_problems(group)),
+        written=(("min_count", "spec.minMember"),),
     )
     return overlay(plain, read(meta.labels, meta.annotations))
 

@@ -29,6 +29,7 @@ _MOST: Final = 1 << 16  # devices on a node, generously
 _MOST_MIB: Final = (1 << 31) - 1
 
 Amounts = Mapping[str, int]
+Labels = Mapping[str, str]
 
 
 class ContradictionError(ValueError):
@@ -68,12 +69,24 @@ class DeviceReader:
             uncounted=tuple(sorted({name for way in ways for name in way.uncounted})),
         )
 
+    def unread(self, pod: wire.Pod) -> tuple[str, ...]:
+        """Return, in sentences, the resources that look like devices and that nobody knows."""
+        file = self._names.file
+        known = {name for way in file.sharing for name in way.names}
+        return tuple(
+            f"{name}: no device of {name.partition('/')[0]} that Muster knows by this name; it is "
+            "counted as kube-scheduler counts it, and no device is chosen for it"
+            for name in _resources(pod)
+            if name.partition("/")[0] in file.domains
+            and not (name in known or name in self._accelerators or name.startswith(file.others))
+        )
+
     # --- containers -------------------------------------------------------------------
 
     def _containers(
         self, pod: wire.Pod, problems: list[str]
     ) -> tuple[list[DeviceAsk], set[str], list[Sharing]]:
-        spec = pod.spec
+        spec, labels = pod.spec, pod.metadata.labels
         sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"]
         first = [c for c in spec.init_containers if c.restart_policy != "Always"]
         amounts = {c.name: _amounts(c) for c in (*spec.containers, *spec.init_containers)}
@@ -83,7 +96,7 @@ class DeviceReader:
         asks: list[DeviceAsk] = []
         for container in (*spec.containers, *sidecars, *first):
             try:
-                mine = list(self._container(container.name, amounts[container.name], covers))
+                mine = list(self._container(container.name, amounts, covers, labels))
             except ContradictionError as error:
                 problems.append(str(error))
                 continue
@@ -91,12 +104,15 @@ class DeviceReader:
             asks += [ask for ask in mine if running or not any(_covers(o, ask) for o in asks)]
         return asks, covers, ways
 
-    def _container(self, name: str, amounts: Amounts, covers: set[str]) -> Iterator[DeviceAsk]:
+    def _container(
+        self, name: str, every: Mapping[str, Amounts], covers: set[str], labels: Labels
+    ) -> Iterator[DeviceAsk]:
         """Yield the asks of one container, in the order of its resource names."""
+        amounts = every[name]
         self._one_vendor(name, amounts)
         ways = self._ways(amounts)
         for way in ways:
-            yield _shared_out(name, amounts, way)
+            yield _shared_out(name, amounts, way, labels)
         for resource, amount in sorted(amounts.items()):
             ours = any(resource in way.names for way in ways)
             if ours or resource not in covers:
@@ -176,25 +192,55 @@ def _by_annotation(meta: Mapping[str, str], way: Annotated) -> DeviceAsk:
 # --- resources --------------------------------------------------------------------------
 
 
-def _shared_out(container: str, amounts: Amounts, way: Sharing) -> DeviceAsk:
+def _shared_out(container: str, amounts: Amounts, way: Sharing, labels: Labels) -> DeviceAsk:
     """Return one container's ask for parts of devices."""
     where = f"container {container}"
     count = amounts.get(way.count, 1) if way.count else 1
-    memory, percent = amounts.get(way.memory, 0), amounts.get(way.percent, 0)
-    cores = amounts.get(way.cores, 0)
     if count > _MOST:
         raise ContradictionError(f"{where}: {way.count}: {count} devices; allowed: up to {_MOST}")
     if way.count_is_whole:
         return Milli(way.family, count, 1000)
+    if way.totals and way.count in amounts:
+        amounts = _each(where, way, amounts, count, way.count)
+    elif way.count_label in labels:
+        count = _whole_number(labels[way.count_label], f"label {way.count_label}")
+        amounts = _each(where, way, amounts, count, f"label {way.count_label}")
+    elif way.multiples:
+        devices = _whole_devices(where, way, amounts)
+        if devices:
+            return Milli(way.family, devices, 1000)
+    return _part(where, way, amounts, count)
+
+
+def _each(where: str, way: Sharing, amounts: Amounts, count: int, key: str) -> Amounts:
+    """Return what is asked of each of ``count`` devices where amounts are of all together."""
+    asked = [name for name in way.names if name != way.count and name in amounts]
+    if not asked:
+        names = " or ".join(name for name in way.names if name != way.count)
+        raise ContradictionError(
+            f"{where}: {key}: says of how many devices, not how much; add {names}"
+        )
+    for name in asked:
+        if amounts[name] % count:
+            raise ContradictionError(
+                f"{where}: {name}: {amounts[name]}; allowed: multiples of {count}, as {key} "
+                f"asks for equal parts of {count} devices"
+            )
+    return {name: amounts[name] // count for name in asked}
+
+
+def _part(where: str, way: Sharing, amounts: Amounts, count: int) -> DeviceAsk:
+    memory, percent = amounts.get(way.memory, 0), amounts.get(way.percent, 0)
+    cores, greedy = amounts.get(way.cores, 0), amounts.get(way.greedy, 0)
     if memory and percent:
         raise ContradictionError(
             f"{where}: {way.memory} and {way.percent} both say how much; keep one"
         )
     if percent > _WHOLE_PERCENT:
         raise ContradictionError(f"{where}: {way.percent}: {percent}; allowed: 1 to 100 per cent")
-    devices = _whole_devices(where, way, cores, count)
-    if devices:
-        return Milli(way.family, devices, 1000)
+    _check_cores(where, way, cores)
+    if greedy:
+        _check_greedy(where, way, greedy, cores=cores, memory=memory)
     mib = _mib(memory, way.memory_unit, f"{where}: {way.memory}")
     if mib or percent:
         return Memory(way.family, count, mib, percent, cores)
@@ -203,15 +249,49 @@ def _shared_out(container: str, amounts: Amounts, way: Sharing) -> DeviceAsk:
     return Memory(way.family, count, 0, _WHOLE_PERCENT, cores)
 
 
-def _whole_devices(where: str, way: Sharing, cores: int, count: int) -> int:
-    """Check ``cores`` against the vendor's rule; return the whole devices they mean, or 0."""
-    if cores and way.multiples and cores >= _WHOLE_PERCENT:
-        if cores % _WHOLE_PERCENT:
+def _check_greedy(where: str, way: Sharing, greedy: int, *, cores: int, memory: int) -> None:
+    if greedy > _WHOLE_PERCENT:
+        raise ContradictionError(
+            f"{where}: {way.greedy}: {greedy}; allowed: 1 to 100, of one device"
+        )
+    if cores:
+        raise ContradictionError(f"{where}: {way.cores} and {way.greedy}: keep one of them")
+    if not memory:
+        raise ContradictionError(
+            f"{where}: {way.greedy}: uses cores that others leave idle, and needs memory of its "
+            f"own; add {way.memory}"
+        )
+
+
+def _whole_devices(where: str, way: Sharing, amounts: Amounts) -> int:
+    """Return the whole devices that more than one device's worth of per cent means, or 0."""
+    asked = {
+        name: amounts[name]
+        for name in (way.cores, way.percent)
+        if name and amounts.get(name, 0) >= _WHOLE_PERCENT
+    }
+    cores = amounts.get(way.cores, 0)
+    if not asked or (max(asked.values()) == _WHOLE_PERCENT and cores != _WHOLE_PERCENT):
+        return 0
+    for name, amount in asked.items():
+        if amount % _WHOLE_PERCENT:
             raise ContradictionError(
-                f"{where}: {way.cores}: {cores}; allowed: up to 100 of one device, or 200, 300 … "
+                f"{where}: {name}: {amount}; allowed: up to 100 of one device, or 200, 300 … "
                 "for whole devices; a fraction of several devices is not"
             )
-        return count * cores // _WHOLE_PERCENT
+    told = set(asked.values()) | {amounts[name] for name in (way.percent,) if name in amounts}
+    if len(told) > 1:
+        if max(told) == _WHOLE_PERCENT:
+            return 0  # all cores of one device, and part of its memory
+        raise ContradictionError(
+            f"{where}: {way.cores} and {way.percent} mean different numbers of devices; "
+            "allowed: the same per cent of both"
+        )
+    return max(told) // _WHOLE_PERCENT
+
+
+def _check_cores(where: str, way: Sharing, cores: int) -> None:
+    """Check the cores of one device against the vendor's rule."""
     if cores > _WHOLE_PERCENT:
         raise ContradictionError(
             f"{where}: {way.cores}: {cores}; allowed: 1 to 100 per cent of each device"
@@ -220,7 +300,6 @@ def _whole_devices(where: str, way: Sharing, cores: int, count: int) -> int:
         raise ContradictionError(
             f"{where}: {way.cores}: {cores}; allowed: {way.least} to 100 in steps of {way.step}"
         )
-    return 0
 
 
 def _mib(units: int, unit: str, where: str) -> int:

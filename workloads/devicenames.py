@@ -24,6 +24,9 @@ class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     multiples: bool = False
     step: int = 1
     least: int = 1
+    greedy: str = ""
+    totals: bool = False
+    count_label: str = ""
     uncounted: tuple[str, ...] = ()
     count_is_share: bool = False
     count_is_whole: bool = False
@@ -36,12 +39,13 @@ class Sharing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     @property
     def names(self) -> tuple[str, ...]:
         """All resource names it uses, ``count`` first."""
-        return tuple(name for name in (self.count, self.memory, self.percent, self.cores) if name)
+        names = (self.count, self.memory, self.percent, self.cores, self.greedy)
+        return tuple(name for name in names if name)
 
     @property
     def own(self) -> tuple[str, ...]:
         """The names that say that this way of asking is meant."""
-        alone = self.count_is_share or self.count_is_whole
+        alone = self.count_is_share or self.count_is_whole or self.totals
         return self.names if alone else tuple(name for name in self.names if name != self.count)
 
 
@@ -70,6 +74,8 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     version: Literal[1]
     sharing: tuple[Sharing, ...]
+    domains: tuple[str, ...]
+    others: tuple[str, ...]
     annotations: tuple[Annotated, ...]
     models: tuple[Key, ...]
     avoided: tuple[Key, ...]
@@ -114,5 +120,6 @@ def look_up(file: File) -> DeviceNames:
         if set(way.uncounted) - set(way.names):
             raise ValueError(f"devices.yaml: {way.vendor}: uncounted names that it has not")
     keys = {key.key for key in (*file.models, *file.avoided, *file.tiers)}
+    keys |= {way.count_label for way in file.sharing if way.count_label}
     keys |= {key for way in file.annotations for key in (way.fraction, way.memory, way.count)}
     return DeviceNames(file, by_name, frozenset(keys))

@@ -36,6 +36,10 @@ NODE_POOL: Final = "kai.scheduler/node-pool"  # label; pkg/common/constants/cons
 UNSCHEDULABLE: Final = "UnschedulableOnNodePool"
 CONDITIONS: Final = "schedulingConditions"
 SUB_GROUP: Final = "kai.scheduler/subgroup-name"
+_WRITTEN: Final = (
+    ("required_level", "spec.topologyConstraint.requiredTopologyLevel"),
+    ("preferred_level", "spec.topologyConstraint.preferredTopologyLevel"),
+)
 
 
 class TopologyConstraint(wire.Wire, frozen=True):
@@ -102,6 +106,7 @@ def spec(found: PodGroup) -> GangSpec:
         required_level=_level(levels.required_topology_level),
         preferred_level=_level(levels.preferred_topology_level),
         problems=plain.problems + count_problem(stated or 1, "spec.minMember"),
+        written=(*plain.written, *_WRITTEN),
     )
     return overlay(_with_parts(laid, wanted.sub_groups), read(meta.labels, meta.annotations))
 
@@ -125,7 +130,13 @@ def _with_parts(laid: GangSpec, parts: tuple[SubGroup, ...]) -> GangSpec:
     if not bound:
         return laid
     if len(bound) == len(parts) == 1:
-        return replace(laid, required_level=laid.required_level or _level(bound[0].required))
+        if laid.required_level is not None:
+            return laid
+        field = f"spec.subGroups[{bound[0].name}].topologyConstraint.requiredTopologyLevel"
+        level = _level(bound[0].required)
+        return replace(
+            laid, required_level=level, written=(("required_level", field), *laid.written)
+        )
     names = ", ".join(part.name for part in bound)
     problem = f"spec.subGroups: {names}: a required level of a part of the gang cannot be kept"
     return replace(laid, problems=(*laid.problems, problem))

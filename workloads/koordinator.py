@@ -40,6 +40,15 @@ TOTAL: Final = PREFIX + "total-number"
 GROUPS: Final = PREFIX + "groups"
 TOPOLOGY: Final = PREFIX + "network-topology-spec"
 TOPOLOGY_INDEX: Final = PREFIX + "network-topology-index"
+_WRITTEN: Final = tuple(
+    (name, f"metadata.annotations[{TOPOLOGY}]{of}")
+    for name, of in (
+        ("required_level", " MustGather"),
+        ("preferred_level", " PreferGather"),
+        ("slice_level", " layer"),
+        ("slice_size", " podCountMultiple"),
+    )
+)
 POD_GROUP: Final = "pod-group.scheduling.sigs.k8s.io"
 
 
@@ -79,7 +88,7 @@ def spec(found: PodGroup) -> GangSpec:
 def _from_pod(meta: wire.ObjectMeta, name: str) -> GangSpec:
     minimum, problems = number(said(meta, MINIMUM), f"metadata.annotations[{MINIMUM}]")
     named = msgspec.structs.replace(meta, name=name)
-    plain = group(Koordinator.name, named, minimum)
+    plain = group(Koordinator.name, named, minimum, field=f"metadata.annotations[{MINIMUM}]")
     return _with_annotations(replace(plain, problems=problems), meta)
 
 
@@ -141,6 +150,7 @@ def _with_topology(laid: GangSpec, meta: wire.ObjectMeta, problems: list[str]) -
         preferred_level=_narrowest(rules, "PreferGather"),
         slice_size=part.pod_count_multiple if part else None,
         slice_level=foreign(part.layer) if part else None,
+        written=(*laid.written, *_WRITTEN),
     )
 
 

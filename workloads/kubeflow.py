@@ -34,6 +34,7 @@ from cluster.gangs import PODS_PER_JOB, GangSpec
 from kube import wire
 from workloads.dialect import NO_RANK, Member, PodTemplate, Watched, created, gang_key
 from workloads.parts import Part, minimum, whole
+from workloads.podgroups import over_size
 from workloads.ranks import index
 from workloads.userkeys import COUNT_RULE, MAX_MEMBERS
 
@@ -43,6 +44,8 @@ REPLICA_TYPE: Final = "training.kubeflow.org/replica-type"
 REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
 JOB_ROLE: Final = "training.kubeflow.org/job-role"
 GROUP: Final = "kubeflow.org"
+_MINIMUM: Final = "spec.runPolicy.schedulingPolicy.minAvailable"
+_MAXIMUM: Final = "spec.elasticPolicy.maxReplicas"
 MPI_OPERATOR: Final = "mpi-operator"  # mpi-operator v2; the others are named after their kind
 LAUNCHER_LATER: Final = "WaitForWorkersReady"
 _LEADERS: Final = ("launcher", "scheduler", "master", "chief", "ps", "server")
@@ -159,6 +162,7 @@ class KubeflowJobs:
         if size < 1:
             return None
         asked = _asked(job.spec, sum(part.at_start for part in parts))
+        most = _most(job.spec, parts)
         plain = GangSpec(
             key=gang_key(self.name, meta.namespace, meta.name),
             namespace=meta.namespace,
@@ -166,10 +170,11 @@ class KubeflowJobs:
             dialect=self.name,
             min_count=asked,
             size=size,
-            max_count=_most(job.spec, parts),
+            max_count=most,
             queue=job.spec.run_policy.scheduling_policy.queue,
             submitted_at=created(meta),
-            problems=tuple(_problems(job.spec)),
+            problems=tuple(_problems(job.spec, size, most)),
+            written=(("min_count", _MINIMUM), ("max_count", _MAXIMUM)),
             rank_runs=_runs(parts),
         )
         return whole(plain, meta, parts)
@@ -207,12 +212,14 @@ def _most(spec: TrainingSpec, parts: list[Part]) -> int | None:
     return max(others + most, sum(part.size for part in parts))
 
 
-def _problems(spec: TrainingSpec) -> list[str]:
-    """Return what the CRDs let through and no gang can be."""
+def _problems(spec: TrainingSpec, size: int, most: int | None) -> list[str]:
+    """Return what the CRDs let through and no gang can be.
+
+    ``size``: members there are, ``most``: there may be, ``None`` if they cannot grow.
+    """
+    needed = spec.run_policy.scheduling_policy.min_available
     minima: Mapping[str, int | None] = {
-        "spec.runPolicy.schedulingPolicy.minAvailable": (
-            spec.run_policy.scheduling_policy.min_available
-        ),
+        _MINIMUM: needed,
         "spec.elasticPolicy.minReplicas": spec.elastic_policy.min_replicas,
     }
     found = [
@@ -222,8 +229,10 @@ def _problems(spec: TrainingSpec) -> list[str]:
     ]
     low, high = spec.elastic_policy.min_replicas, spec.elastic_policy.max_replicas
     if low is not None and high is not None and high < low:
-        field = "spec.elasticPolicy.maxReplicas"
-        found.append(f'{field}: "{high}" is not allowed: minReplicas is {low}, so at least {low}')
+        found.append(
+            f'{_MAXIMUM}: "{high}" is not allowed: minReplicas is {low}, so at least {low}'
+        )
+    found += over_size(needed or 0, max(size, most or 0), _MINIMUM)
     return found
 
 

@@ -51,7 +51,8 @@ class Kueue:
         group = said(meta, GROUP_NAME)
         if not group:
             return None
-        size, problems = number(said(meta, TOTAL_COUNT), f"metadata.annotations[{TOTAL_COUNT}]")
+        field = f"metadata.annotations[{TOTAL_COUNT}]"
+        size, problems = number(said(meta, TOTAL_COUNT), field)
         plain = GangSpec(
             key=gang_key(self.name, meta.namespace, group),
             namespace=meta.namespace,
@@ -61,6 +62,7 @@ class Kueue:
             size=size,
             submitted_at=created(meta),
             problems=problems,
+            written=(("min_count", field), ("size", field)),
         )
         return overlay(plain, read(meta.labels, meta.annotations))
 

@@ -91,7 +91,7 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
         *reading.errors,
         *contradictions(reading, context or Context(levels=(), group=spec.dialect)),
     ]
-    minimum, problems = _minimum(spec, keys, size)
+    minimum, problems = _minimum(spec, reading, size)
     return replace(
         spec,
         size=size,
@@ -109,7 +109,15 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
         standby_level=keys.spare_level or spec.standby_level,
         restarts=keys.restarts or spec.restarts,
         queue=keys.queue or spec.queue,
-        problems=(*spec.problems, *(str(error) for error in errors), *problems),
+        problems=(*spec.problems, *dict.fromkeys(map(str, (*errors, *problems)))),
+        written=(*written(reading), *spec.written),
+    )
+
+
+def written(reading: Reading) -> Iterator[tuple[str, str]]:
+    """Yield (field of a specification, where its key was found)."""
+    return (
+        (_FIELD_OF[key], place) for key, (place, _) in reading.found.items() if key in _FIELD_OF
     )
 
 
@@ -127,7 +135,7 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
         return spec
     sliced = spec.slice_size is not None or spec.slice_level is not None
     sizes, levels = wished.slice_sizes, wished.slice_levels
-    minimum = _within(spec, wished.minimum)
+    minimum, problems = _within(spec, wished)
     return replace(
         spec,
         min_count=minimum,
@@ -138,7 +146,8 @@ def _wished(spec: GangSpec, wished: Wishes) -> GangSpec:
         slice_level=spec.slice_level if sliced or not levels else levels[-1],
         wider_slices=spec.wider_slices if sliced else wider_slices(levels, sizes),
         queue=spec.queue or wished.queue,
-        problems=(*spec.problems, *wished.problems),
+        problems=(*spec.problems, *wished.problems, *problems),
+        written=(*spec.written, *wished.written),
     )
 
 
@@ -155,24 +164,34 @@ def _roles_within(spec: GangSpec, minimum: int) -> tuple[RoleSpec, ...]:
     return spec.roles if minimum >= sum(role.min_count for role in spec.roles) else ()
 
 
-def _within(spec: GangSpec, minimum: int | None) -> int:
-    """Return a minimum that was wished for, within the gang's size."""
-    if minimum is None:
-        return spec.min_count
-    return minimum if spec.size is None else min(minimum, spec.size)
+def _within(spec: GangSpec, wished: Wishes) -> tuple[int, tuple[str, ...]]:
+    """Return a minimum that was wished for, within the gang's size, and what is wrong with it."""
+    count = wished.minimum
+    if count is None:
+        return spec.min_count, ()
+    if spec.size is None or count <= spec.size:
+        return count, ()
+    where = dict(wished.written)["min_count"]
+    return spec.size, (str(FieldError(where, str(count), _at_most(spec.size))),)
 
 
-def _minimum(spec: GangSpec, keys: UserKeys, size: int | None) -> tuple[int, list[str]]:
-    """Return the minimum and what is wrong with it."""
+def _at_most(size: int) -> str:
+    return f"the gang has {size} members: at most {size}, or more members"
+
+
+def _minimum(spec: GangSpec, reading: Reading, size: int | None) -> tuple[int, list[FieldError]]:
+    """Return the minimum and what is wrong with it that the keys alone do not show."""
+    keys = reading.keys
     if keys.minimum is None:
         return spec.min_count, []
     if size is None:
         count = spec.min_count if keys.minimum.percent else keys.minimum.number
         return count, []  # a percentage of nothing is an error of the keys already
     count = keys.minimum.of(size)
-    if count > size:
-        return size, [f"{names.GANG_MIN}: {count} is more than the gang's {size} members"]
-    return count, []
+    if count <= size:
+        return count, []
+    told = spec.size is None  # both are keys, which are compared with each other already
+    return size, [] if told else [reading.error(names.GANG_MIN, _at_most(size))]
 
 
 def _complete(reading: Reading, _context: Context) -> Iterator[FieldError]:
@@ -317,6 +336,17 @@ def _unknown(key: str) -> str:
     return f'"{shorten(key)}" is not a key that Muster knows: {hint}'
 
 
+_FIELD_OF: Final[Mapping[str, str]] = {
+    names.GANG_SIZE: "size",
+    names.GANG_MIN: "min_count",
+    names.TOPOLOGY_REQUIRED: "required_level",
+    names.TOPOLOGY_PREFERRED: "preferred_level",
+    names.TOPOLOGY_RELAX_AFTER: "relax_after",
+    names.SLICE_SIZE: "slice_size",
+    names.SLICE_TOPOLOGY: "slice_level",
+    names.SPARES: "standby",
+    names.SPARE_LEVEL: "standby_level",
+}
 _SLICE_PAIR: Final = (
     (names.SLICE_SIZE, names.SLICE_TOPOLOGY),
     (names.SLICE_TOPOLOGY, names.SLICE_SIZE),

@@ -94,9 +94,13 @@ class Policy:
 
     def device_problems(self, pod: wire.Pod) -> tuple[str, ...]:
         """Return what contradicts itself in the device asks of a pod that is Muster's to plan."""
+        return self.devices.asks(pod).problems if self.plans(pod) else ()
+
+    def plans(self, pod: wire.Pod, *, explicit: bool | None = None) -> bool:
+        """Return whether a pod under review, or a template's, will be Muster's to plan."""
         name = pod.spec.scheduler_name
         ours = self.has_extender(name) or self.replaces(name)
-        return self.devices.asks(pod).problems if ours and self.asks(pod, {}) else ()
+        return ours and self.asks(pod, {}, explicit=explicit)
 
     def asks_by_annotation(self, pod: wire.Pod) -> bool:
         """Return whether annotations alone ask for part of a device (KAI's do)."""

@@ -38,6 +38,7 @@ from workloads.status import Fields, Progress, Status
 
 # 1.37 gave the condition another name (api/scheduling/v1alpha3/types.go).
 _SCHEDULED: Final = {"v1alpha2": "PodGroupScheduled"}
+_TOPOLOGY: Final = "spec.schedulingConstraints.topology"
 
 
 class GangPolicy(wire.Wire, frozen=True):
@@ -116,9 +117,11 @@ def spec(found: PodGroup) -> GangSpec:
     plain = group(Native.name, found.metadata, found.spec.scheduling_policy.minimum, field=field)
     keys = found.spec.scheduling_constraints
     terms = () if keys is None else keys.topology
-    laid = replace(plain, required_level=foreign(terms[0].key) if terms else None)
+    level = foreign(terms[0].key) if terms else None
+    written = (*plain.written, ("required_level", _TOPOLOGY))
+    laid = replace(plain, required_level=level, written=written)
     if len(terms) > 1:
-        problem = f"spec.schedulingConstraints.topology: {len(terms)} terms; Muster keeps one"
+        problem = f"{_TOPOLOGY}: {len(terms)} terms; Muster keeps one"
         laid = replace(laid, problems=(*laid.problems, problem))
     return overlay(laid, read(found.metadata.labels, found.metadata.annotations))
 

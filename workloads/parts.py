@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from cluster.gangs import GangSpec, RoleSpec
 from kube import wire
-from workloads.labels import Reading, UserKeys, overlay, read, wider_slices
+from workloads.labels import Reading, UserKeys, overlay, read, wider_slices, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,24 @@ def lay_keys(
     laid = overlay(spec, read(owner.labels, owner.annotations, path=path))
     everyone = laid.slice_size is not None
     problems: list[str] = []
+    places = [*laid.written]
     sliced: dict[str, bool] = {}
     for part in parts:
-        reading = read(part.metadata.labels, part.metadata.annotations)
+        path = f"template {part.role}: metadata"
+        reading = read(part.metadata.labels, part.metadata.annotations, path=path)
         keys = _asked(reading)
         sliced[part.role] = keys.sliced
         laid = _share(laid, keys)
-        problems += (*reading.wishes.problems, *_disagreements(laid, keys, part.role))
+        problems += (*map(str, reading.errors), *reading.wishes.problems)
+        problems += _disagreements(laid, keys, part.role)
+        places += (*written(reading), *reading.wishes.written)
     some = () if everyone or all(sliced.values()) else (r for r, is_in in sliced.items() if is_in)
-    return replace(laid, slice_roles=tuple(some), problems=(*laid.problems, *problems))
+    return replace(
+        laid,
+        slice_roles=tuple(some),
+        problems=(*laid.problems, *problems),
+        written=tuple(places),
+    )
 
 
 def _in_turn(parts: Iterable[Part], total: int) -> tuple[RoleSpec, ...]:

@@ -32,6 +32,7 @@ def group(
         queue=queue,
         submitted_at=created(meta),
         problems=count_problem(minimum, field),
+        written=(("min_count", field),),
     )
 
 
@@ -42,8 +43,17 @@ def count_problem(count: int, field: str) -> tuple[str, ...]:
     return (f'{field}: "{count}" is not allowed: {COUNT_RULE}',)
 
 
+def over_size(count: int, size: int, field: str) -> tuple[str, ...]:
+    """Return what is wrong with a minimum of more members than there can be."""
+    if count <= size:
+        return ()
+    return (f'{field}: "{count}" is not allowed: the gang has {size} members: at most {size}',)
+
+
 def number(text: str, field: str) -> tuple[int, tuple[str, ...]]:
     """Return a number of members written as text, and what is wrong with it; 1 if it is none."""
+    if not text:
+        return 1, (f"{field} is missing: {COUNT_RULE} is needed",)
     digits = text.isascii() and text.isdigit() and len(text) <= len(str(MAX_MEMBERS))
     if not digits or count_problem(int(text), field):
         return 1, (f'{field}: "{shorten(text)}" is not allowed: {COUNT_RULE}',)

@@ -156,6 +156,11 @@ def names_a_group(pod: wire.Pod) -> bool:
     return speaker is not None and speaker.name in _EXPLICIT
 
 
+def is_explicit(dialect: str) -> bool:
+    """Return whether the pods of this dialect name their group, in labels of its controller."""
+    return dialect in _EXPLICIT
+
+
 def conflicts(pod: wire.Pod) -> list[str]:
     """Return a sentence for each explicit group that loses to one of higher precedence."""
     numbers = [n for n in _candidates(pod) if n < _OWNERS_FROM]

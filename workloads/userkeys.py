@@ -86,6 +86,7 @@ class UserKeys:
     role: str = ""
     fabric: str = ""
     inject: bool = True
+    movable: bool = True
 
     @property
     def sliced(self) -> bool:
@@ -250,6 +251,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     names.ROLE: ("role", _name),
     names.FABRIC: ("fabric", _name),
     names.INJECT: ("inject", _switch),
+    names.MOVABLE: ("movable", _switch),
 }
 USER_KEYS: Final = frozenset(_FIELDS)
 _NOTHING: Final = Reading()

@@ -51,6 +51,7 @@ TASK: Final = "volcano.sh/task-spec"
 TASK_INDEX: Final = "volcano.sh/task-index"
 JOB_GROUP: Final = "batch.volcano.sh"
 UNSCHEDULABLE: Final = "Unschedulable"
+_TIER: Final = "spec.networkTopology.highestTierAllowed"
 READY: Final = "tasks in gang are ready to be scheduled"  # the reason that Volcano gives
 
 
@@ -132,27 +133,38 @@ def task_roles(minima: dict[str, int], minimum: int) -> tuple[RoleSpec, ...]:
 
 
 def with_topology(
-    plain: GangSpec, topology: NetworkTopology | None, parts: tuple[SubGroupPolicy, ...]
+    plain: GangSpec,
+    topology: NetworkTopology | None,
+    parts: tuple[SubGroupPolicy, ...],
+    size_field: str = "spec.subGroupPolicy[{}].subGroupSize",
 ) -> GangSpec:
-    """Return the gang with Volcano's topology put into Muster's words."""
+    """Return the gang with Volcano's topology put into Muster's words.
+
+    ``size_field``: where the size of a part stands, with ``{}`` for the part's name.
+    """
     required, preferred = (None, None) if topology is None else topology.levels()
-    laid = replace(plain, required_level=required, preferred_level=preferred)
+    written = (*plain.written, ("required_level", _TIER), ("preferred_level", _TIER))
+    laid = replace(plain, required_level=required, preferred_level=preferred, written=written)
     hard = [part for part in parts if part.level() is not None]
     if len(hard) > 1 or (hard and not hard[0].sub_group_size):
         names = ", ".join(part.name for part in hard)
         problem = f"spec.subGroupPolicy: {names}: Muster has one division, into parts of equal size"
         return replace(laid, problems=(*laid.problems, problem))
     for part in hard or parts[:1]:
-        laid = _divided(laid, part)
+        laid = _divided(laid, part, size_field.format(part.name))
     return laid
 
 
-def _divided(laid: GangSpec, part: SubGroupPolicy) -> GangSpec:
+def _divided(laid: GangSpec, part: SubGroupPolicy, field: str) -> GangSpec:
     """Return the gang in slices, with the minimum that so many whole parts need."""
     size, level = part.sub_group_size or 0, part.level()
     needed = max(laid.min_count, size * (part.min_sub_groups or 0))
     laid = replace(laid, min_count=needed)
-    return replace(laid, slice_size=size, slice_level=level) if size and level else laid
+    if not size or not level:
+        return laid
+    level_field = f"{field.rpartition('.')[0]}.networkTopology"
+    places = (("slice_size", field), ("slice_level", level_field))
+    return replace(laid, slice_size=size, slice_level=level, written=(*places, *laid.written))
 
 
 def wanted(found: PodGroup, progress: Progress) -> Fields:

@@ -15,7 +15,7 @@ from cluster.gangs import GangSpec
 from kube import wire
 from workloads.dialect import Member, PodTemplate, Watched, created, gang_key
 from workloads.labels import overlay, read
-from workloads.podgroups import count_problem, said
+from workloads.podgroups import count_problem, over_size, said
 from workloads.ranks import index
 from workloads.volcano import (
     JOB_GROUP,
@@ -28,6 +28,8 @@ from workloads.volcano import (
     with_topology,
 )  # fmt: skip
 
+_PART_SIZE: Final = "spec.tasks[{}].partitionPolicy.partitionSize"
+_MINIMUM: Final = "spec.minAvailable"
 DEFAULT_TASK: Final = "default"  # DefaultTaskSpec: the name of a task without one
 
 
@@ -83,7 +85,8 @@ def spec(job: Job) -> GangSpec | None:
         return None
     first = [task for task in tasks if task.depends_on is None]
     at_start = sum(task.replicas for task in first)
-    minimum = min(job.spec.min_available or size, max(at_start, 1))
+    asked = job.spec.min_available
+    minimum = min(asked or size, max(at_start, 1))
     plain = GangSpec(
         key=gang_key(VolcanoJobs.name, meta.namespace, meta.name),
         namespace=meta.namespace,
@@ -94,9 +97,10 @@ def spec(job: Job) -> GangSpec | None:
         roles=task_roles({task.name: task.minimum for task in first}, minimum),
         queue=job.spec.queue,
         submitted_at=created(meta),
-        problems=count_problem(job.spec.min_available or 1, "spec.minAvailable"),
+        problems=(*count_problem(asked or 1, _MINIMUM), *over_size(asked, size, _MINIMUM)),
+        written=(("min_count", _MINIMUM),),
     )
-    laid = with_topology(plain, job.spec.network_topology, _parts(tasks))
+    laid = with_topology(plain, job.spec.network_topology, _parts(tasks), _PART_SIZE)
     return overlay(laid, read(meta.labels, meta.annotations))
 
 

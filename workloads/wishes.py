@@ -19,7 +19,7 @@ A wish that the model cannot say is a problem of the gang if it is a requirement
 left out if it is a preference.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Final
@@ -45,15 +45,27 @@ _QUEUE: Final = (
 _MINIMUM: Final = KAI + "batch-min-member"
 _MODE: Final = "volcano.sh/network-topology-mode"
 _TIER: Final = "volcano.sh/network-topology-highest-tier"
-_KEYS: Final = frozenset(
-    (*_REQUIRED, *_PREFERRED, *_SLICE_LEVEL, *_SLICE_SIZE, *_QUEUE, _LAYERS, _MINIMUM, _MODE, _TIER)
+TOPOLOGY_KEYS: Final = frozenset(
+    (*_REQUIRED, *_PREFERRED, *_SLICE_LEVEL, *_SLICE_SIZE, _LAYERS, _MINIMUM, _MODE, _TIER)
+)
+"""Those that can contradict each other or the gang."""
+_KEYS: Final = TOPOLOGY_KEYS.union(_QUEUE)
+_FIELDS: Final = (
+    ("required_level", (*_REQUIRED, _TIER, _MODE)),
+    ("preferred_level", (*_PREFERRED, _MODE)),
+    ("slice_level", (_LAYERS, *_SLICE_LEVEL)),
+    ("slice_size", (_LAYERS, *_SLICE_SIZE)),
+    ("min_count", (_MINIMUM,)),
 )
 _LARGEST: Final = 1_000_000  # members of one gang, as workloads.userkeys.MAX_MEMBERS
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What was written, levels still to be looked up (``workloads.levels``)."""
+    """What was written, levels still to be looked up (``workloads.levels``).
+
+    ``written``: (field of ``GangSpec``, key) of what is there.
+    """
 
     required: str | None = None
     preferred: str | None = None
@@ -62,16 +74,7 @@ class Wishes:
     queue: str = ""
     minimum: int | None = None
     problems: tuple[str, ...] = ()
-
-    @property
-    def demands(self) -> bool:
-        """Whether something is asked for that may not be left out."""
-        return self.required is not None or bool(self.slice_levels)
-
-    @property
-    def topology(self) -> tuple[object, ...]:
-        """Everything about domains, for comparison."""
-        return self.required, self.preferred, self.slice_sizes, self.slice_levels
+    written: tuple[tuple[str, str], ...] = ()
 
 
 class _Layer(msgspec.Struct, frozen=True):
@@ -92,7 +95,8 @@ def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
     problems: list[str] = []
     queue, minimum = _first(said, _QUEUE), _number(said, _MINIMUM, problems)
     if KUEUE_DECIDES in said:
-        return Wishes(queue=queue, minimum=minimum, problems=tuple(problems))
+        written = (("min_count", _MINIMUM),)
+        return Wishes(queue=queue, minimum=minimum, problems=tuple(problems), written=written)
     slices = _slices(said, problems)
     required, preferred = _first(said, _REQUIRED), _first(said, _PREFERRED)
     hard, soft = tiers(said.get(_MODE, ""), said.get(_TIER, ""))
@@ -104,25 +108,13 @@ def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
         queue=queue,
         minimum=minimum,
         problems=tuple(problems),
+        written=tuple(_written(said)),
     )
 
 
-def shared(parts: Mapping[str, Wishes]) -> Wishes:
-    """Return what all pod templates of one gang wish for; ``parts`` by name of the template.
-
-    Kueue and KAI keep such wishes for each template by itself. The gang is one, so only
-    what all of them share can be kept, and a demand of only some is a problem.
-    """
-    found = list(parts.values())
-    if all(one.topology == found[0].topology for one in found):
-        return found[0] if found else NONE
-    queue = next((one.queue for one in found if one.queue), "")
-    demanding = ", ".join(name for name, one in parts.items() if one.demands)
-    problem = (
-        f"pods of {demanding}: their required topology is not that of the others, and all "
-        "are one gang: ask for the same on every template"
-    )
-    return Wishes(queue=queue, problems=(problem,) if demanding else ())
+def _written(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (field, key) for the keys that say something, in the order in which they count."""
+    return ((name, key) for name, keys in _FIELDS for key in keys if said.get(key))
 
 
 def tiers(mode: str, highest: str) -> tuple[str | None, str | None]:

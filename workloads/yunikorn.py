@@ -73,6 +73,7 @@ class YuniKorn:
             queue=meta.labels.get(QUEUE, ""),
             submitted_at=created(meta),
             problems=problems,
+            written=(("min_count", f"metadata.annotations[{TASK_GROUPS}]"),),
         )
         return overlay(plain, read(meta.labels, meta.annotations))
 

@@ -1,40 +1,44 @@
 """Loud instead of silent: what is said about a gang without its fabric.
 
 It would run over TCP, many times slower, and nobody would hear of it for weeks. So it is said at
-admission (``spec.withoutFabric`` of the ClusterProfile:
-ignore, warn, deny), and a fabric that is named but not known is always refused.
+admission, with what stands between the pod and the fabric (``injection.fabricproblems``), as loud
+as the ClusterProfile wants it (``spec.withoutFabric``: ignore, warn, deny). What contradicts the
+pod's own words is always refused.
 """
 
 from collections.abc import Iterator
 
+from injection.choice import NONE, choose
 from injection.clusterprofile import Loudness
+from injection.fabricproblems import problems
 from injection.findings import Finding
-from injection.rules.fabric import NONE, choose
+from injection.problem import Severity
 from injection.subject import Subject
 from kube import names
 
 
 def fabric_is_there(subject: Subject) -> Iterator[Finding]:
     """Yield what is wrong with the pod's fabric."""
-    named, cluster = subject.annotations.get(names.FABRIC, ""), subject.facts.cluster
-    if named and named != NONE and named not in subject.facts.fabrics:
-        allowed = ", ".join(sorted(subject.facts.fabrics))
+    loudness = subject.facts.cluster.spec.without_fabric
+    refused = {Severity.CONTRADICTION}
+    refused |= {Severity.LOST} if loudness is Loudness.DENY else set()
+    for problem in problems(subject):
+        if problem.severity in refused or loudness is not Loudness.IGNORE:
+            yield Finding(str(problem), refused=problem.severity in refused)
+    if loudness is not Loudness.IGNORE and _goes_without(subject):
         yield Finding(
-            f"metadata.annotations[{names.FABRIC}]: {named!r} is not known; allowed are {NONE}, "
-            f"{allowed}",
-            refused=True,
+            f"no fabric of cluster {subject.facts.cluster.metadata.name} fits this gang, so it "
+            f"would run over TCP: name one in annotation {names.FABRIC} ({_choices(subject)}), "
+            f"or {NONE} if that is meant",
+            refused=loudness is Loudness.DENY,
         )
-        return
-    if named == NONE or not subject.is_gang or not subject.accelerated:
-        return
-    loudness = cluster.spec.without_fabric
-    if not cluster.spec.fabrics or loudness is Loudness.IGNORE or choose(subject) is not None:
-        return
-    yield Finding(
-        f"no fabric of cluster {cluster.metadata.name} fits this gang, so it would run over TCP: "
-        f"name one in annotation {names.FABRIC} ({_choices(subject)}), or {NONE} if that is meant",
-        refused=loudness is Loudness.DENY,
-    )
+
+
+def _goes_without(subject: Subject) -> bool:
+    """Return whether a gang that asks for accelerators gets none of the cluster's fabrics."""
+    named = subject.annotations.get(names.FABRIC, "")
+    concerned = subject.is_gang and bool(subject.accelerated) and not named
+    return concerned and bool(subject.facts.cluster.spec.fabrics) and choose(subject) is None
 
 
 def _choices(subject: Subject) -> str:

@@ -1,25 +1,25 @@
-"""The pod's fabric: which profile it gets, and what that profile adds.
+"""The pod's fabric: what its profile adds, container by container.
 
 ::
 
-    annotation muster.dev/fabric: none ─► nothing     NAME ─► that profile, whatever else holds
-    otherwise the first choice of the ClusterProfile for which all hold:
-        the pod is of the sort (in a gang, accelerated), and its namespace is named, if any are
-        the pod may go to nodes of that pool: its node selector does not say otherwise
-        such nodes are there and advertise the fabric's resources, where nodes are known at all
+    choice.choose ─► layers.layered ─► one Injected ─► Additions, shared memory
 
-Only what live nodes advertise is injected: a resource that no node has would make the pod wait
-for ever. A pool that is scaled to nothing is not there; a pod whose own node selector names it
-gets the profile all the same.
+A source in the ledger ends in a digest of that one ``Injected``: pods of one profile that got
+different extras differ in it, too.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from injection.clusterprofile import FabricChoice, Pods
+from injection import ncclconf
+from injection.amounts import amount
+from injection.choice import SOURCE, Chosen, choose, fixed, pool, told_labels
+from injection.clusterprofile import Channel
+from injection.containers import container_at
 from injection.digest import digest
-from injection.fabric import Fabric, Injected, Need, Targets, When
-from injection.nodes import NodeGroup
+from injection.fabric import Fabric, Injected, Need, Targets, VolumeAt
+from injection.layers import claim_template, layered
 from injection.parts import (
     CONTAINERS,
     Additions,
@@ -27,14 +27,15 @@ from injection.parts import (
     Env,
     Mount,
     Place,
+    PodClaim,
     Volume,
 )
+from injection.podview import Container
 from injection.rules.sharedmemory import shared_memory
 from injection.subject import Subject
-from kube import names
 
-OPTIONS: Final = "muster.dev/fabric-options"
-NONE: Final = "none"
+# Gloo's bootstrap must take the interface that NCCL's does; it knows exact names only.
+FOLLOWERS: Final = {"GLOO_SOCKET_IFNAME": "NCCL_SOCKET_IFNAME"}
 
 
 def fabric(subject: Subject) -> Iterator[Additions]:
@@ -42,68 +43,11 @@ def fabric(subject: Subject) -> Iterator[Additions]:
     chosen = choose(subject)
     if chosen is None:
         return
-    profile, choice = chosen
-    groups = _groups(subject, profile, choice)
-    options = {*choice.options, *_words(subject.annotations.get(OPTIONS, ""))}
-    source = f"fabric/{profile.name}@{digest(profile)}"
-    wanted = [profile.spec.inject]
-    wanted += [
-        extra.inject
-        for extra in profile.spec.extras
-        if _holds(extra.when, subject, options, groups)
-    ]
-    for injected in wanted:
-        yield _additions(source, injected, profile, subject, groups)
-        yield from shared_memory(
-            source, injected.shared_memory, subject, _targets(profile, subject)
-        )
-
-
-def choose(subject: Subject) -> tuple[Fabric, FabricChoice] | None:
-    """Return the profile and the choice that led to it."""
-    facts, named = subject.facts, subject.annotations.get(names.FABRIC, "")
-    if named == NONE:
-        return None
-    if named:
-        profile = facts.fabrics.get(named)
-        return (profile, FabricChoice(profile=named)) if profile is not None else None
-    for choice in facts.cluster.spec.fabrics:
-        profile = facts.fabrics.get(choice.profile)
-        if profile is not None and _fits(subject, profile, choice):
-            return profile, choice
-    return None
-
-
-def _fits(subject: Subject, profile: Fabric, choice: FabricChoice) -> bool:
-    if choice.namespaces and subject.namespace not in choice.namespaces:
-        return False
-    if not subject.accelerated or choice.pods is Pods.ASKING:
-        return False
-    if choice.pods is Pods.GANGS and not subject.is_gang:
-        return False
-    selector = subject.pod.spec.node_selector
-    pool = {**profile.spec.node_labels, **choice.node_labels}
-    if any(value and selector.get(key, value) != value for key, value in pool.items()):
-        return False
-    named = bool(pool) and all(selector.get(key) == value for key, value in pool.items())
-    return named or not subject.facts.nodes.known or bool(_groups(subject, profile, choice))
-
-
-def _groups(subject: Subject, profile: Fabric, choice: FabricChoice) -> tuple[NodeGroup, ...]:
-    """Return the live nodes of this fabric that the pod's own node selector leaves."""
-    labels = {**profile.spec.node_labels, **choice.node_labels}
-    left = subject.facts.nodes.with_labels(subject.pod.spec.node_selector)
-    return tuple(group for group in left if group.has(labels, profile.spec.node_resources))
-
-
-def _holds(when: When, subject: Subject, options: set[str], groups: tuple[NodeGroup, ...]) -> bool:
-    return (
-        (not when.option or when.option in options)
-        and max(subject.accelerated.values(), default=0) >= when.accelerators
-        and (
-            not when.node_labels or (bool(groups) and all(g.has(when.node_labels) for g in groups))
-        )
-    )
+    injected = layered(chosen, subject)
+    targets = _targets(chosen.profile, subject)
+    source = f"{SOURCE}{chosen.profile.name}@{digest(injected)}"
+    yield _Work(subject, chosen, injected, targets).additions(source)
+    yield from shared_memory(source, injected.shared_memory, subject, targets)
 
 
 def _targets(profile: Fabric, subject: Subject) -> Mapping[Place, int]:
@@ -115,77 +59,175 @@ def _targets(profile: Fabric, subject: Subject) -> Mapping[Place, int]:
     return subject.accelerated
 
 
-def _additions(
-    source: str,
-    injected: Injected,
-    profile: Fabric,
-    subject: Subject,
-    groups: tuple[NodeGroup, ...],
-) -> Additions:
-    largest = max(subject.accelerated.values(), default=0)
-    containers = tuple(
-        (place, _for_container(injected, asked, subject, groups))
-        for place, asked in _targets(profile, subject).items()
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """One pod and its fabric. ``targets``: containers, and the accelerators each asks for."""
+
+    subject: Subject
+    chosen: Chosen
+    injected: Injected
+    targets: Mapping[Place, int]
+
+    def additions(self, source: str) -> Additions:
+        """Return all that the profile adds but shared memory."""
+        injected = self.injected
+        file = self.chosen.choice.channel is Channel.FILE
+        conf = ncclconf.text(injected.env) if file else ""
+        env = ncclconf.rest(injected.env) if file else injected.env
+        volumes = [volume for volume in injected.volumes if self._is_of_use(volume)]
+        claims = self._claims()
+        names = tuple(claim.name for claim in claims)
+        mounts = (*_mounts(volumes), *([ncclconf.mount()] if conf else []))
+        containers = {
+            place: self._for(place, asked, env, mounts, names)
+            for place, asked in self.targets.items()
+        }
+        return Additions(
+            source,
+            tuple(containers.items()),
+            labels=injected.labels,
+            annotations=self._annotations(containers, conf),
+            networks=self._networks(),
+            volumes=(*map(_volume, volumes), *([ncclconf.volume()] if conf else [])),
+            claims=claims,
+            sidecars=injected.sidecars,
+            tolerations=injected.tolerations,
+            node_selector={**self._pinned(), **injected.node_selector},
+            host_network=injected.host_network,
+            warnings=tuple(self._unsearched()),
+        )
+
+    def _for(
+        self,
+        place: Place,
+        asked: int,
+        env: Mapping[str, str],
+        mounts: tuple[Mount, ...],
+        claims: tuple[str, ...],
+    ) -> ContainerAdditions:
+        own = container_at(self.subject.pod, place)
+        amounts = {need.name: self._amount(need, asked, own) for need in self.injected.resources}
+        return ContainerAdditions(
+            env=_env(env, self.injected.paths, own),
+            resources={name: str(many) for name, many in amounts.items() if many},
+            claims=claims,
+            mounts=mounts,
+            capabilities=self.injected.capabilities,
+            privileged=self.injected.privileged,
+        )
+
+    def _amount(self, need: Need, asked: int, own: Container) -> int:
+        return amount(need, asked, own, self.chosen, self.subject.facts.accelerators)
+
+    def _networks(self) -> tuple[str, ...]:
+        """Return the networks, once per interface of the container with the most accelerators."""
+        if not self.targets:
+            return ()
+        place = max(self.targets, key=lambda each: self.targets[each])
+        own, asked = container_at(self.subject.pod, place), self.targets[place]
+        return tuple(
+            need.name
+            for need in self.injected.networks
+            for _ in range(self._amount(need, asked, own))
+        )
+
+    def _annotations(
+        self, containers: Mapping[Place, ContainerAdditions], conf: str
+    ) -> dict[str, str]:
+        """Return the annotations, those with an entry per interface and nccl.conf included."""
+        found = dict(self.injected.annotations)
+        pod = self.subject.pod
+        for entries in self.injected.lists:
+            counts = (_count(entries.of, container_at(pod, p), c) for p, c in containers.items())
+            if many := max(counts, default=0):
+                found[entries.annotation] = f"[{','.join([entries.entry] * many)}]"
+        if conf:
+            found[ncclconf.ANNOTATION] = conf
+        return found
+
+    def _claims(self) -> tuple[PodClaim, ...]:
+        found = ((c.name, claim_template(c, self.subject)) for c in self.injected.claims)
+        return tuple(
+            PodClaim(name=name, resource_claim_template_name=template)
+            for name, template in found
+            if template
+        )
+
+    def _pinned(self) -> dict[str, str]:
+        """Return the fabric's pool as a node selector, where the cluster has several fabrics.
+
+        With one fabric's settings on another's nodes a gang does not find itself. What the pod
+        says of its nodes is left out: it says as much, or something that only a person can
+        resolve.
+        """
+        cluster, told = self.subject.facts.cluster.spec, told_labels(self.subject.pod)
+        if len({choice.profile for choice in cluster.fabrics}) <= 1:
+            return {}
+        wanted = fixed(pool(self.chosen.profile, self.chosen.choice))
+        return {key: value for key, value in wanted.items() if key not in told}
+
+    def _is_of_use(self, volume: VolumeAt) -> bool:
+        """Return whether a sidecar mounts it, or a container in which its path is still free."""
+        sidecars = self.injected.sidecars
+        if any(mount.name == volume.name for s in sidecars for mount in s.volume_mounts):
+            return True
+        return any(
+            _is_free(volume, container_at(self.subject.pod, place)) for place in self.targets
+        )
+
+    def _unsearched(self) -> Iterator[str]:
+        """Yield a warning for each list of directories of the user's that lacks a needed one."""
+        for place in self.targets:
+            container = container_at(self.subject.pod, place)
+            own = {e.name: e.value for e in container.env if not bytes(e.value_from)}
+            for name, path in self.injected.paths.items():
+                if path not in own.get(name, path).split(":"):
+                    where = f"container {container.name}: {name}"
+                    yield f"{where} lacks {path}, where the fabric's library is"
+
+
+def _env(env: Mapping[str, str], paths: Mapping[str, str], container: Container) -> tuple[Env, ...]:
+    """Return the variables for one container, without those that follow one the user decided."""
+    own = {e.name: e.value for e in container.env}
+    given = {name: value for name, value in env.items() if not _decided(name, value, own)}
+    missing = {name: path for name, path in paths.items() if name not in own}
+    return tuple(Env(name=name, value=value) for name, value in {**given, **missing}.items())
+
+
+def _decided(name: str, value: str, own: Mapping[str, str]) -> bool:
+    """Return whether the user has said something else for the variable that this one follows."""
+    leader = FOLLOWERS.get(name, "")
+    return own.get(leader, value) != value
+
+
+def _count(resource: str, container: Container, added: ContainerAdditions) -> int:
+    """Return how many of a resource the container has in the end: its own word, else ours."""
+    own = container.resources
+    said = {**own.requests, **own.limits}.get(resource) if own else None
+    text = str(added.resources.get(resource, "0") if said is None else said)
+    return int(text) if text.isdecimal() else 0
+
+
+def _is_free(volume: VolumeAt, container: Container) -> bool:
+    path = volume.mount_path.rstrip("/")
+    return all(
+        mount.mount_path.rstrip("/") != path or mount.name == volume.name
+        for mount in container.volume_mounts
     )
-    networks = tuple(
-        need.name
-        for need in injected.networks
-        for _ in range(_amount(need, largest, subject, groups))
-    )
-    return Additions(
-        source,
-        containers,
-        labels=injected.labels,
-        annotations=injected.annotations,
-        networks=networks,
-        volumes=tuple(
-            Volume(
-                name=v.name, host_path=v.host_path, empty_dir=v.empty_dir, config_map=v.config_map
+
+
+def _mounts(volumes: list[VolumeAt]) -> Iterator[Mount]:
+    for v in volumes:
+        if v.mount_path:
+            yield Mount(
+                name=v.name, mount_path=v.mount_path, read_only=v.read_only, sub_path=v.sub_path
             )
-            for v in injected.volumes
-        ),
-        sidecars=injected.sidecars,
-        tolerations=injected.tolerations,
-        node_selector=injected.node_selector,
-        host_network=injected.host_network,
+
+
+def _volume(volume: VolumeAt) -> Volume:
+    return Volume(
+        name=volume.name,
+        host_path=volume.host_path,
+        empty_dir=volume.empty_dir,
+        config_map=volume.config_map,
     )
-
-
-def _for_container(
-    injected: Injected, asked: int, subject: Subject, groups: tuple[NodeGroup, ...]
-) -> ContainerAdditions:
-    amounts = {n.name: _amount(n, asked, subject, groups) for n in injected.resources}
-    return ContainerAdditions(
-        env=tuple(Env(name=name, value=value) for name, value in injected.env.items()),
-        resources={name: str(amount) for name, amount in amounts.items() if amount},
-        mounts=tuple(
-            Mount(name=v.name, mount_path=v.mount_path, read_only=v.read_only, sub_path=v.sub_path)
-            for v in injected.volumes
-        ),
-        capabilities=injected.capabilities,
-        privileged=injected.privileged,
-    )
-
-
-def _amount(need: Need, asked: int, subject: Subject, groups: tuple[NodeGroup, ...]) -> int:
-    """Return how many: fixed, or the share that the asked accelerators are of the node's.
-
-    Nodes of several sizes are met with the smallest share, so that every one of them will do.
-    """
-    if not need.share:
-        return need.amount
-    shares = [
-        -(-group.allocatable[need.name] * asked // accelerators)
-        for group in groups
-        if need.name in group.allocatable and (accelerators := _accelerators(group, subject))
-    ]
-    return min(shares, default=need.otherwise)
-
-
-def _accelerators(group: NodeGroup, subject: Subject) -> int:
-    known = subject.facts.accelerators
-    return sum(amount for name, amount in group.allocatable.items() if name in known)
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]

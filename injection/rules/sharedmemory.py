@@ -1,14 +1,15 @@
 """Shared memory: a memory volume in place of the runtime's 64 MiB, which NCCL and loaders outgrow.
 
 Pages in it count against the container's memory limit, so its size is never more than half of
-that; without a limit it is the profile's. A pod that mounts anything at /dev/shm has decided
-for itself. Source: KEP-1967 (sizes of memory-backed emptyDir volumes).
+that; without a limit it is the profile's, and ``unbounded`` sets none. A pod that mounts
+anything at /dev/shm has decided for itself. Source: KEP-1967 (memory-backed emptyDir volumes).
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from injection.containers import container_at
+from injection.fabric import UNBOUNDED
 from injection.parts import Additions, ContainerAdditions, EmptyDir, Mount, Place, Volume
 from injection.podview import Container
 from injection.subject import Subject
@@ -29,7 +30,7 @@ def shared_memory(
         return
     limits = [limit for c in spec.containers if (limit := _memory_limit(c)) is not None]
     bounded = len(limits) == len(spec.containers) and bool(limits)
-    wanted = _smaller(size, sum(limits) // 2) if bounded else size
+    wanted = _smaller(size, sum(limits) // 2) if bounded else size.removesuffix(UNBOUNDED)
     mount = Mount(name=NAME, mount_path=PATH)
     yield Additions(
         source,
@@ -39,7 +40,7 @@ def shared_memory(
 
 
 def _smaller(size: str, most: int) -> str:
-    return size if to_units(size) <= most else f"{most // _MIB}Mi"
+    return size if size != UNBOUNDED and to_units(size) <= most else f"{most // _MIB}Mi"
 
 
 def _mounted(container: Container) -> bool:

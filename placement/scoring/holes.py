@@ -20,11 +20,14 @@ as more of its kind lie open, which is what sum-of-squares packing (Csirik et al
 Everything here is numbers: no nodes, no pods.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cluster.steps import Steps
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,6 +43,8 @@ _NOTHING: Final = 0.3
 """Weight of leaving a unit unused beside the requests that fit, whose shares add up to 1."""
 _BARRIER: Final = 1e-4
 """Weight of the barrier, in devices per request of the demand."""
+_BLOCK: Final = 11
+"""Unknowns that are eliminated together: few calls over arrays of a hundred numbers."""
 _STEPS: Final = 40
 _TOLERANCE: Final = 3e-2
 """Newton stops with the step whose predicted gain is below this, in devices per request."""
@@ -64,7 +69,7 @@ def linear() -> Floats:
     return np.arange(GRID + 1) / GRID
 
 
-def worths(demand: Demand, supply: Floats, start: Floats) -> Floats:
+def worths(demand: Demand, supply: Floats, start: Floats) -> Steps[Floats]:
     """Return ``v``, float64[GRID+1], rising, for a demand and ``supply[h]`` open holes.
 
     ``start``: worths to begin with, such as the last ones; any rising float64[GRID+1].
@@ -81,27 +86,42 @@ def worths(demand: Demand, supply: Floats, start: Floats) -> Floats:
         step = _solve(hessian, gradient)
         gain = float(gradient @ step)
         v, value = _line_search(problem, v, value, step, gain)
+        yield
         if gain < _TOLERANCE:
             break
     return v
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
-    """Solve a positive definite system by elimination, row by row.
+    """Solve a positive definite system by elimination, ``_BLOCK`` unknowns at a time.
 
     Not by LAPACK: for so few rows its threads cost more than they bring on a busy machine,
     and its rounding depends on the build, which would let two replicas choose differently.
     """
     rest = np.column_stack([matrix, right])
-    rows = []
-    for _ in right:
-        row = rest[0] / rest[0, 0]
-        rows.append(row)
-        rest = rest[1:, 1:] - np.multiply.outer(rest[1:, 0], row[1:])
+    solved = []
+    for start in range(0, len(right), _BLOCK):
+        size = min(_BLOCK, len(right) - start)
+        block = _eliminate(rest[:size])
+        solved.append((start, block))
+        rest = rest[size:, size:] - np.einsum("ik,kj->ij", rest[size:, :size], block)
     found = np.zeros(len(right))
-    for number in range(len(right) - 1, -1, -1):
+    for start, block in reversed(solved):
+        end = start + len(block)
+        found[start:end] = block[:, -1] - (block[:, :-1] * found[end:]).sum(axis=1)
+    return found
+
+
+def _eliminate(rows: Floats) -> Floats:
+    """Return what is right of the square when it is made the unit matrix (Gauss and Jordan)."""
+    rows = rows.copy()
+    for number in range(len(rows)):
         row = rows[number]
-        found[number] = row[-1] - (row[1:-1] * found[number + 1 :]).sum()
+        row /= row[number]
+        factors = rows[:, number].copy()
+        factors[number] = 0.0
+        rows -= factors[:, None] * row
+    found: Floats = rows[:, len(rows) :]
     return found
 
 
@@ -204,21 +224,38 @@ def needs(demand: Demand, v: Floats) -> Needs:
     """
     if not demand.count.sum():
         return Needs(np.zeros(GRID + 1), np.zeros(GRID + 1))
-    chance, rest = _chances(demand, v)
+    chance = _chances(demand, v)
     cpu = np.append(demand.cpu, 0.0)
     square = np.append(demand.cpu_var, 0.0) + cpu * cpu
     first, second = (chance * cpu).sum(axis=1), (chance * square).sum(axis=1)
     mean, moment = np.zeros(GRID + 1), np.zeros(GRID + 1)
-    for hole in range(1, GRID + 1):
-        weight, onward = chance[hole], mean[rest[hole]]
-        mean[hole] = first[hole] + (weight * onward).sum()
-        then = 2.0 * cpu * onward + moment[rest[hole]]
-        moment[hole] = second[hole] + (weight * then).sum()
+    mean[:], moment[:] = _recursion(demand, chance, first, second)
     return Needs(mean, np.maximum(moment - mean * mean, 0.0))
 
 
-def _chances(demand: Demand, v: Floats) -> tuple[Floats, Ints]:
-    """Return, for each hole and each request (last: none), its chance and what it leaves."""
+def _recursion(
+    demand: Demand, chance: Floats, first: Floats, second: Floats
+) -> tuple[list[float], list[float]]:
+    """Return both moments by hole. In numbers, not arrays: each hole needs the smaller ones.
+
+    ``first``, ``second``: float64[GRID+1], the moments of the next request alone.
+    """
+    units = demand.units.tolist()
+    requests = list(zip(units, (2.0 * demand.cpu).tolist(), strict=True))
+    mean, moment = first.tolist(), second.tolist()
+    for hole, row in enumerate(chance.tolist()[1:], start=1):
+        weight = row[-1]  # of leaving a unit unused
+        one, two = mean[hole] + weight * mean[hole - 1], moment[hole] + weight * moment[hole - 1]
+        for weight, (unit, twice) in zip(row, requests[: bisect_right(units, hole)], strict=False):
+            onward = mean[hole - unit]
+            one += weight * onward
+            two += weight * (twice * onward + moment[hole - unit])
+        mean[hole], moment[hole] = one, two
+    return mean, moment
+
+
+def _chances(demand: Demand, v: Floats) -> Floats:
+    """Return the chance of each request (last: none) for each hole, float64[GRID+1, k+1]."""
     hole = np.arange(GRID + 1)[:, None]
     rest = hole - np.append(demand.units, 1)
     worth = np.append(prices(demand, v), 0.0) + v[rest]  # negative rests wrap: masked below
@@ -227,4 +264,5 @@ def _chances(demand: Demand, v: Floats) -> tuple[Floats, Ints]:
     weight = np.append(demand.count / demand.count.sum(), _NOTHING) * np.exp(worth / CHOICE)
     total = weight.sum(axis=1, keepdims=True)
     total[0] = 1.0  # an empty hole: every chance is 0
-    return weight / total, np.maximum(rest, 0)
+    found: Floats = weight / total
+    return found

@@ -26,7 +26,7 @@ import numpy as np
 from placement.scoring.holes import Floats
 from placement.scoring.prices import Prices
 from placement.scoring.shape import DEVICE, Shape
-from placement.scoring.stock import Ints, Stock
+from placement.scoring.stock import Ints, Mask, Stock
 
 _LEAST_VARIANCE = 1.0
 """Keeps the root defined under rounding; one (milli-CPU) squared."""
@@ -107,6 +107,49 @@ class Gain:
         gain[stock.memory.take(rows) < self.shape.memory] = -np.inf
         return gain, device
 
+    def everywhere(
+        self, stock: Stock, worths: Worths, allowed: Mask | None
+    ) -> tuple[Ints, Floats, Ints]:
+        """Return (rows that the shape fits, of ``allowed`` ones; their change; the device)."""
+        shape = self.shape
+        room = (stock.cpu >= shape.cpu) & (stock.memory >= shape.memory)
+        if allowed is not None:
+            room &= allowed
+        if shape.fractional:
+            return self._parts(stock, worths, room)
+        rows = np.flatnonzero(room & (stock.whole >= shape.devices))
+        return rows, self._whole(stock, worths, rows), np.full(len(rows), -1)
+
+    def _parts(self, stock: Stock, worths: Worths, room: Mask) -> tuple[Ints, Floats, Ints]:
+        """As ``_part``, for holes that are large enough, and one of free devices side by side."""
+        large = np.flatnonzero(stock.holes >= self.shape.milli)
+        rows, hole = stock.row_of.take(large), stock.holes.take(large)
+        free = hole == DEVICE
+        counts = room.take(rows)
+        counts[1:] &= ~(free[1:] & free[:-1] & (rows[1:] == rows[:-1]))
+        kept = np.flatnonzero(counts)
+        rows, hole = rows.take(kept), hole.take(kept)
+        gain = self._of_holes(stock, worths, rows, hole)
+        device = large.take(kept) % stock.holes.shape[1]
+        if not len(rows):
+            return rows, gain, device
+        first = np.flatnonzero(_changes(rows))
+        best = np.maximum.reduceat(gain, first)
+        highest = np.flatnonzero(gain == best.repeat(np.diff(first, append=len(rows))))
+        highest = highest[_changes(rows.take(highest))]
+        nodes = rows.take(first)
+        return nodes, best + worths.stranded.take(nodes), device.take(highest)
+
+    def _of_holes(self, stock: Stock, worths: Worths, rows: Ints, hole: Ints) -> Floats:
+        """Return float64[t], the change of worth but for ``stranded``, of holes of rows."""
+        short = self._cpu.take(hole) + (worths.short.take(rows) + self.shape.cpu)
+        root = short + np.sqrt(short * short + (self._var.take(hole) + worths.var.take(rows)))
+        gain: Floats = self._worth.take(hole) - self.prices.stranding * root * 0.5
+        opened = np.flatnonzero(hole == DEVICE)
+        free, slots = stock.whole.take(rows.take(opened)), self.prices.slots
+        gain[opened] += slots[free - 1] - slots[free]
+        return gain
+
     def _part(self, stock: Stock, worths: Worths, rows: Ints) -> tuple[Floats, Ints]:
         half = self.prices.stranding
         hole = stock.holes.take(rows, axis=0)
@@ -183,3 +226,10 @@ class Gain:
         )
         gain += float(prices.slots[free - count] - prices.slots[free])
         return gain + float(worths.stranded[node])
+
+
+def _changes(rows: Ints) -> Mask:
+    """Return bool[t]: where another number begins than the one before, the first among them."""
+    found = np.ones(len(rows), dtype=np.bool_)
+    np.not_equal(rows[1:], rows[:-1], out=found[1:])
+    return found

@@ -19,6 +19,8 @@ from typing import Final
 
 import numpy as np
 
+from cluster.learned import Learned
+from cluster.steps import Steps, run
 from placement.scoring import holes
 from placement.scoring.holes import GRID, Demand, Floats
 from placement.scoring.mix import RequestMix
@@ -66,11 +68,16 @@ def untrained(width: int) -> Prices:
 
 def learn(mix: RequestMix, stock: Stock, last: Prices) -> Prices:
     """Return the prices of a mix for what is free now; ``last``: where the search begins."""
+    return run(learn_steps(mix, stock, last))
+
+
+def learn_steps(mix: RequestMix, stock: Stock, last: Prices) -> Steps[Prices]:
+    """As ``learn``, in slices of some milliseconds."""
     if not mix.milli:
         return last
     expected = max(int(stock.holes.sum()) / (mix.milli / mix.arrivals), FEWEST) / mix.arrivals
     demand = _demand(mix, expected)
-    worth = holes.worths(demand, _supply(stock), last.per_unit)
+    worth = yield from holes.worths(demand, _supply(stock), last.per_unit)
     need = holes.needs(demand, worth)
     _needs_of_a_free_device(mix, demand, worth, need, expected)
     return Prices(
@@ -79,6 +86,32 @@ def learn(mix: RequestMix, stock: Stock, last: Prices) -> Prices:
         cpu_var=_by_milli(need.var),
         slots=_slot_worths(mix, stock, expected),
         stranding=1.0 / max(float(need.mean[GRID]), 1.0),
+        per_unit=worth,
+    )
+
+
+def told(prices: Prices, *, generation: int, free: int) -> Learned:
+    """Return prices as they are kept with the model."""
+    return Learned(
+        worth=tuple(prices.per_unit.tolist()),
+        cpu=tuple(prices.cpu[::_UNIT].tolist()),
+        cpu_var=tuple(prices.cpu_var[::_UNIT].tolist()),
+        slots=tuple(prices.slots.tolist()),
+        stranding=prices.stranding,
+        generation=generation,
+        free=free,
+    )
+
+
+def recalled(learned: Learned) -> Prices:
+    """Return the prices that ``told`` described, to the last bit."""
+    worth = np.array(learned.worth)
+    return Prices(
+        worth=_by_milli(worth),
+        cpu=_by_milli(np.array(learned.cpu)),
+        cpu_var=_by_milli(np.array(learned.cpu_var)),
+        slots=np.array(learned.slots),
+        stranding=learned.stranding,
         per_unit=worth,
     )
 

@@ -21,12 +21,15 @@ class Stock:
 
     ``cpu`` (milli) and ``memory`` (any one unit): int64[n]; ``holes``: int64[n, d], milli;
     ``whole``, ``installed``: int64[n], devices free and in all; ``capacity``: milli-GPU of
-    all devices together.
+    all devices together; ``all_cpu``, ``all_memory``: of a node, free or not; ``row_of``:
+    int64[n * d], the row of each entry of ``holes``.
     ``changed`` lists the rows that ``take`` and ``give`` touched, in order.
     """
 
     __slots__ = (
         "_model_of",
+        "all_cpu",
+        "all_memory",
         "capacity",
         "changed",
         "cpu",
@@ -34,6 +37,7 @@ class Stock:
         "installed",
         "memory",
         "models",
+        "row_of",
         "whole",
     )
 
@@ -45,18 +49,22 @@ class Stock:
         models: Sequence[str],
         capacity: int,
         installed: Ints | None = None,
+        allocatable: tuple[Ints, Ints] | None = None,
     ) -> None:
         """Take over columns. ``models``: the GPU model of each row, "" where unknown.
 
         ``installed``: int64[n], devices of each node; by default those with a hole now.
+        ``allocatable``: CPU and memory of each node, int64[n] each; by default what is free.
         """
         self.cpu = cpu.astype(np.int64)
         self.memory = memory.astype(np.int64)
+        self.all_cpu, self.all_memory = allocatable or (self.cpu.copy(), self.memory.copy())
         self.holes = holes.astype(np.int64)
         self.whole = (self.holes == DEVICE).sum(axis=1)
         self.installed = (self.holes > 0).sum(axis=1) if installed is None else installed
         self.capacity = capacity
         self.models = tuple(models)
+        self.row_of = np.arange(len(cpu)).repeat(self.holes.shape[1])
         self._model_of = np.array(self.models)
         self.changed: list[int] = []
 
@@ -86,6 +94,8 @@ class Stock:
         if not shape.devices:
             return ()
         row = self.holes[node].tolist()
+        if shape.devices == 1:
+            return (row.index(DEVICE),)
         return tuple(i for i, hole in enumerate(row) if hole == DEVICE)[: shape.devices]
 
     def take(self, shape: Shape, node: int, devices: tuple[int, ...]) -> None:
@@ -97,17 +107,20 @@ class Stock:
         self._move(shape, node, devices, 1)
 
     def _move(self, shape: Shape, node: int, devices: tuple[int, ...], sign: int) -> None:
-        self.cpu[node] += sign * shape.cpu
-        self.memory[node] += sign * shape.memory
-        row = self.holes[node]
+        left, opened = self.holes[node].tolist(), 0
         for device in devices:
-            before = int(row[device])
+            before = left[device]
             after = before + sign * shape.milli
             if not 0 <= after <= DEVICE:
                 raise ValueError(
                     f"node row {node}, device {device}: {after} milli-GPU would be free; "
                     f"allowed: 0..{DEVICE}"
                 )
-            row[device] = after
-            self.whole[node] += (after == DEVICE) - (before == DEVICE)
+            left[device] = after
+            opened += (after == DEVICE) - (before == DEVICE)
+        self.cpu[node] += sign * shape.cpu
+        self.memory[node] += sign * shape.memory
+        if devices:
+            self.holes[node] = left
+            self.whole[node] += opened
         self.changed.append(node)

@@ -1,8 +1,10 @@
 """Scoring's view of a snapshot: pod classes as shapes, node columns as a stock, pods as a mix.
 
-The mix is every pod that the model knows, pending, running or finished and not yet deleted.
-It is a function of the snapshot alone: nothing is kept beside the model, a restart lists the
-same pods and learns the same mix, and a recorded decision replays.
+The mix is every pod that the model knows, pending, running or finished and not yet deleted: a
+restart lists the same pods and learns the same mix. The prices are learned from it and from
+what is free when a thirtieth of that has changed, starting from the last ones, and are kept
+with the model (``cluster.learned``). So a decision stays a function of its snapshot, and most
+decisions learn nothing.
 
 Where a node tells of its devices, its holes are what is left of each: the smallest of what is
 left of computing power, memory and replicas. Elsewhere devices count by resource name:
@@ -10,6 +12,7 @@ whatever ends in ``/gpu`` (``nvidia.com/gpu``, ``amd.com/gpu`` …), whole ones.
 by MIG are no holes: only instances of their profiles can be had from them.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -22,15 +25,23 @@ from cluster.devicenode import Layout
 from cluster.devicerooms import by_layout
 from cluster.deviceview import DeviceView
 from cluster.ids import NO_ROW
+from cluster.learned import Learned
 from cluster.pods import PodState
 from cluster.snapshot import Snapshot
+from cluster.steps import Steps
 from placement.scoring.mix import RequestMix
-from placement.scoring.prices import Prices, learn, untrained
+from placement.scoring.prices import Prices, learn_steps, recalled, told, untrained
 from placement.scoring.shape import DEVICE, Shape
 from placement.scoring.stock import Ints, Stock
 from placement.world import World
 
 GPU_SUFFIX: Final = "/gpu"
+RELEARN_SHARE: Final = 30
+"""Prices are learned anew when one part in this many of the fleet has changed."""
+_CHANGES_IN_A_LIFE: Final = 6
+"""Of the model by one pod: it comes, is held, released, bound, ends and goes."""
+_FEW_PODS: Final = 300
+"""As in ``prices.FEWEST``: so many are expected in the smallest cluster."""
 _MIB: Final = 1 << 20
 
 
@@ -86,13 +97,13 @@ def mix_of(snapshot: Snapshot) -> RequestMix:
 
 def stock_of(world: World, rows: Ints) -> Stock:
     """Return what is free on some node rows, in their order."""
-    names = [name for name in world.snapshot.nodes.resources if name.endswith(GPU_SUFFIX)]
+    names, nodes = _gpus(world.snapshot), world.snapshot.nodes
     free = np.zeros(len(rows), dtype=np.int64)
     installed = np.zeros_like(free)
     for name in names:
         free += np.maximum(world.free(name)[rows], 0)
-        installed += world.snapshot.nodes.allocatable(name)[rows]
-    most = int(free.max(initial=0))
+        installed += nodes.allocatable(name)[rows]
+    most = int(np.maximum(free, installed).max(initial=0))
     holes = np.where(np.arange(most) < free[:, None], DEVICE, 0)
     view = world.snapshot.devices
     if view.known:
@@ -104,6 +115,7 @@ def stock_of(world: World, rows: Ints) -> Stock:
         models=[""] * len(rows),
         capacity=DEVICE * int(installed.sum()),
         installed=installed,
+        allocatable=(nodes.allocatable("cpu")[rows], nodes.allocatable("memory")[rows] // _MIB),
     )
 
 
@@ -140,7 +152,61 @@ def _holes_of(layout: Layout, uses: NDArray[np.int32]) -> Ints:
     return np.where(usable, np.maximum(left, 0), 0)
 
 
-def prices_of(world: World) -> Prices:
-    """Return the prices that a snapshot's own pods and free room make."""
-    stock = stock_of(world, np.flatnonzero(world.snapshot.nodes.alive))
-    return learn(mix_of(world.snapshot), stock, untrained(stock.holes.shape[1]))
+# --- prices ------------------------------------------------------------------------------
+
+
+def prices_of(world: World) -> Steps[Prices]:
+    """Return the prices that a snapshot has learned; where it has none, those it would."""
+    snapshot = world.snapshot
+    if snapshot.learned is not None and len(snapshot.learned.slots) > _width(snapshot):
+        return recalled(snapshot.learned)
+    return (yield from _learn(snapshot))
+
+
+def learned_of(snapshot: Snapshot) -> Steps[Learned | None]:
+    """Return what is to be learned now, ``None`` where the last prices will do.
+
+    They do until a thirtieth of the devices came free or were taken since, or the pods
+    changed as often as a thirtieth of them do in a life.
+    """
+    last, free = snapshot.learned, _free_devices(snapshot)
+    if last is not None:
+        most = sum(int(snapshot.nodes.allocatable(name).sum()) for name in _gpus(snapshot))
+        changes = max(snapshot.pods.count, _FEW_PODS) * _CHANGES_IN_A_LIFE
+        if (
+            len(last.slots) > _width(snapshot)
+            and abs(free - last.free) * RELEARN_SHARE < max(most, RELEARN_SHARE)
+            and (snapshot.generation - last.generation) * RELEARN_SHARE < changes
+        ):
+            return None
+    prices = yield from _learn(snapshot)
+    if not prices.stranding:
+        return None
+    return told(prices, generation=snapshot.generation, free=free)
+
+
+def _learn(snapshot: Snapshot) -> Steps[Prices]:
+    stock = stock_of(World(snapshot), np.flatnonzero(snapshot.nodes.alive))
+    yield
+    mix, width = mix_of(snapshot), stock.holes.shape[1]
+    yield
+    last = untrained(width)
+    if snapshot.learned is not None:
+        last = replace(last, per_unit=np.array(snapshot.learned.worth))
+    return (yield from learn_steps(mix, stock, last))
+
+
+def _gpus(snapshot: Snapshot) -> list[str]:
+    return [name for name in snapshot.nodes.resources if name.endswith(GPU_SUFFIX)]
+
+
+def _width(snapshot: Snapshot) -> int:
+    """Return how many devices the largest node may have."""
+    columns = [snapshot.nodes.allocatable(name) for name in _gpus(snapshot)]
+    known = (len(layout) for layout in snapshot.devices.layouts if layout is not None)
+    return max([int(np.sum(columns, axis=0).max(initial=0)) if columns else 0, *known])
+
+
+def _free_devices(snapshot: Snapshot) -> int:
+    alive = snapshot.nodes.alive
+    return sum(int(snapshot.nodes.free(name)[alive].sum()) for name in _gpus(snapshot))

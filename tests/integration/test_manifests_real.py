@@ -23,6 +23,8 @@ JSON = dict[str, Any]
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 OVERLAYS = ["single", "ha", "cert-manager", "second-scheduler"]
 FOREIGN = "cert-manager.io/"
+# A namespace cannot go without its controller, and a kind is gone only some time after its end.
+LASTING = {"Namespace", "CustomResourceDefinition"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
@@ -52,10 +54,17 @@ async def create_all(api: Api, objects: Sequence[JSON]) -> None:
 
 
 async def delete_all(api: Api, objects: Sequence[JSON]) -> None:
-    """Delete what was created, last things first; a namespace cannot go without its controller."""
+    """Delete what was created, last things first, but what lasts."""
     for obj in reversed(objects):
-        if obj["kind"] != "Namespace":
+        if obj["kind"] not in LASTING:
             await api.delete(path_of(obj))
+
+
+async def ensure(api: Api, obj: JSON) -> None:
+    try:
+        await api.get(path_of(obj))
+    except ApiFailed:
+        await create_all(api, [obj])
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -65,12 +74,10 @@ async def test_an_overlay_renders_and_every_object_is_accepted_with_no_unknown_f
     rendered = await render(MANIFESTS / "overlays" / overlay)
     ours = [obj for obj in rendered if not obj["apiVersion"].startswith(FOREIGN)]
     assert (len(rendered) > len(ours)) == (overlay == "cert-manager")
-    [space] = [obj for obj in ours if obj["kind"] == "Namespace"]
-    try:
-        await api.get(path_of(space))
-    except ApiFailed:
-        await api.create(collection(space), space)
-    rest = [obj for obj in ours if obj["kind"] != "Namespace"]
+    for obj in ours:
+        if obj["kind"] in LASTING:
+            await ensure(api, obj)
+    rest = [obj for obj in ours if obj["kind"] not in LASTING]
     made: list[JSON] = []
     try:
         for obj in rest:
@@ -101,6 +108,30 @@ async def test_the_pods_are_admitted_under_the_restricted_profile_of_pod_securit
     bad = {"metadata": {"name": "bad"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     with pytest.raises(ApiFailed, match="restricted"):
         await api.create(f"{pods}?dryRun=All", bad)
+
+
+async def test_job_networks_are_a_component_that_fits_any_overlay(api: Api, tmp_path: Path) -> None:
+    (tmp_path / "muster").symlink_to(MANIFESTS.parent)
+    top = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["muster/manifests/overlays/single"],
+        "components": ["muster/manifests/components/job-networks"],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(top))
+    rendered = await render(tmp_path)
+    ours = [obj for obj in rendered if "vni-agent" in obj["metadata"]["name"]]
+    kinds = [obj for obj in rendered if obj["kind"] == "CustomResourceDefinition"]
+    [agent] = [obj for obj in ours if obj["kind"] == "DaemonSet"]
+    [container] = agent["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "muster:0.1.0"
+    [space] = [obj for obj in rendered if obj["kind"] == "Namespace"]
+    try:
+        await api.get(path_of(space))
+    except ApiFailed:
+        await api.create(collection(space), space)
+    await create_all(api, [*kinds, *ours])
+    await delete_all(api, [*kinds, *ours])
 
 
 async def test_the_priority_classes_are_a_component_that_fits_any_overlay(

@@ -70,7 +70,8 @@ async def test_a_dump_says_why_a_gang_waits_and_where_another_went(
         assert "all identical" in replay(dump)
         why = replay(dump, "--gang", "default/large")
         assert "muster/default/large waits: not enough room" in why
-        assert "has room for 12, lacks 32 nvidia.com/gpu; held by muster/default/train (32" in why
+        assert "has room for 12, lacks 32 nvidia.com/gpu" in why
+        assert "held by muster/default/train: 32 (" in why
         answer = json.loads(replay(dump, "--gang", "default/train", "--json"))["decisions"][0]
         assert answer["made_before_the_dump"]
         assert {one["pod"].partition("/")[2]: one["node"] for one in answer["pods"]} == (

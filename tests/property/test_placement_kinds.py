@@ -52,6 +52,7 @@ kinds = st.tuples(
     st.builds(Kind, st.sampled_from([0, 1, 3]), st.sampled_from([500, 1500]), st.integers(1, 3)),
 )
 levels = st.sampled_from([None, None, RACK, BLOCK])
+wishes = st.tuples(levels, levels).filter(lambda both: both != (RACK, BLOCK))  # contradicts itself
 
 
 def scene_of(made: list[Host], asked: tuple[Kind, Kind], **spec: object) -> tuple[Scene, GangKey]:
@@ -90,37 +91,42 @@ def _divisions(count: int, parts: int) -> list[tuple[int, ...]]:
     return [each for each in found if sum(each) == count]
 
 
-def domain(host: Host, level: int) -> tuple[str, ...]:
-    rack = (host.block, host.rack) if host.rack != "-" else ("alone", host.name)
-    return ((host.block,), rack, (host.name,))[level]
+def count_domains(held: list[Host], made: list[Host]) -> tuple[int, ...]:
+    """Return domains in use per level; a host without a rack is one, unless none has any."""
+    racks = any(host.rack != "-" for host in made)
+
+    def rack(host: Host) -> tuple[str, str]:
+        return ("alone", host.name) if racks and host.rack == "-" else (host.block, host.rack)
+
+    named = ({host.block for host in held}, set(map(rack, held)), {host.name for host in held})
+    return tuple(map(len, named))
 
 
 def fewest(
     made: list[Host], asked: tuple[Kind, Kind], required: str | None, preferred: str | None
 ) -> tuple[int, ...] | None:
-    if required == RACK:
-        made = [host for host in made if host.rack != "-"]
+    suited = [host for host in made if required != RACK or host.rack != "-"]
     options = []
-    for held in placements(made, asked):
-        used = tuple(len({domain(made[i], level) for i in held}) for level in range(3))
+    for held in placements(suited, asked):
+        used = count_domains([suited[i] for i in held], made)
         if required is None or used[LEVELS.index(required)] == 1:
             first = () if preferred is None else (used[LEVELS.index(preferred)],)
             options.append((*first, *used))
     return min(options, default=None)
 
 
-@given(hosts(), kinds, levels, levels)
+@given(hosts(), kinds, wishes)
 def test_two_kinds_are_placed_whenever_they_fit_and_on_the_fewest_domains(
-    made: list[Host], asked: tuple[Kind, Kind], required: str | None, preferred: str | None
+    made: list[Host], asked: tuple[Kind, Kind], wished: tuple[str | None, str | None]
 ) -> None:
+    required, preferred = wished
     scene, key = scene_of(made, asked, required_level=required, preferred_level=preferred)
     decision = scene.decide(key)
     expected = fewest(made, asked, required, preferred)
     assert isinstance(decision, Plan) == (expected is not None)
     if isinstance(decision, Plan):
         by_name = {host.name: host for host in made}
-        held = [by_name[name] for name in scene.nodes_of(decision)]
-        used = tuple(len({domain(host, level) for host in held}) for level in range(3))
+        used = count_domains([by_name[name] for name in scene.nodes_of(decision)], made)
         first = () if preferred is None else (used[LEVELS.index(preferred)],)
         assert (*first, *used) == expected
         assert decision.proven

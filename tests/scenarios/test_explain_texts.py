@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from support.extenders import PODS, World, until, world
+from support.extenders import PODS, World, rack_nodes, until, world
 
 from cli import views
 from kube import names
@@ -49,13 +49,15 @@ async def test_too_few_gpus_names_what_lacks_who_holds_it_and_what_would_help(
     await waits(cluster, Gang("second", 4))
     assert (await explained(cluster, "second-0"))[5:] == [
         "muster/default/second waits: not enough room",
-        (
-            "the cluster has no room for 4 members of 8 nvidia.com/gpu each; it has room for 2, "
-            "lacks 16 nvidia.com/gpu; held by muster/default/first (48, priority 0)"
-        ),
+        "the cluster has no room for 4 members of 8 nvidia.com/gpu each",
+        "it has room for 2, lacks 16 nvidia.com/gpu",
+        "  held by muster/default/first: 48 (priority 0)",
         "2 of 8 nodes can take one more member now",
         "  6 removed by insufficient resource (nvidia.com/gpu)",
         "remedy: goes when 16 more nvidia.com/gpu are free in the cluster",
+        "what would make it fit:",
+        "  fewer members: 2 fit now",
+        "  the end of muster/default/first",
     ]
 
 
@@ -67,7 +69,7 @@ async def test_a_node_selector_that_no_node_satisfies_is_named(cluster: World) -
         "  8 removed by node selector (gpu.model=h300)",
         (
             "remedy: most nodes are removed by: node selector (gpu.model=h300); "
-            "change the pods or the nodes"
+            "change the pods or the nodes; no node has gpu.model"
         ),
     ]
 
@@ -109,3 +111,81 @@ async def test_a_pod_that_does_not_exist_is_an_answer_and_no_trace(cluster: Worl
     async with cluster.http.get("/v1/explain/default/nobody") as reply:
         assert reply.status == 404
         assert json.loads(await reply.read()) == {"error": "pod default/nobody: does not exist"}
+
+
+async def test_a_rack_that_is_almost_free_names_every_way_to_get_the_rest_of_it(
+    cluster: World,
+) -> None:
+    #  r1  [2······] [2······] [········] [········]     r2  three nodes full
+    for number in range(2):
+        await stands(cluster, Gang(f"note-{number}", 1, gpus=2), [f"r1-{number}"])
+    await stands(cluster, Gang("train", 3), ["r2-0", "r2-1", "r2-2"])
+    await waits(cluster, Gang("llama", 4, required=names.RACK))
+    assert (await explained(cluster, "llama-0"))[5:] == [
+        "muster/default/llama waits: not enough room",
+        "0 of 2 racks have room for 4 members of 8 nvidia.com/gpu each",
+        "the nearest, rack z/b/r1, has room for 2, lacks 4 nvidia.com/gpu",
+        "  held by muster/default/note-0: 2 (priority 0, 1 pod)",
+        "  held by muster/default/note-1: 2 (priority 0, 1 pod)",
+        "3 of 8 nodes can take one more member now",
+        "  5 removed by insufficient resource (nvidia.com/gpu)",
+        "remedy: goes when 4 more nvidia.com/gpu are free in z/b/r1, 8 together on a node",
+        "what would make it fit:",
+        "  fewer members: 2 fit now",
+        "  the end of muster/default/note-0, muster/default/note-1",
+        "  2 moves that interrupt 4 devices of 2 gangs: muster defrag default/llama",
+    ]
+
+
+async def test_a_model_that_no_node_has_is_told_with_those_that_there_are(cluster: World) -> None:
+    gang = Gang("video", 2)
+    for name in ("r3-0", "r3-1"):
+        await cluster.api.create("/api/v1/nodes", h100(name))
+    for obj in members(gang, await create_owner(cluster.api, gang)):
+        obj["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+        obj["metadata"]["annotations"]["nvidia.com/use-gputype"] = "H300"
+        await cluster.api.create(PODS, obj)
+    await until(lambda: "muster/default/video" in cluster.extender.planner.decisions)
+    assert (await explained(cluster, "video-0"))[5:] == [
+        (
+            "gang muster/default/video: a member asks for 8 nvidia.com/gpu, model H300; "
+            "no node has such devices, there are: NVIDIA-H100-80GB-HBM3: ask for less, "
+            "or add nodes that hold it (it is looked at again when nodes come)"
+        )
+    ]
+
+
+async def test_a_preference_that_is_required_for_a_while_says_until_when_and_what_comes_then(
+    cluster: World,
+) -> None:
+    await stands(cluster, Gang("one", 2, gpus=8), ["r1-0", "r2-0"])
+    gang = Gang("audio", 4, preferred=names.RACK)
+    for obj in members(gang, await create_owner(cluster.api, gang)):
+        obj["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+        obj["metadata"]["annotations"][names.TOPOLOGY_RELAX_AFTER] = "10m"
+        await cluster.api.create(PODS, obj)
+    await until(lambda: "muster/default/audio" in cluster.extender.planner.decisions)
+    lines = await explained(cluster, "audio-0")
+    [required] = [line for line in lines if line.startswith("one rack is required until ")]
+    moment = required.removeprefix("one rack is required until ").partition(",")[0]
+    assert f"  time: one rack is only preferred from {moment} on" in lines
+
+
+def h100(name: str) -> JSON:
+    """Return a node with the labels of GPU feature discovery."""
+    [made] = rack_nodes({name.partition("-")[0]: 1})
+    made["metadata"]["name"] = made["metadata"]["labels"][names.HOST] = name
+    made["metadata"]["labels"] |= {
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/gpu.memory": "81559",
+    }
+    return made
+
+
+async def stands(cluster: World, gang: Gang, nodes: list[str]) -> None:
+    """Create a gang whose members are bound where they are told."""
+    await cluster.gang(gang, gated=False)
+    for rank, node in enumerate(nodes):
+        await cluster.bind(f"{gang.name}-{rank}", node)
+    await cluster.settled()

@@ -11,12 +11,14 @@ from support.devicekinds import GIB, PODS, asking, gpu_node, mig_ask
 
 from cluster.constraints import PodClass
 from cluster.deviceasks import DeviceAsks, Memory, Mig, Milli
-from cluster.events import Assignment, Event, GangUpserted, PlanHeld, PodGone
+from cluster.devicenode import WIDTH
+from cluster.events import Assignment, Event, GangUpserted, PlanHeld, PodGone, PricesLearned
 from cluster.state import ClusterState
 from cluster.steps import run
 from decisions.assign import assignments
 from placement.decision import Decision, Plan, Reject, RejectReason, Wait
 from placement.gang import plan_now
+from placement.scoring.view import learned_of
 from placement.verify import verify
 
 HALF = asking(Milli("nvidia", 1, 500))
@@ -200,3 +202,25 @@ def test_a_half_that_comes_alone_fills_the_half_that_is_left_on_another_node() -
     cluster = state(gpu_node("n1", "plain"), gpu_node("n2", "plain"), other)
     apply(cluster, pod("w", gpus=2, on=None, gang="w", rank=0))  # whole nodes are wanted, too
     assert placed(cluster, "g", HALF) == {"g-0 on n2": ("g1",)}
+
+
+def test_a_part_for_a_pod_alone_is_taken_where_it_spoils_least_not_where_it_fits_best() -> None:
+    # n1  [######....] [#####.....]     those to come ask for 0.4 and 0.25: the hole of 0.4
+    #                                   is just right for one of them, that of 0.5 for two
+    known = [
+        pod(f"used-{milli}", kind=asking(Milli("nvidia", 1, milli)), on="n1", managed=False)
+        for milli in (600, 500)
+    ]
+    to_come = [
+        pod(f"p-{milli}-{n}", kind=asking(Milli("nvidia", 1, milli)), managed=False)
+        for milli in (400, 250)
+        for n in range(20)
+    ]
+    cluster = state(gpu_node("n1", "plain"), *known, *to_come)
+    uses = cluster.snapshot().devices.uses(0)[::WIDTH]
+    assert sorted(uses) == [500, 600]
+    learned = run(learned_of(cluster.snapshot()))
+    assert learned is not None
+    apply(cluster, PricesLearned(learned))
+    quarter = placed(cluster, "g", asking(Milli("nvidia", 1, 250)))
+    assert quarter == {"g-0 on n1": (f"g{list(uses).index(500)}",)}

@@ -6,11 +6,12 @@ from cluster.constraints import NodeTerm, Operator, Requirement, Taint, TaintEff
 from placement.decision import Wait
 from placement.explain import render, to_dict
 
-NEAREST = (
-    "0 of 2 racks have room for 24 members of 1 nvidia.com/gpu each; the nearest, rack a/r2, "
-    "has room for 13, lacks 11 nvidia.com/gpu; held by muster/ns/x (9, priority 5), "
-    "muster/ns/y (2, priority 0)"
-)
+NEAREST = [
+    "0 of 2 racks have room for 24 members of 1 nvidia.com/gpu each",
+    "the nearest, rack a/r2, has room for 13, lacks 11 nvidia.com/gpu",
+    "  held by muster/ns/x: 9 (priority 5, 2 pods)",
+    "  held by muster/ns/y: 2 (priority 0, 1 pod)",
+]
 
 
 def test_a_waiting_gang_names_the_nearest_rack_what_it_lacks_and_who_holds_it() -> None:
@@ -26,9 +27,9 @@ def test_a_waiting_gang_names_the_nearest_rack_what_it_lacks_and_who_holds_it() 
     scene.run("n5", gpu=1, gang=x, priority=5)
     scene.run("n5", gpu=2, gang=y)
     lines = render(scene.decide(scene.gang("g", 24, gpu=1, required_level=RACK)))
-    assert lines[:2] == [
+    assert lines[:5] == [
         "muster/ns/g waits: no domain of the required level has room",
-        NEAREST,
+        *NEAREST,
     ]
     assert lines[-1] == "remedy: goes when 11 more nvidia.com/gpu are free in a/r2"
 
@@ -82,9 +83,11 @@ def test_a_plan_and_a_rejection_read_well_too() -> None:
         "1 of 2 members have a spare node",
     ]
     rejected = scene.decide(scene.gang("h", 1, gpu=9))
+    more = "asks for more than any node has"
+    way_out = "ask for less, or add nodes that hold it (it is looked at again when nodes come)"
     assert render(rejected) == [
-        "muster/ns/h can never be placed as written: asks for more than any node has",
-        "gang muster/ns/h: a member asks for 9 nvidia.com/gpu; the largest node has 8",
+        f"muster/ns/h fits no nodes that the cluster has now, even empty: {more}",
+        f"gang muster/ns/h: a member asks for 9 nvidia.com/gpu; the largest node has 8: {way_out}",
     ]
 
 
@@ -101,8 +104,38 @@ def test_the_same_in_plain_values() -> None:
         "needed": 2,
         "short_of": {"nvidia.com/gpu": 8},
         "held_by": {},
+        "held_by_others": 0,
+        "holders": [],
         "asks": {"cpu": 1000, "nvidia.com/gpu": 8, "pods": 1},
         "domains": 1,
         "fitting": 0,
         "largest": 1,
     }
+
+
+def test_what_a_rack_lacks_is_the_least_that_must_become_free_there() -> None:
+    #  rack r1   n1 [2······] n2 [2······] n3 [8]      2 members of 8: two nodes lack 2 each
+    scene = Scene("a/r1  n1 n2 n3")
+    for name, gpu in (("n1", 2), ("n2", 2), ("n3", 8)):
+        scene.run(name, gpu=gpu)
+    lines = render(scene.decide(scene.gang("g", 2, required_level=RACK)))
+    assert "the nearest, rack a/r1, has room for 0, lacks 4 nvidia.com/gpu" in lines
+    assert lines[-1] == (
+        "remedy: goes when 4 more nvidia.com/gpu are free in a/r1, 8 together on a node"
+    )
+
+
+def test_what_pods_of_no_gang_hold_is_told_too() -> None:
+    scene = Scene("a/r1  n1 n2")
+    scene.run("n1", gpu=8)
+    lines = render(scene.decide(scene.gang("g", 2, required_level=RACK)))
+    assert "  held by pods that are not Muster's: 8" in lines
+
+
+def test_how_long_a_holder_has_been_running_is_told_to_who_says_what_time_it_is() -> None:
+    scene = Scene("a/r1  n1 n2")
+    scene.crew("train", ["n1"], started=1_000.0)
+    decision = scene.decide(scene.gang("g", 2, required_level=RACK))
+    lines = render(decision, now=1_000.0 + 3 * 3600)
+    assert "  held by muster/ns/train: 8 (priority 0, 1 pod, for 3h)" in lines
+    assert "  held by muster/ns/train: 8 (priority 0, 1 pod)" in render(decision)

@@ -325,10 +325,14 @@ def test_spares_of_two_plans_never_share_room(scene: Scene) -> None:
         ({"min_count": 5, "size": 4}, RejectReason.CONTRADICTORY_SPEC, "at most 4"),
         ({"problems": ("a and b",)}, RejectReason.CONTRADICTORY_SPEC, "a and b"),
         ({"required_level": "row"}, RejectReason.UNKNOWN_LEVEL, RACK),
-        ({"preferred_level": "row"}, RejectReason.UNKNOWN_LEVEL, "preferred_level 'row'"),
-        ({"slice_size": 2}, RejectReason.CONTRADICTORY_SPEC, "without slice_level"),
-        ({"slice_size": 9, "slice_level": RACK}, RejectReason.CONTRADICTORY_SPEC, "slice_size 9"),
-        ({"slice_size": 2, "slice_level": "x"}, RejectReason.UNKNOWN_LEVEL, "slice_level 'x'"),
+        ({"preferred_level": "row"}, RejectReason.UNKNOWN_LEVEL, 'preferred_level: "row"'),
+        ({"slice_size": 2}, RejectReason.CONTRADICTORY_SPEC, "needs the level of a slice"),
+        (
+            {"slice_size": 9, "slice_level": RACK},
+            RejectReason.CONTRADICTORY_SPEC,
+            'slice_size: "9"',
+        ),
+        ({"slice_size": 2, "slice_level": "x"}, RejectReason.UNKNOWN_LEVEL, 'slice_level: "x"'),
     ],
 )
 def test_contradictions_are_rejected_at_once_and_named(

@@ -4,8 +4,13 @@ import pytest
 from support.scene import GPU, HOST, Scene, pod_class
 
 from cluster.constraints import Operator, Requirement
-from cluster.events import BudgetUpserted
+from cluster.events import BudgetUpserted, PricesLearned
+from cluster.learned import Learned
+from cluster.state import ClusterState
+from cluster.steps import run
 from placement.decision import Plan
+from placement.gang import plan_now
+from placement.scoring.view import learned_of
 
 
 @pytest.fixture
@@ -83,3 +88,61 @@ def test_a_full_budget_on_the_oldest_host_sends_a_pod_to_an_equal_one(scene: Sce
     on_n2 = Requirement(HOST, Operator.IN, ("n2",))
     scene.state.apply(BudgetUpserted("n2", {GPU: 4}, (on_n2,)), now=0.0)
     assert node_of(scene, "job", gpu=2, cpu=4000) == "n1"
+
+
+# --- what was learned is part of the model ----------------------------------------------------
+
+
+def learn(scene: Scene) -> Learned | None:
+    """Let the planner learn what is due."""
+    learned = run(learned_of(scene.snapshot))
+    if learned is not None:
+        scene.state.apply(PricesLearned(learned), now=0.0)
+        scene.state.validate()
+    return learned
+
+
+def test_prices_are_learned_once_and_serve_until_a_thirtieth_of_the_devices_changed(
+    scene: Scene,
+) -> None:
+    scene.run("n1", like=pod_class(gpu=1, cpu=8000))
+    assert learn(scene) is not None
+    assert learn(scene) is None
+    scene.run("n2", like=pod_class(gpu=1, cpu=8000))  # of 24: more than a thirtieth
+    assert learn(scene) is not None
+
+
+def test_prices_serve_while_no_node_has_all_its_devices_free(scene: Scene) -> None:
+    for node in ("n1", "n2", "n3"):
+        scene.run(node, like=pod_class(gpu=1, cpu=8000))
+    assert learn(scene) is not None
+    assert learn(scene) is None
+
+
+def test_nothing_is_learned_while_nobody_asks_for_a_gpu(scene: Scene) -> None:
+    scene.run("n1", like=pod_class(gpu=0, cpu=8000))
+    assert learn(scene) is None
+    assert scene.snapshot.learned is None
+
+
+def test_a_recorded_cluster_has_the_very_prices_that_were_learned_and_decides_alike(
+    scene: Scene,
+) -> None:
+    scene.run("n2", like=pod_class(gpu=3, cpu=9000))
+    learn(scene)
+    again = ClusterState.load(scene.state.dump())
+    assert again.snapshot().learned == scene.snapshot.learned
+    key = scene.gang("job", 1, like=pod_class(gpu=1, cpu=9000))
+    again = ClusterState.load(scene.state.dump())
+    ours, theirs = (plan_now(s, key, spare_count=1) for s in (scene.snapshot, again.snapshot()))
+    assert isinstance(ours, Plan)
+    assert isinstance(theirs, Plan)
+    assert ours.nodes.tolist() == theirs.nodes.tolist()
+    assert ours.spares.tolist() == theirs.spares.tolist()
+
+
+def test_larger_nodes_than_prices_were_learned_for_are_no_error(scene: Scene) -> None:
+    scene.run("n1", like=pod_class(gpu=1, cpu=8000))
+    learn(scene)
+    scene.node("fat:16", block="a", rack="r1")
+    assert node_of(scene, "job", gpu=9, cpu=8000) == "fat"

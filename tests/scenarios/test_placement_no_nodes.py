@@ -26,7 +26,9 @@ def test_a_gang_waits_for_the_first_node_whatever_it_requires(
     if gone:
         scene.remove_node("n1")
     slices = {"slice_size": 2, "slice_level": HOST} if sliced else {}
-    gang = scene.gang("g", 4, members=2, required_level=required, preferred_level=RACK, **slices)
+    preferred = HOST if required == HOST else RACK  # a wider one than required says nothing
+    wishes = {"required_level": required, "preferred_level": preferred} | slices
+    gang = scene.gang("g", 4, members=2, **wishes)
     scene.members(gang, range(2, 4), pod_class(1) if mixed else pod_class(8))
     decision = scene.decide(gang)
     assert isinstance(decision, Wait)

@@ -326,30 +326,34 @@ def test_a_rack_that_is_free_is_taken_at_once_and_nothing_is_waited_for() -> Non
         (
             {"slice_size": 4, "slice_level": RACK},
             RejectReason.LARGER_THAN_ANY_DOMAIN,
-            "a slice has 4 members; the largest muster.dev/rack takes 3 when empty",
+            "has 4 members; the largest muster.dev/rack takes 3 when empty",
         ),
         (
             {"slice_size": 2, "slice_level": RACK, "wider_slices": ((BLOCK, 3),)},
             RejectReason.CONTRADICTORY_SPEC,
-            "slices of 3 do not consist of whole slices of 2",
+            'slice_size: "3" is not allowed: such slices are to consist of whole slices of 2',
         ),
         (
             {"slice_size": 2, "slice_level": BLOCK, "wider_slices": ((RACK, 4),)},
             RejectReason.CONTRADICTORY_SPEC,
-            "slices in muster.dev/block cannot be parts of slices in muster.dev/rack",
+            'slice_level: "muster.dev/block" is not allowed: such slices are parts of slices in',
         ),
         (
             {"slice_size": 2, "slice_level": RACK, "wider_slices": ((BLOCK, 8),)},
             RejectReason.CONTRADICTORY_SPEC,
-            "slice_size 8 is more than the gang's size 6",
+            'slice_size: "8" is not allowed: the gang has 6 members',
         ),
         (
             {"slice_size": 2, "slice_level": RACK, "wider_slices": (("row", 4),)},
             RejectReason.UNKNOWN_LEVEL,
-            "wider_slices 'row' is no topology level",
+            'slice_level: "row" is not allowed',
         ),
-        ({"relax_after": 60.0}, RejectReason.CONTRADICTORY_SPEC, "there is nothing to relax"),
-        ({"min_count": 7}, RejectReason.CONTRADICTORY_SPEC, "more than the gang's size 6"),
+        ({"relax_after": 60.0}, RejectReason.CONTRADICTORY_SPEC, "no preferred level to relax"),
+        (
+            {"min_count": 7},
+            RejectReason.CONTRADICTORY_SPEC,
+            'min_count: "7" is not allowed: the gang has 6 members',
+        ),
     ],
 )
 def test_a_wish_that_cannot_be_met_is_rejected_at_once(

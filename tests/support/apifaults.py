@@ -48,13 +48,13 @@ class FaultyServer(ApiServer):
 
 @asynccontextmanager
 async def api_server(
-    server: FaultyServer | None = None,
+    server: FaultyServer | None = None, host: str = "127.0.0.1"
 ) -> AsyncIterator[tuple[FaultyServer, str]]:
-    """Serve a simulated API server on loopback; yield it and its URL."""
+    """Serve a simulated API server, by default on loopback; yield it and its URL."""
     server = server or FaultyServer()
     runner = web.ServerRunner(web.Server(server.handle, handler_cancellation=True))
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, host, 0)
     await site.start()
     host, port = runner.addresses[0][:2]
     try:

@@ -66,6 +66,7 @@ class StoppingProxy:
         self._shown.load_cert_chain(made.certificate, made.key)
         self._lines: set[asyncio.StreamWriter] = set()
         self._stop: Stop | None = None
+        self._age = 0  # how many clients were cut off
         self._hears = asyncio.Event()
         self._hears.set()
 
@@ -81,8 +82,6 @@ class StoppingProxy:
         trace: TracebackType | None,
     ) -> None:
         self.open()
-        for writer in list(self._lines):
-            writer.transport.abort()
         self._server.close()
         await self._server.wait_closed()
 
@@ -96,17 +95,28 @@ class StoppingProxy:
         self._hears.clear()
 
     def open(self) -> None:
-        """Let everything through again, for the client that is started next."""
+        """Let everything through again, for the client that is started next.
+
+        What the client before it had sent and nobody had read yet dies with its connections.
+        """
+        self._age += 1
+        for writer in list(self._lines):
+            writer.transport.abort()
         self._stop = None
         self._hears.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        age = self._age
         try:
             far_reader, far = await asyncio.open_connection(
                 "127.0.0.1", self._target, ssl=self._upstream, server_hostname="localhost"
             )
         except OSError:
             writer.transport.abort()
+            return
+        if age != self._age:
+            writer.transport.abort()
+            far.transport.abort()
             return
         line = _Line(writer, far)
         self._lines |= {writer, far}

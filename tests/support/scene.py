@@ -121,6 +121,40 @@ class Scene:
         self._apply(pod)
         return uid
 
+    def alone(self, name: str, node: str, gpu: int = 8, **fields: object) -> GangKey:
+        """Bind a managed pod that is a gang of one; further fields as in ``PodUpserted``."""
+        return self.crew(name, [node], gpu, **fields)
+
+    def crew(
+        self,
+        name: str,
+        nodes: Sequence[str],
+        gpu: int = 8,
+        *,
+        spec: Mapping[str, object] | None = None,
+        like: PodClass | None = None,
+        **fields: object,
+    ) -> GangKey:
+        """Bind a gang, one member a node given; ``fields`` as in ``PodUpserted``."""
+        key = self.gang(name, len(nodes), gpu, like=like, **dict(spec or {}))  # type: ignore[arg-type]
+        view = self.snapshot.gang(key)
+        assert view is not None
+        for row, node in zip(view.waiting.tolist(), nodes, strict=True):
+            pod = self._pods[self.snapshot.pods.uid(row)]
+            self._apply(replace(pod, node=node, gates=frozenset(), **fields))  # type: ignore[arg-type]
+        return key
+
+    def run_managed(
+        self, name: str, node: str, like: PodClass, labels: Mapping[str, str]
+    ) -> GangKey:
+        """Bind a managed pod with labels, a gang of one."""
+        key = self.gang(name, 1, like=like, labels=labels)
+        view = self.snapshot.gang(key)
+        assert view is not None
+        pod = self._pods[self.snapshot.pods.uid(int(view.waiting[0]))]
+        self._apply(replace(pod, node=node, gates=frozenset()))
+        return key
+
     def finish(self, uids: Iterable[PodUid]) -> None:
         """Let pods succeed."""
         for uid in uids:
@@ -141,6 +175,7 @@ class Scene:
         like: PodClass | None = None,
         members: int | None = None,
         labels: Mapping[str, str] | None = None,
+        priority: int = 0,
         **spec: object,
     ) -> GangKey:
         """Create a gang of ``count``, with ``members`` (default: all) gated pods of one kind."""
@@ -153,7 +188,8 @@ class Scene:
             now=0.0,
         )
         kind = like or pod_class(gpu)
-        self.members(key, range(count if members is None else members), kind, labels=labels)
+        ranks = range(count if members is None else members)
+        self.members(key, ranks, kind, labels=labels, priority=priority)
         return key
 
     def members(
@@ -164,6 +200,7 @@ class Scene:
         *,
         role: str = "",
         labels: Mapping[str, str] | None = None,
+        priority: int = 0,
     ) -> list[PodUid]:
         """Create gated pods of a gang with the given ranks."""
         name = key.rsplit("/", 1)[-1]
@@ -183,6 +220,7 @@ class Scene:
                     gang=key,
                     role=role,
                     rank=rank,
+                    priority=priority,
                     managed=True,
                     owned=True,
                 )

@@ -108,7 +108,10 @@ VARIETY: list[JSON] = [
     pod(labels={"jobset.sigs.k8s.io/jobset-name": "j"}, schedulerName="yunikorn"),
     pod(annotations={"muster.dev/gang": "g", "muster.dev/gang-size": "2"}),
     pod(annotations={"scheduling.k8s.io/group-name": "g"}, schedulerName="volcano"),
-    pod(labels={"kueue.x-k8s.io/pod-group-name": "g"}),
+    pod(
+        labels={"kueue.x-k8s.io/pod-group-name": "g"},
+        annotations={"kueue.x-k8s.io/pod-group-total-count": "2"},
+    ),
     pod(annotations={"yunikorn.apache.org/task-group-name": "t"}, labels={"applicationId": "a"}),
     pod(annotations={"yunikorn.apache.org/task-group-name": "t"}),
     pod(labels={"muster.dev/queue": "q"}, gpus=1, schedulerName="muster"),

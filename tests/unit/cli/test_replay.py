@@ -100,10 +100,9 @@ def test_one_gang_is_explained_in_full(dump: str, capsys: pytest.CaptureFixture[
         "Replay    identical",
         "",
         "muster/ns/waits waits: no domain of the required level has room",
-        (
-            "0 of 2 racks have room for 2 members of 8 nvidia.com/gpu each; the nearest, rack r1, "
-            "has room for 1, lacks 8 nvidia.com/gpu; held by muster/ns/runs (8, priority 0)"
-        ),
+        "0 of 2 racks have room for 2 members of 8 nvidia.com/gpu each",
+        "the nearest, rack r1, has room for 1, lacks 8 nvidia.com/gpu",
+        "  held by muster/ns/runs: 8 (priority 0, 1 pod)",
         "2 of 3 nodes can take one more member now",
         "  1 removed by insufficient resource (nvidia.com/gpu)",
         "remedy: goes when 8 more nvidia.com/gpu are free in r1",

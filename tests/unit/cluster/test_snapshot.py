@@ -201,3 +201,64 @@ def test_the_snapshot_of_an_empty_cluster_is_empty() -> None:
     snapshot = state().snapshot()
     assert (snapshot.nodes.count, snapshot.pods.count, list(snapshot.gangs())) == (0, 0, [])
     assert snapshot.nodes.free(GPU).dtype == np.int64
+
+
+# --- pods moved, on paper -----------------------------------------------------------------
+
+
+def standing(cluster: ClusterState, name: str) -> int:
+    row = cluster.pod_row(uid(f"ns/{name}#0"))
+    assert row is not None
+    return row
+
+
+def test_a_pod_moved_in_an_overlay_is_counted_where_it_went_devices_too() -> None:
+    there = state(fleet(ROOM), [node(f"d{i}", gpus=4, devices=gpus_of(4)) for i in range(2)])
+    moved = state(fleet(ROOM), [node(f"d{i}", gpus=4, devices=gpus_of(4)) for i in range(2)])
+    apply(there, pod("a", on="d0", gpus=3), pod("b", on="n1"))
+    apply(moved, pod("a", on="d1", gpus=3), pod("b", on="n2"))
+    before, wanted = there.snapshot(), moved.snapshot()
+    rows = {name: before.nodes.row(name) for name in ("d1", "n2")}
+    pairs = [(standing(there, "a"), rows["d1"]), (standing(there, "b"), rows["n2"])]
+    found = before.overlay(moved=[(row, node) for row, node in pairs if node is not None])
+    for resource in wanted.nodes.resources:
+        assert found.nodes.free(resource).tolist() == wanted.nodes.free(resource).tolist()
+    for name in ("n1", "n2", "d0", "d1"):
+        row = wanted.nodes.row(name)
+        assert row is not None
+        assert found.on_node(row).tolist() == wanted.on_node(row).tolist()
+        assert found.devices.free_devices(row, GPU) == wanted.devices.free_devices(row, GPU)
+    assert found.generation == before.generation
+
+
+def test_a_pod_lifted_off_its_node_waits_and_its_room_is_free() -> None:
+    cluster = state(fleet(ROOM), gang("g", 1))
+    apply(cluster, plan("g", {"g-0": "n1"}), pod("g-0", gang="g", on="n1", rank=0))
+    snapshot = cluster.snapshot()
+    lifted = snapshot.overlay(moved=[(standing(cluster, "g-0"), -1)])
+    view = lifted.gang(gang_key("g"))
+    assert view is not None
+    assert (len(view.waiting), len(view.bound)) == (1, 0)
+    assert int(lifted.nodes.free(GPU).sum()) == 24
+    assert int(snapshot.nodes.free(GPU).sum()) == 16
+
+
+def test_a_pod_that_is_on_its_way_cannot_be_moved_nor_any_to_a_node_that_is_not_there() -> None:
+    cluster = state(fleet(ROOM), gang("g", 1), pod("a", on="n2"))
+    apply(cluster, plan("g", {"g-0": "n1"}))
+    snapshot = cluster.snapshot()
+    with pytest.raises(ValueError, match="neither bound nor waiting"):
+        snapshot.overlay(moved=[(standing(cluster, "g-0"), 2)])
+    with pytest.raises(ValueError, match="no living node"):
+        snapshot.overlay(moved=[(standing(cluster, "a"), 99)])
+
+
+def test_an_overlay_may_be_told_of_gangs_pods_and_nodes_that_go() -> None:
+    cluster = state(fleet(ROOM))
+    changed = cluster.snapshot().overlay(facts=[NodeGone("n1"), *gang("g", 2)])  # type: ignore[list-item]
+    view = changed.gang(gang_key("g"))
+    assert view is not None
+    assert view.spec is not None
+    assert len(view.blocked) + len(view.waiting) == 2
+    assert int(changed.nodes.alive.sum()) == 2
+    assert cluster.snapshot().gang(gang_key("g")) is None

@@ -6,6 +6,7 @@ import pytest
 
 from extender.config import LARGEST_CLUSTER, LONGEST_NAME_BYTES, ExtenderConfig, load, parse
 from observability.configfile import ConfigError
+from placement.scoring.profiles import Profile, Scoring, Weights
 
 HEAD = "apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n"
 
@@ -52,6 +53,15 @@ def test_the_default_body_limit_fits_the_largest_cluster_with_the_longest_names(
         ("dump: {keepFiles: 0}", ["dump.keepFiles", "1 to 100"]),
         ("dump: {keepDecisions: 65}", ["dump.keepDecisions", "0 to 64"]),
         ("dump: {answerSeconds: -1}", ["dump.answerSeconds", "0 to 600"]),
+        ("scoring: {profile: tight}", ["scoring", "profile", "tight"]),
+        ("scoring: {gpuMemoryWeight: -1}", ["scoring.gpuMemoryWeight", "-1", "0 to 1000"]),
+        ("scoring: {mostrequested.weight: 1001}", ["scoring.mostrequested.weight", "0 to 1000"]),
+        ("scoring: {binpack.wieght: 1}", ["scoring", "binpack.wieght", "binpack.weight"]),
+        ("scoring: {binpack.cpu: much}", ["scoring", "binpack.cpu", "float"]),
+        (
+            "scoring: {gpuMemoryWeight: 0, gpuComputeWeight: 0, interGPUCommsWeight: 0}",
+            ["scoring", "one of them must be more"],
+        ),
         ("[1, 2]", ["object"]),
         ("a: [", ["YAML"]),
     ],
@@ -78,3 +88,15 @@ def test_every_problem_is_told_at_once() -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="absent"):
         load(tmp_path / "absent.yaml")
+
+
+def test_every_weight_of_volcanos_plugins_is_read_by_its_own_key() -> None:
+    keys = {
+        "gpuMemoryWeight": 2.0, "gpuComputeWeight": 3.0, "interGPUCommsWeight": 4.0,
+        "binpack.weight": 5.0, "mostrequested.weight": 6.0, "leastrequested.weight": 7.0,
+        "balancedresource.weight": 8.0, "binpack.cpu": 9.0, "binpack.memory": 10.0,
+        "binpack.resources.nvidia.com/gpu": 11.0,
+    }  # fmt: skip
+    text = "".join(f"  {key}: {weight}\n" for key, weight in keys.items())
+    found = parse(f"{HEAD}scoring:\n  profile: weighted\n{text}".encode(), source="f")
+    assert found.scoring.as_scoring() == Scoring(Profile.WEIGHTED, Weights(*keys.values()))

@@ -13,7 +13,7 @@ from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from extender import waiting
 from extender.config import ExtenderConfig
-from extender.planner import FAILED_RETRY_S
+from extender.retry import FAILED_RETRY_S
 from kube.names import RACK
 from placement import gang as gang_placement
 from placement.decision import Decision
@@ -264,3 +264,14 @@ async def test_a_preference_that_is_required_for_a_while_relaxes_by_itself() -> 
     bench.now += 1.0
     await settle(bench)
     assert bench.is_released(gang)
+
+
+async def test_what_fits_no_node_there_is_is_looked_at_again_when_one_comes() -> None:
+    bench = Bench()
+    bench.node("n1")
+    key = bench.gang("g", 1, gpus=16)
+    await settle(bench)
+    assert bench.planner.why(bench.view(key)) == "LargerThanAnyNode"
+    bench.node("n2", gpus=16)
+    await settle(bench)
+    assert bench.is_released(key)

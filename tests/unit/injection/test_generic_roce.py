@@ -12,7 +12,11 @@ ROCE = facts({"profile": "generic-roce-hostnet"})
 def test_a_member_of_a_gang_gets_everything_that_the_fabric_needs() -> None:
     after = injected(gpu_pod(), ROCE)
     spec, main = after["spec"], after["spec"]["containers"][0]
-    assert env(after) == {"NCCL_SOCKET_IFNAME": "ib0", "NCCL_IB_DISABLE": "0"}
+    assert env(after) == {
+        "NCCL_SOCKET_IFNAME": "ib0",
+        "NCCL_IB_DISABLE": "0",
+        "GLOO_SOCKET_IFNAME": "ib0",
+    }
     assert main["resources"]["limits"] == {GPU: "8", "rdma/roce_v2": "1"}
     assert main["resources"]["requests"] == {"rdma/roce_v2": "1"}
     assert main["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}

@@ -1,97 +1,60 @@
-"""What holds for every pod: the patch applies, the user's fields stay, twice is once."""
+"""What holds for every pod on every fabric: it applies, twice is once, the user's stays."""
+
+import json
+from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support.injecting import GPU, JSON, facts, injected, patch, result
+from support.anypods import PODS, without_additions
+from support.injecting import FABRICS, GPU, JSON, facts, injected, patch, result
 
-ALL = facts(
-    {"profile": "generic-roce-hostnet", "options": ["debug", "algo-ring"]},
-    tolerations=[{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
-)
-NAMES = st.sampled_from(["NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE", "NCCL_DEBUG", "HOME", "MINE"])
-WORDS = st.sampled_from(["", "0", "ib0", "eth0", "$(HOME)"])
-QUANTITIES = st.dictionaries(
-    st.sampled_from([GPU, "rdma/roce_v2", "memory", "cpu"]), st.sampled_from(["0", "1", "8"])
-)
-TOLERATIONS = st.fixed_dictionaries(
-    {},
-    optional={
-        "key": st.sampled_from([GPU, "spot"]),
-        "operator": st.sampled_from(["Exists", "Equal"]),
-        "effect": st.sampled_from(["", "NoSchedule", "NoExecute"]),
-    },
-)
-RESOURCES = st.fixed_dictionaries({}, optional={"limits": QUANTITIES, "requests": QUANTITIES})
-SHM = st.fixed_dictionaries({"name": st.just("v"), "mountPath": st.just("/dev/shm")})
-SECURITY = st.fixed_dictionaries(
-    {},
-    optional={
-        "runAsUser": st.just(1000),
-        "capabilities": st.sampled_from([{}, {"add": ["NET_RAW"]}, {"drop": ["ALL"]}]),
-    },
-)
-ENV = st.fixed_dictionaries({"name": NAMES, "value": WORDS})
-CONTAINERS = st.fixed_dictionaries(
-    {"name": st.sampled_from(["main", "side"])},
-    optional={
-        "env": st.lists(ENV, unique_by=lambda env: env["name"]),
-        "resources": RESOURCES,
-        "volumeMounts": st.lists(SHM, max_size=1),
-        "securityContext": SECURITY,
-    },
-)
-NETWORKS = st.sampled_from(["a, b", "rdma-network", '[{"name": "x"}]', "[", ","])
-ANNOTATIONS = st.one_of(
-    st.just({}), NETWORKS.map(lambda text: {"k8s.v1.cni.cncf.io/networks": text})
-)
-PODS = st.fixed_dictionaries(
-    {
-        "metadata": st.fixed_dictionaries(
-            {"name": st.just("p")},
-            optional={"labels": st.just({"a/b~c": "d"}), "annotations": ANNOTATIONS},
-        ),
-        "spec": st.fixed_dictionaries(
-            {"containers": st.lists(CONTAINERS, min_size=1, max_size=2)},
-            optional={
-                "initContainers": st.lists(CONTAINERS, max_size=1),
-                "tolerations": st.lists(TOLERATIONS, max_size=2),
-                "dnsPolicy": st.sampled_from(["ClusterFirst", "None"]),
-                "hostNetwork": st.booleans(),
-                "volumes": st.lists(st.just({"name": "muster-shm"}), max_size=1),
-            },
-        ),
-    }
+from injection.subject import Facts
+
+TOLERATED = [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
+
+
+def _cluster(profile: str, channel: str, pool: dict[str, str]) -> Facts:
+    """A cluster with one fabric in a pool, all its options on, and sockets for the rest."""
+    choice = {"profile": profile, "channel": channel, "nodeLabels": pool, "pods": "accelerated"}
+    rest = {"profile": "plain-tcp", "pods": "accelerated"}
+    options = sorted(FABRICS[profile].options)
+    return facts({**choice, "options": options}, rest, tolerations=TOLERATED)
+
+
+CLUSTERS = st.sampled_from(
+    [_cluster(*each) for each in product(FABRICS, ("env", "file"), ({}, {"pool": "a"}))]
 )
 
 
-@given(PODS)
-def test_a_patch_always_applies_and_a_second_one_is_empty(pod: JSON) -> None:
-    after = injected(pod, ALL)
-    assert patch(result(after, ALL)) == []
+@given(PODS, CLUSTERS)
+def test_a_patch_always_applies_and_a_second_one_is_empty(pod: JSON, cluster: Facts) -> None:
+    after = injected(pod, cluster)
+    assert patch(result(after, cluster)) == []
 
 
-@given(PODS)
-def test_nothing_that_the_user_wrote_is_lost(pod: JSON) -> None:
-    after = injected(pod, ALL)
-    assert _without_additions(pod, after), (pod, after)
+@given(PODS, CLUSTERS)
+def test_nothing_that_the_user_wrote_is_lost(pod: JSON, cluster: Facts) -> None:
+    after = injected(pod, cluster)
+    assert without_additions(pod, after), (pod, after)
 
 
-def _without_additions(before: object, after: object) -> bool:
-    """Return whether ``after`` is ``before`` and more: the rule for every map, list and value."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        return all(key in after and _kept(key, value, after[key]) for key, value in before.items())
-    if isinstance(before, list) and isinstance(after, list):
-        rest = iter(after)
-        return all(any(_without_additions(item, other) for other in rest) for item in before)
-    return before == after
+@given(PODS, CLUSTERS)
+def test_no_name_is_there_twice_afterwards(pod: JSON, cluster: Facts) -> None:
+    spec = injected(pod, cluster)["spec"]
+    for kind in ("volumes", "resourceClaims"):
+        _once([item["name"] for item in spec.get(kind, [])])
+    for container in spec["containers"]:
+        _once([mount["mountPath"].rstrip("/") for mount in container.get("volumeMounts", [])])
+        _once([env["name"] for env in container.get("env", [])])
 
 
-def _kept(key: str, before: object, after: object) -> bool:
-    """Allow what is meant to change: a default policy for names, a list that grows in a string."""
-    if key == "dnsPolicy" and before == "ClusterFirst":
-        return True
-    if key == "hostNetwork":
-        return before is False or after is True
-    if key == "k8s.v1.cni.cncf.io/networks":
-        return str(before).replace(" ", "").strip("[]") in str(after).replace(" ", "")
-    return before is None or _without_additions(before, after)
+@given(PODS, CLUSTERS)
+def test_pods_of_one_role_are_changed_alike(pod: JSON, cluster: Facts) -> None:
+    """Kueue hashes containers, selectors, tolerations and claims of a role (kueue pkg/util/pod)."""
+    twin = json.loads(json.dumps(pod))
+    twin["metadata"]["name"] = "p-1"
+    assert patch(result(pod, cluster)) == patch(result(twin, cluster))
+
+
+def _once(names: list[str]) -> None:
+    assert len(names) == len(set(names)), names

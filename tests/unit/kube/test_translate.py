@@ -19,6 +19,21 @@ from kube.wire import Node
 # -- events --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("where", "key", "value"),
+    [
+        ("annotations", "muster.dev/movable", "false"),
+        ("labels", "muster.dev/movable", "false"),
+        ("annotations", "karpenter.sh/do-not-disrupt", "true"),
+        ("annotations", "cluster-autoscaler.kubernetes.io/safe-to-evict", "false"),
+    ],
+)
+def test_a_pod_that_is_not_to_be_disturbed_stays(where: str, key: str, value: str) -> None:
+    assert pod_event(pod(metadata={where: {key: value}})).stays
+    assert not pod_event(pod(metadata={where: {key: "whatever"}})).stays
+    assert not pod_event(pod()).stays
+
+
 def test_a_pods_event_says_everything_about_it() -> None:
     source = pod(
         labels={"a": "b", "apps.kubernetes.io/pod-index": "4"},

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from loadtest import bench_openb, openb
 from loadtest.openb import OpenbError, Trace
 from loadtest.openb_bound import ceiling, fewest_devices
 from loadtest.openb_rules import BestFit, Fgd, FirstFit
+from loadtest.openb_variants import variant
 from placement.scoring.shape import DEVICE, Shape
 from placement.scoring.stock import Stock
 
@@ -90,6 +92,66 @@ def test_a_seed_gives_the_same_arrivals_and_the_same_order_of_nodes_again(tasks:
     trace = openb.read(tasks)
     assert openb.arrivals(trace, 7) == openb.arrivals(trace, 7) != openb.arrivals(trace, 8)
     assert openb.empty_stock(trace, 7).models == openb.empty_stock(trace, 7).models
+
+
+# --- variants -------------------------------------------------------------------------------
+
+MIXED = Trace(
+    (
+        *[Shape(4000, 10, 0, 0)] * 100,
+        *[Shape(4000, 10, 1, 500)] * 400,
+        *[Shape(4000, 10, 1, DEVICE)] * 400,
+        *[Shape(8000, 10, 8, DEVICE)] * 10,
+    ),
+    (openb.Machine(1000, 1000, 8, "T4"),),
+)
+PICKY = tuple(
+    Shape(4000, 10, 1, milli, frozenset({"T4"})) for milli in (500, DEVICE) for _ in range(3)
+)
+
+
+def share(trace: Trace, kind: Callable[[Shape], bool]) -> float:
+    """Return the percentage of the demand for GPUs that comes from a kind of tasks."""
+    return 100 * sum(t.gpu for t in trace.tasks if kind(t)) / sum(t.gpu for t in trace.tasks)
+
+
+def test_each_variant_moves_the_share_that_it_is_named_after() -> None:
+    fractional = variant(MIXED, "gpushare60")
+    assert share(fractional, lambda task: task.fractional) == pytest.approx(60, abs=4)  # drawn
+    assert sum(1 for task in fractional.tasks if task.devices) == 810
+    several = variant(MIXED, "multigpu50")
+    assert share(several, lambda task: task.devices > 1) == pytest.approx(50, abs=1)
+    picky = variant(MIXED, "gpuspec33", PICKY)
+    assert sum(1 for task in picky.tasks if task.models) == round(0.33 * 810)
+    cpu = variant(MIXED, "cpu200")
+    assert sum(1 for task in cpu.tasks if not task.devices) == round(2 * 789 / 7064 * 810)
+
+
+def test_one_name_is_one_list_of_tasks() -> None:
+    assert variant(MIXED, "gpushare40") == variant(MIXED, "gpushare40")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("gpu40", "allowed: cpu, gpushare"), ("gpushare101", "0 to 100"), ("gpuspec20", "not enough")],
+)
+def test_a_variant_that_is_none_is_refused_by_name(name: str, words: str) -> None:
+    with pytest.raises(OpenbError, match=words):
+        variant(MIXED, name)
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("name", ["cpu250", "gpushare40", "multigpu50", "gpuspec33"])
+def test_variants_nobody_was_shown_go_three_quarters_of_the_way_too(name: str) -> None:
+    path = DATA / "csv" / "openb_pod_list_default.csv"
+    ours, fgd = (bench_openb.run(path, policy, 1, name) for policy in ("muster", "fgd"))
+    reached, before, top = ours["allocation_mean"], fgd["allocation_mean"], ours["ceiling"]
+    assert isinstance(reached, float)
+    assert isinstance(before, float)
+    assert isinstance(top, float)
+    assert reached >= before + 0.75 * (top - before)
 
 
 # --- the bound ------------------------------------------------------------------------------

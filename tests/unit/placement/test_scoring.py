@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cluster.steps import run
 from placement.scoring import holes
 from placement.scoring.chooser import Chooser
 from placement.scoring.holes import GRID, Demand
@@ -75,19 +76,19 @@ def test_a_mix_is_the_same_after_dump_and_restore() -> None:
 
 def test_where_nothing_fractional_is_asked_a_hole_is_worth_its_size() -> None:
     nothing = Demand(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
-    worth = holes.worths(nothing, NOTHING_OPEN, holes.linear())
+    worth = run(holes.worths(nothing, NOTHING_OPEN, holes.linear()))
     np.testing.assert_array_equal(worth, holes.linear())
 
 
 def test_worths_rise_from_nothing_to_a_whole_device() -> None:
-    worth = holes.worths(demand(u81=1000, u47=700, u32=300), NOTHING_OPEN, holes.linear())
+    worth = run(holes.worths(demand(u81=1000, u47=700, u32=300), NOTHING_OPEN, holes.linear()))
     assert worth[0] == 0.0
     assert worth[GRID] == 1.0
     assert (np.diff(worth) > 0).all()
 
 
 def test_a_hole_that_nobody_asks_for_is_worth_almost_nothing() -> None:
-    worth = holes.worths(demand(u81=1000, u47=700), NOTHING_OPEN, holes.linear())
+    worth = run(holes.worths(demand(u81=1000, u47=700), NOTHING_OPEN, holes.linear()))
     assert worth[19] < 0.05  # beside an 81 nothing fits
     assert 0.4 < worth[50] < 0.6  # half a device takes one of the two 47s
 
@@ -96,29 +97,29 @@ def test_a_size_is_worth_less_the_more_holes_of_it_lie_open() -> None:
     wanted = demand(u65=200, u32=200)
     many = NOTHING_OPEN.copy()
     many[35] = 500.0
-    alone = holes.worths(wanted, NOTHING_OPEN, holes.linear())
-    crowded = holes.worths(wanted, many, holes.linear())
+    alone = run(holes.worths(wanted, NOTHING_OPEN, holes.linear()))
+    crowded = run(holes.worths(wanted, many, holes.linear()))
     assert crowded[35] < alone[35] - 0.1
 
 
 def test_the_demand_is_priced_alike_wherever_the_search_begins() -> None:
     wanted = demand(u81=1000, u47=700, u32=300, u16=70)
     start = np.linspace(0.0, 1.0, GRID + 1) ** 3
-    ours = holes.worths(wanted, NOTHING_OPEN, holes.linear())
-    theirs = holes.worths(wanted, NOTHING_OPEN, start)
+    ours = run(holes.worths(wanted, NOTHING_OPEN, holes.linear()))
+    theirs = run(holes.worths(wanted, NOTHING_OPEN, start))
     paid = wanted.count @ holes.prices(wanted, ours)
     assert wanted.count @ holes.prices(wanted, theirs) == pytest.approx(paid, rel=0.02)
 
 
 def test_the_price_of_the_whole_demand_is_close_to_the_fewest_devices_it_needs() -> None:
     wanted = demand(u50=100, u25=100)  # 50 + 25 devices, no waste
-    worth = holes.worths(wanted, NOTHING_OPEN, holes.linear())
+    worth = run(holes.worths(wanted, NOTHING_OPEN, holes.linear()))
     assert wanted.count @ holes.prices(wanted, worth) == pytest.approx(75.0, rel=0.05)
 
 
 def test_using_up_a_device_takes_the_cpu_of_the_requests_that_fit_or_of_none() -> None:
     wanted = Demand(np.array([50]), np.array([100.0]), np.array([4000.0]), np.array([1e6]))
-    need = holes.needs(wanted, holes.worths(wanted, NOTHING_OPEN, holes.linear()))
+    need = holes.needs(wanted, run(holes.worths(wanted, NOTHING_OPEN, holes.linear())))
     assert need.mean[49] == 0.0
     assert 3000.0 < need.mean[50] < 4000.0  # now and then nobody comes
     assert 1.8 * need.mean[50] < need.mean[GRID] < 2.0 * 4000.0

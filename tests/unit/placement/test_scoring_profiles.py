@@ -1,5 +1,7 @@
 """Named profiles: binpack, spread, and Volcano's three weights."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.scene import Scene, pod_class
@@ -49,6 +51,46 @@ def test_compute_counts_devices_in_use_and_memory_what_is_used_of_them(stock: St
 def test_communication_wants_a_free_set_that_the_request_fills(stock: Stock) -> None:
     assert best(stock, PAIR, Profile.WEIGHTED, 0.0, 0.0, 1.0) == 1
     assert best(stock, ONE, Profile.WEIGHTED, 0.0, 0.0, 1.0) == 2
+
+
+def busy(**columns: list[int]) -> Stock:
+    """Return two nodes of 2 devices, 8 cores and 8 of memory, one device free on each."""
+    return Stock(
+        cpu=np.array(columns.get("cpu", [8000, 8000])),
+        memory=np.array(columns.get("memory", [8, 8])),
+        holes=np.array(columns.get("holes", [1000, 1000])).reshape(2, 1),
+        models=["", ""],
+        capacity=4 * DEVICE,
+        installed=np.full(2, 2),
+        allocatable=(np.full(2, 8000), np.full(2, 8)),
+    )
+
+
+NONE = Weights(gpu_memory=0.0, gpu_compute=0.0, inter_gpu_comms=0.0)
+HALF = Shape(1000, 1, 1, 500)
+
+
+@pytest.mark.parametrize(
+    ("stock", "weights", "node"),
+    [
+        # The second node has less CPU free, or less memory, or less of its GPU.
+        (busy(cpu=[8000, 4000]), replace(NONE, most_requested=1.0), 1),
+        (busy(cpu=[8000, 4000]), replace(NONE, least_requested=1.0), 0),
+        (busy(cpu=[8000, 4000]), replace(NONE, binpack=1.0), 1),
+        (busy(memory=[8, 2]), replace(NONE, least_requested=1.0), 0),
+        (busy(holes=[1000, 500]), replace(NONE, binpack=1.0), 1),
+        # CPU is short on the first, memory on the second: the weights within binpack decide.
+        (busy(cpu=[4000, 8000], memory=[8, 4]), replace(NONE, binpack=1.0, binpack_cpu=0.0), 1),
+        (busy(cpu=[4000, 8000], memory=[8, 4]), replace(NONE, binpack=1.0, binpack_memory=0.0), 0),
+        (busy(cpu=[2000, 8000], holes=[1000, 500]), replace(NONE, binpack=1.0, binpack_gpu=9.0), 1),
+        (busy(cpu=[2000, 8000], holes=[1000, 500]), replace(NONE, binpack=1.0, binpack_gpu=0.0), 0),
+        # CPU nearly gone beside free memory is not balanced.
+        (busy(cpu=[2000, 6000], memory=[8, 6]), replace(NONE, balanced=1.0), 1),
+        (busy(cpu=[2000, 6000], memory=[8, 6]), replace(NONE, most_requested=1.0), 0),
+    ],
+)  # fmt: skip
+def test_each_of_volcanos_weights_decides(stock: Stock, weights: Weights, node: int) -> None:
+    assert int(preference(stock, HALF, Scoring(Profile.WEIGHTED, weights)).argmax()) == node
 
 
 @pytest.mark.parametrize(

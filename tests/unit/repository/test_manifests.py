@@ -17,7 +17,9 @@ from cli.verification.x509files import load_bundle
 from extender import config as extender_config
 from extender.callersconfig import Named, Readers
 from kube import names
+from kube.jobnetworks import VniPoolSpec
 from loadtest import schedulerconfig
+from vniagent import config as agent_config
 from webhook import config as webhook_config
 from webhook.manifests import to_json
 from webhook.serve import built
@@ -85,7 +87,10 @@ def test_kube_schedulers_certificate_has_the_name_that_the_extender_lets_schedul
 def test_the_readers_role_covers_every_page_but_health_and_no_verb() -> None:
     [role] = documents(MANIFESTS / "rbac" / "reader.yaml")
     [rule] = role["rules"]
-    assert set(rule["nonResourceURLs"]) == {"/metrics", "/v1/status", "/v1/gangs", "/v1/explain/*"}
+    assert set(rule["nonResourceURLs"]) == {
+        *("/metrics", "/v1/status", "/v1/gangs", "/v1/explain/*"),
+        *("/v1/whatif", "/v1/defrag/*"),
+    }
     assert rule["verbs"] == ["get"]
 
 
@@ -143,6 +148,43 @@ def test_every_container_is_as_powerless_as_it_can_be(deployment: JSON) -> None:
         assert not own["allowPrivilegeEscalation"]
         assert own["capabilities"] == {"drop": ["ALL"]}
         assert container["resources"]["requests"]
+
+
+def test_the_agent_may_change_network_devices_and_nothing_else_of_the_node() -> None:
+    [agent] = [
+        doc
+        for doc in documents(MANIFESTS / "components" / "job-networks" / "agent.yaml")
+        if doc["kind"] == "DaemonSet"
+    ]
+    spec = agent["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    own = container["securityContext"]
+    assert own["capabilities"] == {"drop": ["ALL"], "add": ["NET_ADMIN"]}
+    assert own["readOnlyRootFilesystem"]
+    assert not own["allowPrivilegeEscalation"]
+    assert "privileged" not in own
+    assert spec["hostNetwork"]
+    assert not spec.keys() & {"hostPID", "hostIPC"}
+    assert [volume.keys() - {"name"} for volume in spec["volumes"]] == [{"configMap"}]
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+def test_the_agents_configuration_loads_and_its_probes_ask_where_it_listens() -> None:
+    folder = MANIFESTS / "components" / "job-networks"
+    listen = agent_config.load(folder / "agent-config.yaml").listen
+    text = (folder / "agent.yaml").read_text(encoding="utf-8")
+    assert text.count(f"host: {listen.host}, path") == 3
+    assert text.count(f"port: {listen.port}}}") == 3
+
+
+def test_the_pool_to_begin_with_is_the_default_one() -> None:
+    [made] = documents(MANIFESTS / "components" / "job-networks" / "pool.yaml")
+    spec = msgspec.convert(made["spec"], VniPoolSpec)
+    assert (spec.range, spec.subnet, spec.port) == (
+        VniPoolSpec().range,
+        VniPoolSpec().subnet,
+        VniPoolSpec().port,
+    )
 
 
 def test_the_priority_classes_have_the_documented_values_and_none_is_everybodys() -> None:

@@ -72,6 +72,26 @@ def asks(*containers: Mapping[str, str], **more: Mapping[str, str]) -> DeviceAsk
          Memory("nvidia", 1, 8192, cores=50)),
         ({"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory-ratio": "50"},
          Memory("nvidia", 1, 0, percent=50, cores=50)),
+        ({"koordinator.sh/gpu-core": "200", "koordinator.sh/gpu-memory-ratio": "200"},
+         Milli("nvidia", 2, 1000)),
+        ({"koordinator.sh/gpu-memory-ratio": "300"}, Milli("nvidia", 3, 1000)),
+        ({"koordinator.sh/gpu": "50"}, Milli("nvidia", 1, 500)),
+        ({"koordinator.sh/gpu": "200"}, Milli("nvidia", 2, 1000)),
+        # Koordinator: with gpu.shared the amounts are of all its GPUs together.
+        ({"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-core": "100",
+          "koordinator.sh/gpu-memory-ratio": "60"},
+         Memory("nvidia", 2, 0, percent=30, cores=50)),
+        ({"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-memory": "16Gi"},
+         Memory("nvidia", 2, 8192)),
+        # Tencent: greedy cores take nothing but what is idle.
+        ({"tke.cloud.tencent.com/qgpu-core-greedy": "80", "tke.cloud.tencent.com/qgpu-memory": "4"},
+         Memory("nvidia", 1, 4096)),
+        # elastic-gpu: MiB, and 100 a GPU.
+        ({"elasticgpu.io/gpu-memory": "256"}, Memory("nvidia", 1, 256)),
+        ({"elasticgpu.io/gpu-core": "200"}, Milli("nvidia", 2, 1000)),
+        ({"elasticgpu.io/pgpu": "1"}, Milli("nvidia", 1, 1000)),
+        ({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory-percentage": "40",
+          "volcano.sh/vgpu-cores": "20"}, Memory("nvidia", 1, 0, percent=40, cores=20)),
     ],
 )  # fmt: skip
 def test_every_vendors_units_are_read(asked: Mapping[str, str], ask: DeviceAsk) -> None:
@@ -91,6 +111,17 @@ def test_every_vendors_units_are_read(asked: Mapping[str, str], ask: DeviceAsk) 
 )
 def test_kais_annotations_are_read(notes: Mapping[str, str], ask: DeviceAsk) -> None:
     assert asks({"cpu": "1"}, notes=notes) == DeviceAsks(asks=(ask,))
+
+
+def test_alibabas_label_spreads_memory_over_several_gpus() -> None:
+    found = asks({"aliyun.com/gpu-mem": "8"}, labels={"aliyun.com/gpu-count": "4"})
+    assert found.asks == (Memory("nvidia", 4, 2048),)
+
+
+@pytest.mark.parametrize(("count", "words"), [("3", "multiples of 3"), ("none", "whole number")])
+def test_a_label_that_does_not_divide_the_memory_is_refused(count: str, words: str) -> None:
+    found = asks({"aliyun.com/gpu-mem": "8"}, labels={"aliyun.com/gpu-count": count})
+    assert words in found.problems[0]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +144,30 @@ def test_whole_devices_are_left_to_the_requests(name: str) -> None:
         ([{"nvidia.com/gpumem": "1", "nvidia.com/gpumem-percentage": "1"}], {}, ["keep one"]),
         ([{"aliyun.com/gpu-mem": "99999999999"}], {}, ["no device has that much"]),
         ([{"nvidia.com/gpu": "999999", "nvidia.com/gpumem": "1"}], {}, ["999999 devices"]),
+        ([{"koordinator.sh/gpu.shared": "2"}], {}, ["not how much", "gpu-memory"]),
+        (
+            [{"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-memory-ratio": "51"}],
+            {},
+            ["51", "multiples of 2"],
+        ),
+        (
+            [{"koordinator.sh/gpu-core": "200", "koordinator.sh/gpu-memory-ratio": "100"}],
+            {},
+            ["different numbers of devices"],
+        ),
+        ([{"koordinator.sh/gpu": "150"}], {}, ["150", "200, 300"]),
+        ([{"koordinator.sh/gpu": "50", "koordinator.sh/gpu-core": "50"}], {}, ["several vendors"]),
+        ([{"tke.cloud.tencent.com/qgpu-core-greedy": "80"}], {}, ["add", "qgpu-memory"]),
+        (
+            [
+                {
+                    "tke.cloud.tencent.com/qgpu-core-greedy": "180",
+                    "tke.cloud.tencent.com/qgpu-memory": "4",
+                }
+            ],
+            {},
+            ["180", "1 to 100"],
+        ),
         ([{}], {"gpu-fraction": "1.5"}, ["'1.5'", "0.001 to 1"]),
         ([{}], {"gpu-fraction": "0"}, ["'0'"]),
         ([{}], {"gpu-fraction": "half"}, ["'half'"]),
@@ -218,3 +273,12 @@ def test_every_entry_of_the_file_names_its_source() -> None:
     file = devicenames.load().file
     for entry in (*file.sharing, *file.annotations, *file.models, *file.avoided, *file.tiers):
         assert entry.source
+
+
+def test_a_name_of_a_known_vendor_that_nobody_knows_is_told_and_others_are_left_alone() -> None:
+    found = READER.unread(
+        pod({"nvidia.com/gpu-mem": "4", "nvidia.com/gpu": "1", "nvidia.com/hostdev": "1",
+             "koordinator.sh/rdma": "1", "example.com/fpga": "1", "aliyun.com/gpu-mem": "2"})
+    )  # fmt: skip
+    assert len(found) == 1
+    assert found[0].startswith("nvidia.com/gpu-mem: no device of nvidia.com")

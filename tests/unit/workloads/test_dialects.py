@@ -55,6 +55,15 @@ def test_a_gang_by_label_says_everything_on_its_pods() -> None:
         required_level=names.BLOCK,
         preferred_level=names.RACK,
         queue="research",
+        written=tuple(
+            (field, f"metadata.labels[muster.dev/{key}]")
+            for field, key in (
+                ("size", "gang-size"),
+                ("min_count", "gang-min"),
+                ("required_level", "topology-required"),
+                ("preferred_level", "topology-preferred"),
+            )
+        ),
     )
 
 

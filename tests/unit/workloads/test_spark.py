@@ -31,6 +31,12 @@ def test_executors_need_nobody_to_start() -> None:
         min_count=1,
         preferred_level=names.RACK,
         queue="nightly",
+        written=(
+            (
+                "preferred_level",
+                "template executor: metadata.annotations[muster.dev/topology-preferred]",
+            ),
+        ),
     )
 
 

@@ -1,0 +1,107 @@
+"""KubeAdmiral's OverridePolicy and ClusterOverridePolicy: ``core.kubeadmiral.io/v1alpha1``.
+
+What a policy becomes: pkg/controllers/override/util.go, and what ``kubeadmiral_steps`` names; how
+that is applied: pkg/controllers/sync/overrides.go; which clusters: pkg/util/clusterselector.
+
+In one rule the order is image, command, args, envs, annotations, labels, jsonpatch; a rule sees
+what those before it did. What differs from what the API's comments say: ``command`` and ``args``
+without an operator are an error. Overriders of annotations and labels act on the workload's own
+metadata, so they reach a pod only where the pod is the workload. ``move`` and ``copy`` have no
+``from`` in this API and always fail.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from injection.digest import digest
+from injection.overrides import kubeadmiral_steps as steps
+from injection.overrides.edit import Step
+from injection.overrides.errors import OverrideError
+from injection.overrides.kubeadmiral_schema import (
+    Overriders,
+    OverrideRule,
+    Spec,
+    TargetClusters,
+    Term,
+)
+from injection.overrides.policy import Policy, PolicyName, Rule
+from injection.overrides.targets import Identity, matches
+from kube.wire import LabelSelectorRequirement
+
+CLUSTER_LABEL: Final = "kubeadmiral.io/cluster-override-policy-name"
+LABEL: Final = "kubeadmiral.io/override-policy-name"
+MANAGED: Final = "kubeadmiral.io/managed"  # on what KubeAdmiral itself brought to the cluster
+
+
+_SPEC: Final = msgspec.json.Decoder(Spec)
+
+
+def read(name: PolicyName, spec: msgspec.Raw) -> Policy:
+    """Read a policy's spec; raises ``msgspec.MsgspecError``."""
+    decoded = _SPEC.decode(spec)
+    rules = tuple(_rule(rule) for rule in decoded.override_rules)
+    return Policy(name, digest(decoded), rules)
+
+
+def _rule(rule: OverrideRule) -> Rule:
+    return Rule(partial(_targets, rule.target_clusters), tuple(_steps(rule.overriders)))
+
+
+def _targets(target: TargetClusters | None, cluster: Identity) -> bool:
+    """Return whether a rule is for this cluster; raises ``OverrideError``.
+
+    As in ``isClusterMatched``, a criterion that fails keeps those after it from being looked at.
+    """
+    if target is None:
+        return True
+    if target.clusters and cluster.names.isdisjoint(target.clusters):
+        return False
+    wanted = [LabelSelectorRequirement(key=key, operator="In", values=(value,))
+              for key, value in target.cluster_selector.items()]  # fmt: skip
+    if not matches(wanted, cluster.labels):
+        return False
+    terms = target.cluster_affinity
+    return not terms or any(_term(term, cluster) for term in terms)
+
+
+def _term(term: Term, cluster: Identity) -> bool:
+    """Return whether a term holds; one without anything in it selects nothing."""
+    if not (term.match_expressions or term.match_fields):
+        return False
+    if not matches(term.match_expressions, cluster.labels):
+        return False
+    return all(_field(wanted, cluster) for wanted in term.match_fields)
+
+
+def _field(wanted: LabelSelectorRequirement, cluster: Identity) -> bool:
+    """Return whether a requirement on ``metadata.name``, the only field there is, holds."""
+    if wanted.operator not in ("In", "NotIn") or len(wanted.values) != 1:
+        raise OverrideError(
+            f"clusterAffinity.matchFields: {wanted.operator} with {len(wanted.values)} values is "
+            "not allowed; it must be In or NotIn with one"
+        )
+    if wanted.key == "metadata.name":
+        own = wanted.values[0] in cluster.names
+    else:
+        own = wanted.values[0] == ""  # fields.Set: a field that is not there is empty
+    return own == (wanted.operator == "In")
+
+
+def _steps(overriders: Overriders | None) -> Iterator[Step]:
+    if overriders is None:
+        return
+    for image in overriders.image:
+        yield partial(steps.image, image)
+    for kind, entrypoints in (("command", overriders.command), ("args", overriders.args)):
+        for entrypoint in entrypoints:
+            yield partial(steps.entrypoint, entrypoint, kind)
+    for env in overriders.envs:
+        yield partial(steps.env, env)
+    for kind, maps in (("annotations", overriders.annotations), ("labels", overriders.labels)):
+        for wanted in maps:
+            yield partial(steps.string_map, wanted, kind)
+    for patch in overriders.jsonpatch:
+        yield partial(steps.json_patch, patch)

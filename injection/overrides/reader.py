@@ -1,0 +1,43 @@
+"""From an object of the API server, or a manifest, to a policy of its dialect."""
+
+from typing import Final
+
+import msgspec
+
+from injection.overrides import karmada, kubeadmiral
+from injection.overrides.policy import GROUPS, Broken, Dialect, Policy, PolicyName
+from kube import wire
+
+KINDS: Final = frozenset({"OverridePolicy", "ClusterOverridePolicy"})
+_READERS: Final = {Dialect.KUBEADMIRAL: kubeadmiral.read, Dialect.KARMADA: karmada.read}
+
+
+class _Object(wire.Wire, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_DECODER: Final = msgspec.json.Decoder(_Object)
+
+
+def read(data: bytes | msgspec.Raw) -> Policy | Broken | None:
+    """Read a policy; ``None`` for an object of another kind.
+
+    What is wrong with its spec makes it ``Broken``; raises ``msgspec.MsgspecError`` for what is no
+    object at all.
+    """
+    try:
+        found = _DECODER.decode(data)
+    except RecursionError as error:
+        raise msgspec.DecodeError(f"object is nested too deeply: {error}") from error
+    dialect = GROUPS.get(found.api_version)
+    if dialect is None or found.kind not in KINDS:
+        return None
+    namespace = found.metadata.namespace if found.kind == "OverridePolicy" else ""
+    name = PolicyName(dialect, namespace, found.metadata.name)
+    try:
+        return _READERS[dialect](name, found.spec)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return Broken(name, f"spec cannot be read: {error}")

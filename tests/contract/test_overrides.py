@@ -1,0 +1,129 @@
+"""Pods as an API server stores them when override policies were applied at their admission.
+
+The pods are their own workloads: they name the policy themselves.
+"""
+
+import base64
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from support.injecting import facts
+from support.overriding import JSON, loaded, rules
+from support.wire import pod
+
+from loadtest.api import Api
+from loadtest.simulated import Plane
+from webhook.admit import admit_mutating
+from webhook.review import parse, respond
+from webhook.validate import Rules
+from workloads.managed import Policy
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+DATA = {"name": "data", "emptyDir": {}}
+BEFORE: JSON = {
+    "containers": [
+        {
+            "name": "main",
+            "image": "example.com/train:1",
+            "command": ["run"],
+            "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+            "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        }
+    ],
+    "volumes": [DATA],
+    "nodeSelector": {"pool": "a", "zone": "b"},
+    "tolerations": [{"key": "old", "operator": "Exists"}],
+}
+OVERRIDERS: JSON = {
+    "image": [{"operations": [{"imageComponent": "Registry", "value": "mirror.cn:5000"}]}],
+    "command": [{"containerName": "main", "operator": "append", "value": ["--x"]}],
+    "envs": [{"containerName": "main", "operator": "delete", "value": [{"name": "A"}]}],
+    "annotations": [{"operator": "addIfAbsent", "value": {"example.com/a": "1"}}],
+    "jsonpatch": [
+        {"operator": "remove", "path": "/spec/nodeSelector/zone"},
+        {"operator": "replace", "path": "/spec/tolerations/0/key", "value": "new"},
+        {"operator": "add", "path": "/spec/volumes", "value": [{"name": "more", "emptyDir": {}}]},
+        {"operator": "add", "path": "/spec/containers/0/resources/limits/cpu", "value": "1"},
+        {"operator": "add", "path": "/spec/schedulingGates", "value": [{"name": "t.co/seen"}]},
+    ],
+}
+FACTS = replace(
+    facts(), policies=loaded(rules("kubeadmiral", OVERRIDERS, name="everywhere", cluster=True))
+)
+
+
+async def _mutate(http: web.Request) -> web.Response:
+    request = parse(await http.read())
+    verdict, _ = admit_mutating(request, Policy(), Rules(), FACTS)
+    return web.Response(body=respond(request.uid, verdict), content_type="application/json")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def webhook(plane: Plane, api: Api, namespace: str) -> AsyncIterator[None]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(plane.credentials.certificate, plane.credentials.key)
+    app = web.Application()
+    app.router.add_post("/mutate", _mutate)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    url = f"https://127.0.0.1:{runner.addresses[0][1]}/mutate"
+    await api.create(HOOKS, _configuration(namespace, url, plane.credentials.ca.read_bytes()))
+    yield
+    await api.delete(f"{HOOKS}/{namespace}")
+    await runner.cleanup()
+
+
+def _configuration(namespace: str, url: str, ca: bytes) -> JSON:
+    """The same webhook twice: the second one sees what the first one did."""
+    hook = {
+        "clientConfig": {"url": url, "caBundle": base64.b64encode(ca).decode()},
+        "rules": [
+            {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
+             "operations": ["CREATE"]}
+        ],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "reinvocationPolicy": "IfNeeded",
+    }  # fmt: skip
+    names = ("first.example.com", "second.example.com")
+    return {"metadata": {"name": namespace}, "webhooks": [{"name": name, **hook} for name in names]}
+
+
+async def _created(api: Api, pods: str) -> JSON:
+    """Create a pod again and again until the webhook is in force (configurations are cached)."""
+    for attempt in range(100):
+        body = pod(f"p{attempt}", **BEFORE)
+        body["metadata"]["labels"] = {"kubeadmiral.io/cluster-override-policy-name": "everywhere"}
+        made: JSON = await api.create(pods, body)
+        if made["spec"].get("schedulingGates"):
+            return made
+    raise AssertionError("the webhook was never called")
+
+
+def _named(items: list[Any]) -> list[Any]:
+    """Without what the API server itself adds to every pod."""
+    return [item for item in items if not item["name"].startswith("kube-api-access-")]
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_every_kind_of_operation_is_stored_once(api: Api, pods: str) -> None:
+    made = await _created(api, pods)
+    spec, main = made["spec"], made["spec"]["containers"][0]
+    assert main["image"] == "mirror.cn:5000/train:1"
+    assert main["command"] == ["run", "--x"]
+    assert main["env"] == [{"name": "B", "value": "2"}]
+    assert main["resources"]["limits"] == {"cpu": "1"}
+    assert spec["nodeSelector"] == {"pool": "a"}
+    assert spec["tolerations"][0] == {"key": "new", "operator": "Exists"}
+    assert _named(spec["volumes"]) == [{"name": "more", "emptyDir": {}}, DATA]
+    assert _named(main["volumeMounts"]) == [{"name": "data", "mountPath": "/data"}]
+    assert made["metadata"]["annotations"]["example.com/a"] == "1"
+    assert made["metadata"]["annotations"]["muster.dev/injected"].startswith('{"overridden"')

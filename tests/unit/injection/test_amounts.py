@@ -1,0 +1,102 @@
+"""How many: fixed, a share of the node, or what the container says itself."""
+
+from support.injecting import GPU, JSON, facts, gpu_pod, injected, patch, result
+
+from injection.nodes import NodeGroup, Nodes, NodeTable
+from injection.subject import Facts
+
+NIC, NETWORK = "nvidia.com/rdma-vf", "default/rdma-vf"
+HOSTDEV = "nvidia.com/hostdev"
+
+
+def cluster(*groups: tuple[int, int, int]) -> Facts:
+    """Nodes as (GPUs, NICs, how many)."""
+    live = tuple(NodeGroup({}, {GPU: g, NIC: n, HOSTDEV: n}, count=count) for g, n, count in groups)
+    return facts({"profile": "oci-roce-vf"}, nodes=Nodes(live, known=True))
+
+
+def nics(pod: JSON, known: Facts) -> tuple[int, int]:
+    """The NICs that the pod asks for, and the interfaces it gets."""
+    after = injected(pod, known)
+    limits = after["spec"]["containers"][0]["resources"]["limits"]
+    text = after["metadata"]["annotations"].get("k8s.v1.cni.cncf.io/networks", "")
+    assert patch(result(after, known)) == []
+    return int(limits.get(NIC, 0)), text.count("rdma-vf")
+
+
+def test_a_whole_node_gets_all_its_nics_be_it_four_eight_or_sixteen() -> None:
+    for nics_of_node in (4, 8, 16):
+        assert nics(gpu_pod(), cluster((8, nics_of_node, 1))) == (nics_of_node, nics_of_node)
+
+
+def test_a_part_of_the_accelerators_gets_its_part_of_the_nics_rounded_up() -> None:
+    assert nics(gpu_pod(4), cluster((8, 16, 1))) == (8, 8)
+    assert nics(gpu_pod(1), cluster((8, 4, 1))) == (1, 1)
+
+
+def test_one_node_that_lost_a_nic_does_not_make_every_pod_small() -> None:
+    assert nics(gpu_pod(), cluster((8, 7, 1), (8, 8, 31))) == (8, 8)
+
+
+def test_among_as_many_nodes_of_each_kind_the_smaller_amount_runs_everywhere() -> None:
+    assert nics(gpu_pod(), cluster((8, 16, 4), (8, 8, 4))) == (8, 8)
+
+
+def test_while_no_live_node_tells_the_profile_does() -> None:
+    known = facts({"profile": "oci-roce-vf"})
+    assert nics(gpu_pod(), known) == (8, 8)
+    assert nics(gpu_pod(2), known) == (2, 2)
+
+
+def test_interfaces_follow_the_amount_that_the_user_states() -> None:
+    pod = gpu_pod(container={"resources": {"limits": {GPU: "8", NIC: "2"}}})
+    assert nics(pod, cluster((8, 16, 1))) == (2, 2)
+
+
+def test_a_user_who_says_none_gets_none() -> None:
+    pod = gpu_pod(container={"resources": {"limits": {GPU: "8", NIC: "0"}}})
+    assert nics(pod, cluster((8, 16, 1))) == (0, 0)
+
+
+def test_a_network_of_the_pods_own_namespace_is_the_same_with_its_namespace_or_without() -> None:
+    pod = gpu_pod()
+    pod["metadata"] |= {
+        "namespace": "default",
+        "annotations": {"k8s.v1.cni.cncf.io/networks": ",".join(["rdma-vf"] * 8)},
+    }
+    assert nics(pod, cluster((8, 8, 1))) == (8, 8)
+
+
+def test_what_a_cluster_calls_things_goes_for_amounts_too() -> None:
+    choice = {"profile": "nvidia-hostdev", "names": {HOSTDEV: "x.io/nic"}}
+    live = Nodes((NodeGroup({}, {GPU: 8, "x.io/nic": 4}),), known=True)
+    after = injected(gpu_pod(), facts(choice, nodes=live))
+    assert after["spec"]["containers"][0]["resources"]["limits"]["x.io/nic"] == "4"
+    assert after["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].count(",") == 3
+
+
+def test_live_nodes_are_counted_by_kind_whatever_happened_before() -> None:
+    table, other = NodeTable(["pool"]), NodeTable(["pool"])
+    alike = {"pool": "a", "kubernetes.io/hostname": "n1"}, {GPU: "8", "cpu": "96", "rdma/hca": "1k"}
+    assert table.put("n1", *alike)
+    assert table.put("n2", {"pool": "a"}, alike[1])
+    assert not table.put("n2", {"pool": "a"}, alike[1])  # nothing new
+    table.put("n3", {"pool": "b"}, {GPU: "broken"})
+    assert table.remove("n3")
+    assert not table.remove("n3")
+    other.put("n2", {"pool": "a"}, alike[1])
+    other.put("n1", *alike)
+    assert table.nodes() == other.nodes()
+    (group,) = table.nodes().groups
+    assert (group.labels, group.allocatable, group.count) == (
+        {"pool": "a"},
+        {GPU: 8, "rdma/hca": 1000},
+        2,
+    )
+
+
+def test_a_selector_by_a_label_that_nobody_keeps_leaves_all_nodes() -> None:
+    table = NodeTable(["pool"])
+    table.put("n1", {"pool": "a", "disk": "ssd"}, {GPU: 8})
+    assert len(table.nodes().with_labels({"disk": "hdd"})) == 1
+    assert table.nodes().with_labels({"pool": "b"}) == ()

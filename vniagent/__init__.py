@@ -1,0 +1,1 @@
+"""The agent on each node: devices of jobs' networks, by netlink."""
