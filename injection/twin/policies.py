@@ -15,7 +15,7 @@ from typing import Final, Literal
 from injection.clusterprofile import FabricChoice, Pods
 from injection.manifests import Json
 from injection.podsecurity import LABEL
-from injection.rules.fabric import NONE
+from injection.choice import NONE
 from injection.subject import Facts
 from injection.twin.cel import both, items, keys, literal, text
 from injection.twin.mutations import LISTS, mutations
