@@ -4,9 +4,9 @@ Mutations of a policy see the pod as those before have left it (apiserver
 pkg/admission/plugin/policy/mutating), so each looks only at what it adds, and the rules of
 ``injection.draft`` hold: what is there stays, variables go before the user's.
 
-Two variables know the containers: ``variables.containers`` and ``variables.initContainers`` are
-the indexes of those that are changed. What Pod Security forbids is guarded by the level that the
-namespace enforces, as ``injection.podsecurity`` has it.
+``variables.containers`` and ``variables.initContainers`` are the indexes of the containers that
+are changed, ``asked_…`` what each asks for, ``most`` the most of them. What Pod Security forbids is
+guarded by the level that the namespace enforces, as ``injection.podsecurity`` has it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,26 +18,64 @@ from injection import networks
 from injection.emit import HOST_DNS
 from injection.manifests import Json
 from injection.parts import Additions, ContainerAdditions, Env, Mount, Sidecar, Volume
-from injection.podsecurity import Level, allowed, left_out
+from injection.podsecurity import LABEL, Level, allowed, left_out
 from injection.rules import sharedmemory
+from injection.rules.fabric import FOLLOWERS
+from injection.subject import Facts
 from injection.twin.cel import add, both, items, keys, literal, put, text, where
-from injection.twin.static import Block
+from injection.twin.static import SIZES, Block
+from injection.twin.whose import LISTS, asked, pinned, told_by_affinity
 from kube.wire import Toleration
 
-LISTS: Final = ("containers", "initContainers")
+MOST_CONTAINERS: Final = 32  # of either list; CEL has to have a list to go through
 _SPEC: Final = '"/spec"'
 _META: Final = '"/metadata"'
 _OWN_DNS: Final = '["Default", "None", "ClusterFirstWithHostNet"]'
 
 
-def mutations(block: Block) -> Iterator[str]:
+def mutations(block: Block, facts: Facts) -> Iterator[str]:
     """Yield the expressions, in their order."""
     for additions, container in zip(block.additions, block.container or (), strict=False):
-        guards = _guards(additions)
-        yield from _of_containers(additions, container, guards)
-    yield from _amounts(block.amounts)
+        yield from _of_containers(additions, container, _guards(additions))
+    yield from _amounts(block.tables.amounts)
+    if any(block.tables.networks.values()):
+        yield _networks(block.tables.networks)
+    for key, table in block.tables.annotations.items():
+        found, value = looked_up(table, "variables.most")
+        yield _key("object.metadata", _META, "annotations", key, value, found)
     for additions in block.additions:
-        yield from _of_pod(additions, _guards(additions))
+        yield from _of_pod(additions, _guards(additions), pinned(block, facts))
+
+
+def variables(block: Block, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield what the mutations look at; of the containers nothing that a mutation changes."""
+    known = facts.accelerators
+    numbers = literal(list(range(MOST_CONTAINERS)))
+    for within in LISTS:
+        own = items("object.spec", within)
+        asks = f"{asked(f'{own}[i]', known)} > 0"
+        wanted = "true" if block.everywhere and within == LISTS[0] else asks
+        yield within, f"{numbers}.filter(i, i < size({own}) && {wanted})"
+        yield f"asked_{within}", f"{own}.map(c, {asked('c', known)})"
+    yield "most", f"({' + '.join(f'variables.asked_{within}' for within in LISTS)}).max()"
+    containers, limit = "object.spec.containers", 'c.?resources.?limits[?"memory"]'
+    yield "bounded", f"{containers}.all(c, {limit}.hasValue())"
+    amounts = f"{containers}.map(c, {limit}.hasValue(), quantity({limit}.value()).asInteger())"
+    yield "memory", f"([0] + {amounts}).sum()"
+    enforced = f'namespaceObject.metadata.?labels[?{text(LABEL)}].orValue("privileged")'
+    yield "enforced", enforced
+    key = text(networks.ANNOTATION)
+    yield "networks", f'object.metadata.?annotations[?{key}].orValue("").trim()'
+    names = 'variables.networks.split(",").map(n, n.trim().split("@")[0])'
+    yield "joined", f"{names}.map(n, {_qualified('n')})"
+
+
+def looked_up(table: Mapping[int, str], number: str) -> tuple[str, str]:
+    """Return whether a table knows a number of accelerators, and the value for it."""
+    if len(set(table.values())) == 1 and len(table) == len(SIZES):
+        return "", text(next(iter(table.values())))
+    counts = literal({str(size): amount for size, amount in table.items()})
+    return f"string({number}) in {counts}", f"{counts}[string({number})]"
 
 
 def _guards(additions: Additions) -> dict[str, str]:
@@ -83,11 +121,21 @@ def _at(within: str) -> str:
 
 def _env(within: str, wanted: tuple[Env, ...]) -> str:
     """Return what puts the variables that are missing before those that are there."""
-    given = literal(_json(wanted))
-    missing = f"{given}.filter(e, !{items('$c', 'env')}.exists(own, own.name == e.name))"
-    condition = f"size({missing}) > 0 && size({items('$c', 'envFrom')}) == 0"
-    value = f"{missing} + {items('$c', 'env')}"
-    return _each(within, condition, add(f'{_at(within)} + "/env"', value))
+    given, own = literal(_json(wanted)), items("$c", "env")
+    missing = f"{given}.filter(e, !{own}.exists(own, own.name == e.name){_led(wanted, own)})"
+    return _each(
+        within, f"size({missing}) > 0", add(f'{_at(within)} + "/env"', f"{missing} + {own}")
+    )
+
+
+def _led(wanted: tuple[Env, ...], own: str) -> str:
+    """Return what leaves out a variable that follows one which the user has set otherwise."""
+    found = ""
+    for env in wanted:
+        if leader := FOLLOWERS.get(env.name):
+            other = f'o.name == {text(leader)} && o.?value.orValue("") != {text(env.value)}'
+            found += f" && !(e.name == {text(env.name)} && {own}.exists(o, {other}))"
+    return found
 
 
 def _mount(within: str, mount: Mount, guard: str) -> str:
@@ -120,21 +168,10 @@ def _amounts(amounts: Mapping[str, Mapping[int, str]]) -> Iterator[str]:
     Limits come last: they are what tells that the resource is not there yet.
     """
     for resource, table in amounts.items():
-        if len(set(table.values())) == 1:
-            found, value = "true", text(next(iter(table.values())))
-        else:
-            counts = literal({str(size): amount for size, amount in table.items()})
-            found = f"string(variables.asked_$w[i]) in {counts}"
-            value = f"{counts}[string(variables.asked_$w[i])]"
         for within in LISTS:
+            found, value = looked_up(table, f"variables.asked_{within}[i]")
             for field in ("requests", "limits"):
-                yield _amount(
-                    within,
-                    field,
-                    resource,
-                    found.replace("$w", within),
-                    value.replace("$w", within),
-                )
+                yield _amount(within, field, resource, found, value)
 
 
 def _amount(within: str, field: str, resource: str, found: str, value: str) -> str:
@@ -146,25 +183,26 @@ def _amount(within: str, field: str, resource: str, found: str, value: str) -> s
     return _each(within, both((f"!({there})", found)), operation)
 
 
-def _of_pod(additions: Additions, guards: Mapping[str, str]) -> Iterator[str]:
+def _of_pod(additions: Additions, guards: Mapping[str, str], pool: frozenset[str]) -> Iterator[str]:
     spec = "object.spec"
-    if additions.networks:
-        yield _networks(additions.networks)
     for toleration in additions.tolerations:
         operation = put(spec, _SPEC, ("tolerations", "-"), literal(_json(toleration)))
         yield where(f"!{_tolerated(toleration)}", operation)
-    for owner, path, field, wanted in (
-        ("object.metadata", _META, "labels", additions.labels),
-        ("object.metadata", _META, "annotations", additions.annotations),
-        (spec, _SPEC, "nodeSelector", additions.node_selector),
-    ):
-        for key, value in wanted.items():
-            operation = put(owner, path, (field, key), text(value))
-            yield where(f"!({text(key)} in {keys(owner, field)})", operation)
+    for key, value in additions.labels.items():
+        yield _key("object.metadata", _META, "labels", key, text(value))
+    for key, value in additions.node_selector.items():
+        free = f"size({told_by_affinity(key)}) == 0" if key in pool else ""
+        yield _key(spec, _SPEC, "nodeSelector", key, text(value), free)
     if additions.host_network:
         yield _host_network(guards.get("hostNetwork", "true"))
     for sidecar in reversed(additions.sidecars):
-        yield _sidecar(sidecar, guards.get(sidecar.name, "true"))
+        yield _sidecar(sidecar, guards.get(sidecar.name, ""))
+
+
+def _key(owner: str, path: str, field: str, key: str, value: str, condition: str = "") -> str:
+    """Return what sets a key of a map unless it is there."""
+    missing = f"!({text(key)} in {keys(owner, field)})"
+    return where(both((missing, condition)), put(owner, path, (field, key), value))
 
 
 def _volume(volume: Volume, guard: str, *, by_sidecar: bool) -> str:
@@ -193,23 +231,30 @@ def _shared_memory(size: str) -> str:
     return f'{{"name": dyn({text(sharedmemory.NAME)}), "emptyDir": dyn({{{source}}})}}'
 
 
-def _networks(wanted: tuple[str, ...]) -> str:
+def _networks(wanted: Mapping[int, tuple[str, ...]]) -> str:
     """Return what completes the list of networks in its short form; JSON is left to the webhook."""
-    key = text(networks.ANNOTATION)
-    present = f'object.metadata.?annotations[?{key}].orValue("")'
-    names = f'{present}.split(",").map(n, n.trim().split("@")[0])'
+    names = dict.fromkeys(name for entries in wanted.values() for name in entries)
     texts = []
-    for name in dict.fromkeys(wanted):
-        often = wanted.count(name)
-        suffixes = literal([f",{name}" * count for count in range(often + 1)])
-        there = f"{names}.filter(n, n == {text(name)}).size()"
-        texts.append(f"{suffixes}[{there} > {often} ? 0 : {often} - {there}]")
+    for name in names:
+        counts = {size: str(entries.count(name)) for size, entries in wanted.items()}
+        found, value = looked_up(counts, "variables.most")
+        often = f"(({found}) ? int({value}) : 0)" if found else f"int({value})"
+        there = f"variables.joined.filter(n, n == {_qualified(text(name))}).size()"
+        every = literal(list(range(1, 1 + max(map(int, counts.values())))))
+        texts.append(f"{every}.filter(i, i <= {often} - {there}).map(i, {text(name)})")
     added = " + ".join(texts)
-    value = f'{present} == "" ? ({added}).substring(1) : {present} + {added}'
-    condition = f'!{present}.trim().startsWith("[") && size({added}) > 0'
-    return where(
-        condition, put("object.metadata", _META, ("annotations", networks.ANNOTATION), value)
-    )
+    before = 'variables.networks == "" ? [] : [variables.networks]'
+    value = f'(({before}) + {added}).join(",")'
+    readable = 'variables.networks == "" || !("" in variables.joined)'
+    condition = both(('!variables.networks.startsWith("[")', readable, f"size({added}) > 0"))
+    tokens = ("annotations", networks.ANNOTATION)
+    return where(condition, put("object.metadata", _META, tokens, value))
+
+
+def _qualified(name: str) -> str:
+    """Return a network's name with its namespace, the pod's own where it has none."""
+    own = 'object.metadata.?namespace.orValue("")'
+    return f'({name} == "" || {name}.contains("/") ? {name} : {own} + "/" + {name})'
 
 
 def _tolerated(wanted: Toleration) -> str:
