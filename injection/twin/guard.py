@@ -49,8 +49,10 @@ def keys_are_right() -> Iterator[Rule]:
     gang = f'object.metadata.?labels[?{text(names.GANG)}].orValue("")'
     yield (
         f'{gang} == "" || {size} != "" || {least} != ""',
-        f"metadata.labels[{names.GANG}]: a gang also needs {names.GANG_SIZE} or {names.GANG_MIN}: "
-        "add one of them",
+        (
+            f"metadata.labels[{names.GANG}]: a gang also needs {names.GANG_SIZE} or {names.GANG_MIN}: "
+            "add one of them"
+        ),
     )
 
 
@@ -68,14 +70,18 @@ def fabric_is_possible(facts: Facts) -> Iterator[Rule]:
         if spec.accelerators:
             yield (
                 f"{other} || {asked_by_pod(facts.accelerators)} >= {spec.accelerators}",
-                f"spec.containers[*].resources.limits: fabric {name} is handed out by the node: "
-                f"ask for {spec.accelerators} accelerators or more in one container",
+                (
+                    f"spec.containers[*].resources.limits: fabric {name} is handed out by the node: "
+                    f"ask for {spec.accelerators} accelerators or more in one container"
+                ),
             )
         for entry in spec.forbids:
             yield (
                 f"{other} || !({requests(entry.resource)})",
-                f"spec.containers[*].resources.limits: {entry.resource} is not allowed beside "
-                f"fabric {name} ({entry.why}): take it off, or set {names.FABRIC}: {NONE}",
+                (
+                    f"spec.containers[*].resources.limits: {entry.resource} is not allowed beside "
+                    f"fabric {name} ({entry.why}): take it off, or set {names.FABRIC}: {NONE}"
+                ),
             )
 
 
@@ -90,9 +96,11 @@ def without_fabric(facts: Facts) -> tuple[str, str, str] | None:
     return (
         action,
         f'{NAMED} != "" || !({in_gang()}) || {fitting}',
-        f"no fabric of cluster {facts.cluster.metadata.name} fits this gang, so it would run over "
-        f"TCP: name one in annotation {names.FABRIC} ({', '.join(choices)}), or {NONE} if that is "
-        "meant",
+        (
+            f"no fabric of cluster {facts.cluster.metadata.name} fits this gang, so it would run over "
+            f"TCP: name one in annotation {names.FABRIC} ({', '.join(choices)}), or {NONE} if that is "
+            "meant"
+        ),
     )
 
 
@@ -107,21 +115,27 @@ def rules(trusted: Trusted) -> Iterator[Rule]:
     before = f'(oldObject == null ? "" : {plan.format("oldObject")})'
     yield (
         f"{plan.format('object')} == {before}",
-        f"metadata.annotations[{names.PLAN}]: may not be set, changed or removed: only Muster "
-        "writes its plans",
+        (
+            f"metadata.annotations[{names.PLAN}]: may not be set, changed or removed: only Muster "
+            "writes its plans"
+        ),
     )
     kept = f"{items('object.spec', 'schedulingGates')}.{_GATE}"
     held = f"oldObject != null && {items('oldObject.spec', 'schedulingGates')}.{_GATE}"
     yield (
         f"!({held}) || {kept} || {_by((), trusted.ungate_groups)}",
-        f"spec.schedulingGates: {names.PLAN_GATE} may not be removed: Muster removes it when the "
-        'pod\'s gang is planned; an administrator can release pods with "muster ungate"',
+        (
+            f"spec.schedulingGates: {names.PLAN_GATE} may not be removed: Muster removes it when the "
+            'pod\'s gang is planned; an administrator can release pods with "muster ungate"'
+        ),
     )
     gang = f'{{0}}.metadata.?labels[?{text(names.GANG)}].orValue("")'
     yield (
         f"oldObject == null || {gang.format('object')} == {gang.format('oldObject')}",
-        f"metadata.labels[{names.GANG}]: the pod stays in the gang that it was created in: "
-        "recreate it instead",
+        (
+            f"metadata.labels[{names.GANG}]: the pod stays in the gang that it was created in: "
+            "recreate it instead"
+        ),
     )
 
 

@@ -10,7 +10,8 @@
     a gang without its fabric ───────────► muster-without-fabric   ◄── binding: Deny, Warn
 
 MutatingAdmissionPolicy is admissionregistration.k8s.io/v1 from Kubernetes 1.36; 1.35 has v1beta1,
-whose gate and runtime-config must be switched on (KEP-3962). ValidatingAdmissionPolicy is v1 in both.
+whose gate and runtime-config must be switched on (KEP-3962). ValidatingAdmissionPolicy is v1 in
+both.
 
 The API server goes through its policies in no order (apiserver
 pkg/admission/plugin/policy/generic/policy_source.go: a map), so no policy relies on another, and

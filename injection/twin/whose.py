@@ -151,7 +151,7 @@ def requests(resource: str) -> str:
 
 
 def _gets_by_name(number: int, facts: Facts) -> str:
-    """Return whether the pod names the fabric and this is its choice: one open to it, or the first."""
+    """Return whether the pod names the fabric, and this is its choice: open to it, or the first."""
     choices = facts.cluster.spec.fabrics
     own = choices[number]
     same = [n for n, each in enumerate(choices) if each.profile == own.profile]
