@@ -20,13 +20,21 @@ from kube import wire
 from webhook import groupobjects, jobtemplates, templates
 from webhook.errors import MalformedReview
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
-from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
+from webhook.review import ALLOWED, UNREADABLE, AdmissionRequest, Verdict, denied
 from webhook.validate import Findings, Rules, check_pod, check_templates, is_planned
 from workloads import gangproblems
 from workloads.managed import Policy, is_bound_by_nature
 
+
+class _Reviewed(wire.Pod, frozen=True):
+    """A pod as the API server sends it; a patch of one without these parts would not apply."""
+
+    metadata: wire.ObjectMeta
+    spec: wire.PodSpec
+
+
 _READERS: Final = (templates, jobtemplates, groupobjects)
-_POD: Final = msgspec.json.Decoder(wire.Pod)
+_POD: Final = msgspec.json.Decoder(_Reviewed)
 _VIEW: Final = msgspec.json.Decoder(PodView)
 _NULL: Final = b"null"
 
@@ -62,7 +70,7 @@ def admit_mutating(
     warnings = findings.warnings + changed.warnings
     if is_bound_by_nature(pod):
         return Verdict(operations=changed.operations, warnings=warnings), done
-    injected = _injected(changed.pod, request.namespace, pod, facts, done.annotations)
+    injected = _injected(changed.pod, request, pod, facts, done.annotations)
     if injected.refusals:
         text = "; ".join(injected.refusals)
         return denied(HTTPStatus.FORBIDDEN, text, warnings), NOTHING
@@ -83,14 +91,17 @@ def _overridden(
 
 def _injected(
     data: bytes | msgspec.Raw,
-    namespace: str,
+    request: AdmissionRequest,
     pod: wire.Pod,
     facts: Facts,
     annotations: Mapping[str, str],
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
-    view = _VIEW.decode(data)
-    return inject(view, namespace, facts, gang_of(pod), annotations)
+    try:
+        view = _VIEW.decode(data)
+    except UNREADABLE as error:
+        raise _malformed(request, error) from error
+    return inject(view, request.namespace, facts, gang_of(pod), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
@@ -127,7 +138,7 @@ def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rule
         told = _gang_problems(request, new, rules)
         known = _gang_problems(request, old, rules) if told and before else []
         return replace(findings, invalid=tuple(text for text in told if text not in known))
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise _malformed(request, error) from error
 
 
@@ -139,7 +150,7 @@ def _gang_problems(request: AdmissionRequest, data: msgspec.Raw, rules: Rules) -
 def _pod(data: bytes | msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
     try:
         return in_namespace(_POD.decode(data), request.namespace)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise _malformed(request, error) from error
 
 
