@@ -115,8 +115,9 @@ def inject(
     if refusals:
         return Injection(refusals=refusals)
     _apply_rules(subject, draft)
+    operations = draft.operations()
     told = (*draft.warnings, *(finding.text for finding in findings))
-    return Injection(draft.operations(), draft.record(), told)
+    return Injection(operations, draft.record(), told)
 
 
 def _apply_rules(subject: Subject, draft: Draft) -> None:
