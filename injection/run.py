@@ -87,7 +87,7 @@ def may_be_overridden(meta: wire.ObjectMeta, facts: Facts) -> bool:
 
     The API server's copy of a static pod must stay what the kubelet has.
     """
-    return bool(facts.policies) and not _opted_out(meta) and MIRROR not in meta.annotations
+    return bool(facts.policies) and not opted_out(meta) and MIRROR not in meta.annotations
 
 
 def inject(
@@ -103,7 +103,7 @@ def inject(
     """
     draft = Draft(pod)
     draft.annotate(annotations)
-    if opted_out(pod):
+    if opted_out(pod.metadata):
         return Injection(draft.operations())
     subject = Subject.of(pod, namespace, facts, gang)
     findings = [finding for check in CHECKS for finding in check(subject)]
@@ -122,10 +122,6 @@ def _apply_rules(subject: Subject, draft: Draft) -> None:
             draft.take(allowed(additions, level))
 
 
-def opted_out(pod: PodView) -> bool:
+def opted_out(meta: wire.ObjectMeta) -> bool:
     """Return whether label or annotation ``muster.dev/inject: "false"`` is on the pod."""
-    return _opted_out(pod.metadata)
-
-
-def _opted_out(meta: wire.ObjectMeta) -> bool:
     return "false" in (meta.labels.get(names.INJECT), meta.annotations.get(names.INJECT))

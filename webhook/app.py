@@ -25,6 +25,7 @@ from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
 from webhook.admit import admit_mutating, admit_validating
 from webhook.errors import MalformedReview
+from webhook.injecting import Early, Mode
 from webhook.manifests import MUTATE_PATH, VALIDATE_PATH
 from webhook.metrics import Metrics
 from webhook.mutate import NOTHING, Mutation
@@ -36,10 +37,6 @@ _DEFECT: Final = "Muster's webhook failed on this pod and left it unchanged; see
 _log = logging.getLogger(__name__)
 
 Owners = Callable[[AdmissionRequest, Facts], Awaitable[Facts]]
-
-
-async def _no_owners(_request: AdmissionRequest, facts: Facts) -> Facts:
-    return facts
 
 
 class Server:
@@ -55,17 +52,19 @@ class Server:
         rules: Rules,
         metrics: Metrics,
         health: Health,
-        facts: Callable[[], Facts | None] = lambda: None,
+        facts: Callable[[], Facts | Early | None] = lambda: None,
         *,
-        owners: Owners = _no_owners,
+        owners: Owners | None = None,
         body_limit_bytes: int,
         body_seconds: float,
+        mode: Mode = Mode.ON,
     ) -> None:
         self._policy = policy
         self._rules = rules
         self._metrics = metrics
         self._health = health
         self._facts = facts
+        self._mode = mode
         self._owners = owners
         self._body_seconds = body_seconds
         self.app = web.Application(client_max_size=body_limit_bytes)
@@ -107,9 +106,9 @@ class Server:
     async def _mutate(self, request: AdmissionRequest) -> Verdict:
         try:
             facts = self._facts()
-            if facts is not None:
+            if isinstance(facts, Facts) and self._owners is not None:
                 facts = await self._owners(request, facts)
-            verdict, done = admit_mutating(request, self._policy, self._rules, facts)
+            verdict, done = admit_mutating(request, self._policy, self._rules, facts, self._mode)
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
@@ -129,7 +128,10 @@ class Server:
             self._metrics.overridden(done.overridden)
         if done.rewritten:
             self._metrics.rewritten.labels(done.rewritten).inc()
-        _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
+        if done.injected is not None:
+            self._metrics.injected(done.injected)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
 
     def _count(self, path: str, outcome: str) -> None:
         self._metrics.reviews.labels(path, outcome).inc()
