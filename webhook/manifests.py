@@ -175,9 +175,8 @@ def configurations(
     policy, rules = policy or Policy(), rules or Rules()
     failure = failure or FailurePolicies()
     client = target.at(MUTATE_PATH, ca_bundle)
-    mutate = (_mutating(client, policy, failure),)
-    if every_pod:
-        mutate += (_overriding(client, policy),)
+    others = (_overriding(client, policy),) if every_pod else ()
+    mutate = (_mutating(client, policy, failure), *others)
     validate = target.at(VALIDATE_PATH, ca_bundle)
     checks = (
         _validating_pods(validate, policy, rules, failure),
