@@ -27,7 +27,7 @@ async def installed(plane: ControlPlane, without: str = "") -> AsyncIterator[Api
 
     ``without``: a kind, by its plural, that a test installs itself.
     """
-    files = ("admission.yaml", "agent.yaml")
+    files = ("admission.yaml", "agent.yaml", "reader.yaml")
     shipped = [obj for file in files for obj in yaml.safe_load_all((COMPONENT / file).read_text())]
     kinds = definitions()
     async with plane.api() as api:
