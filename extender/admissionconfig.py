@@ -8,8 +8,10 @@ class Admission(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     ``cluster_profile``, ``fabrics``: the files of the webhook's section ``injection``; without
     the first the ClusterProfile and FabricProfiles of the cluster count, if there are any.
+    ``injects``: false where the webhook has no such section, or its mode is shadow.
     """
 
     webhook: str = "muster-webhook"
+    injects: bool = True
     cluster_profile: str | None = None
     fabrics: tuple[str, ...] = ()

@@ -63,9 +63,9 @@ class Given:
         self._namespaces = namespaces
         self._files = [Path(file) for file in config.fabrics]
         self._known: Fabrics | None = None
-        self._fixed = config.cluster_profile is not None
+        self._fixed = config.cluster_profile is not None or not config.injects
         self.facts: Facts | None = None
-        if config.cluster_profile is not None:
+        if config.cluster_profile is not None and config.injects:
             try:
                 self._read(Path(config.cluster_profile))
             except (ProfileError, OSError) as error:

@@ -50,6 +50,7 @@ from extender.whatif import WhatIf
 from kube.client import KubeClient
 from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
+from kube.wire import ObjectMeta
 from observability.health import Health
 from observability.metrics import new_registry, watch_loop
 from workloads.managed import Policy
@@ -233,8 +234,8 @@ class Extender:
         given = Given(admission, self.config.cluster, policy.accelerators, feed.namespaces)
         found = Slipped(self.client, given, admission.webhook, metrics, reporter, self.monotonic)
 
-        def attached(uid: PodUid, text: str, ended: bool) -> None:  # noqa: FBT001 - a listener
-            networks.see(uid, text, ended)
+        def attached(uid: PodUid, meta: ObjectMeta, ended: bool) -> None:  # noqa: FBT001 - a listener
+            networks.see(uid, meta, ended)
             if ended:
                 found.drop(uid)
 
