@@ -15,6 +15,7 @@ import pytest
 import yaml
 from support.apifaults import FaultyServer, api_server
 from support.extenders import PODS, World, eventually, running_extender, until, world
+from support.profilekinds import CRDS, profile_kind
 
 from extender import slipped
 from extender.admissionconfig import Admission
@@ -184,6 +185,17 @@ async def test_a_restart_finds_them_again(admission: Admission) -> None:
             await eventually(lambda: counted(before, "injection"))
         after = await stack.enter_async_context(running_extender(server, url, config))
         await eventually(lambda: counted(after, "injection"))
+
+
+async def test_the_clusters_own_profile_counts_where_no_file_is_named() -> None:
+    async with world(spare_count=0) as cluster:
+        await cluster.nodes({"r1": 1})
+        for kind in ("ClusterProfile", "FabricProfile"):
+            await cluster.api.create(CRDS, profile_kind(kind))
+        await cluster.api.create("/apis/muster.dev/v1alpha1/clusterprofiles", PROFILE)
+        await installed(cluster)
+        await cluster.gang(Gang("train", size=2, gpus=8), gated=False)
+        await eventually(lambda: counted(cluster, "injection"))
 
 
 async def test_a_profile_that_cannot_be_used_ends_the_start_with_its_name(tmp_path: Path) -> None:
