@@ -79,7 +79,8 @@ class Registration(_Section, frozen=True):
     ``create``: make them at start where they are missing or differ (the demo and tests;
     a cluster applies the manifests and gives no right to create). ``url``: how the API
     server reaches this process, ``auto`` for its own listening address; without one it is
-    the Service ``service`` in ``namespace``.
+    the Service ``service`` in ``namespace``. ``every_pod``: have pods sent that ask for nothing
+    of Muster's, too: override policies may be for them.
     """
 
     name: str = "muster-webhook"
@@ -87,6 +88,7 @@ class Registration(_Section, frozen=True):
     url: str = ""
     service: str = "muster-webhook"
     namespace: str = "muster-system"
+    every_pod: bool = False
 
 
 class Injection(_Section, frozen=True):
