@@ -164,9 +164,7 @@ async def _webhook(
     }
     config.write_text(json.dumps(settings), encoding="utf-8")
     alone = {k: v for k, v in os.environ.items() if k != "KUBERNETES_SERVICE_HOST"}
-    return await children.start_module(
-        name, "webhook", "--config", str(config), environment=alone
-    )
+    return await children.start_module(name, "webhook", "--config", str(config), environment=alone)
 
 
 # --- requests and right answers -------------------------------------------------------

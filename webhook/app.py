@@ -102,6 +102,8 @@ class Server:
                 return await http.read()
         except TimeoutError as error:
             raise web.HTTPRequestTimeout from error
+        except web.RequestPayloadError as error:  # it is not packed as its headers say
+            raise MalformedReview(f"body cannot be read: {error}") from error
 
     async def _mutate(self, request: AdmissionRequest) -> Verdict:
         try:
