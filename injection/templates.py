@@ -48,6 +48,7 @@ from injection.patch import Operation, pointer
 from injection.podview import PodView
 from injection.run import Injection, inject
 from injection.subject import Facts, Gang, Subject, gang_of
+from injection.trainjob import trained
 from kube import names, wire
 from workloads.described import Described, described
 
@@ -77,7 +78,8 @@ class Completed:
         pod's field anew (a null) is of no use in a template, and custom resources refuse it.
         """
         prefix, operations = pointer(*self.template.path), self.injection.operations
-        if operations and "metadata" not in self.template.pod:
+        noted = any(operation.path.startswith("/metadata/") for operation in operations)
+        if noted and "metadata" not in self.template.pod:
             yield Operation(f"{prefix}/metadata", {})
         for operation in operations:
             if operation.value is not None or not self.template.path:
@@ -89,7 +91,12 @@ def completed(document: Json, namespace: str, facts: Facts) -> list[Completed]:
 
     ``namespace``: of the objects. Raises ``TemplateError`` with the field for what is no pod.
     """
-    return [_completed(template, namespace, facts) for template in templates(document)]
+    found = [_completed(template, namespace, facts) for template in templates(document)]
+    try:
+        training = trained(document, namespace, facts)
+    except msgspec.ValidationError as error:
+        raise _wrong("spec.trainer", error) from error
+    return [*found, Completed(*training)] if training else found
 
 
 def sayings(found: Sequence[Completed]) -> dict[str, list[str]]:

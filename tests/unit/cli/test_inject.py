@@ -270,6 +270,8 @@ DOCUMENTS = st.recursive(
 
 
 @given(DOCUMENTS, DOCUMENTS)
-def test_the_difference_of_any_two_documents_is_lines_of_four_marks(before: Json, after: Json) -> None:
+def test_the_difference_of_any_two_documents_is_lines_of_four_marks(
+    before: Json, after: Json
+) -> None:
     lines = list(difference(before, after))
     assert all(line[:2] in ("@ ", "+ ", "- ", "  ") for line in lines)
