@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.anypods import PODS, without_additions
 from support.injecting import JSON, facts
-from support.jobs import KINDS, of_kind
+from support.jobs import KINDS, of_kind, train_job
 
 from injection.manifests import Json, Template, templates
 from injection.podview import PodView
@@ -81,20 +81,11 @@ def test_a_pod_is_its_own_object() -> None:
 ROCE = facts({"profile": "generic-roce-hostnet"})
 
 
-def train_job(**trainer: object) -> JSON:
-    resources = {"limits": {"nvidia.com/gpu": 8}}
-    own = {"numNodes": 4, "resourcesPerNode": resources, **trainer}
-    meta = {"name": "llama", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
-    spec = {"runtimeRef": {"name": "torch-distributed"}, "trainer": own}
-    kind = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}
-    return {**kind, "metadata": meta, "spec": spec}
-
-
 def test_the_devices_of_a_train_job_stand_in_what_its_queue_counts_and_nothing_else() -> None:
     before = train_job()
     after = done(before, ROCE)
     resources = after["spec"]["trainer"].pop("resourcesPerNode")
-    assert resources["limits"] == {"nvidia.com/gpu": 8, "rdma/roce_v2": "1"}
+    assert resources["limits"] == {"nvidia.com/gpu": "8", "rdma/roce_v2": "1"}
     assert resources["requests"] == {"rdma/roce_v2": "1"}
     before["spec"]["trainer"].pop("resourcesPerNode")
     assert after == before
