@@ -18,7 +18,7 @@ from injection.subject import Subject
 
 _BRACES: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
-_NNODES: Final = re.compile(r"--nnodes[= ](?:\d+:)?(\d+)\b")
+_NNODES: Final = re.compile(r"--nnodes[= ](?:[0-9]+:)?([0-9]{1,9})\b")
 
 
 def arguments(subject: Subject) -> Iterator[Finding]:

@@ -73,6 +73,11 @@ def test_nnodes_of_the_right_size_or_unknown_size_is_fine() -> None:
     assert result(running("torchrun", "--nnodes=8"), ROCE).warnings == ()
 
 
+def test_nnodes_of_more_digits_than_a_number_has_is_no_defect_of_ours() -> None:
+    said = result(running("torchrun", "--nnodes=" + "9" * 5000), ROCE, size=4)
+    assert not any("nnodes" in warning for warning in said.warnings)
+
+
 def test_hiding_devices_by_hand_is_told() -> None:
     pod = gpu_pod(container={"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]})
     assert "hides devices" in result(pod, ROCE).warnings[0]
