@@ -13,16 +13,21 @@ import asyncio
 import copy
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import jsonpatch
 import msgspec
 from support.injecting import JSON
 
 from injection import record
+from injection.choice import OPTIONS
+from injection.nodes import NOT_KNOWN
 from injection.subject import Facts
 from injection.twin import policies
 from injection.twin.unsaid import DIFFERENCES
+from injection.tolerate import tolerated
 from kube import names
+from kube.wire import Toleration
 from loadtest.api import Api, ApiFailed
 from loadtest.assets import Minor
 from loadtest.controlplane import Options
@@ -91,7 +96,7 @@ def _collection(policy: JSON) -> str:
     return f"/apis/{policy['apiVersion']}/{plural}"
 
 
-async def in_force(api: Api, cases: Iterable[tuple[JSON, str]], known: Facts) -> None:
+async def in_force(api: Api, cases: Iterable[tuple[JSON, str]]) -> None:
     """Wait until the API server, which reads policies with a delay, does something to each pod."""
     async with asyncio.timeout(TOLD_APART_S):
         for pod, namespace in cases:
@@ -100,7 +105,7 @@ async def in_force(api: Api, cases: Iterable[tuple[JSON, str]], known: Facts) ->
 
 
 async def _is_changed(api: Api, pod: JSON, namespace: str) -> bool:
-    """Return whether the gate, which is on every pod, and more than the gate is there."""
+    """Return whether the gate is there, which every pod of Muster's gets."""
     try:
         spec = (await kept(api, pod, namespace))["spec"]
     except Refused:
@@ -123,7 +128,13 @@ async def kept(api: Api, pod: JSON, namespace: str) -> JSON:
 
 
 def admitted(pod: JSON, known: Facts, namespace: str) -> JSON:
-    """The pod as the webhook returns it, put together by an independent library."""
+    """The pod as the webhook returns it, put together by an independent library.
+
+    No node is known to it, and options that the pod asks for are taken off: the differences
+    `live-nodes` and `own-words`.
+    """
+    known = replace(known, nodes=NOT_KNOWN)
+    pod["metadata"].get("annotations", {}).pop(OPTIONS, None)
     raw = msgspec.Raw(json.dumps({**pod, "metadata": {**pod["metadata"], "namespace": namespace}}))
     request = AdmissionRequest(
         uid="1",
@@ -157,22 +168,43 @@ async def both_ways(api: Api, pod: JSON, known: Facts, namespace: str) -> tuple[
     return found, wanted
 
 
+def again(made: JSON) -> JSON:
+    """A pod as it was kept, to be created once more."""
+    meta = {"name": "p", "labels": made["labels"], "annotations": made["annotations"]}
+    return {"metadata": meta, "spec": made["spec"]}
+
+
 def _by_key(spec: JSON) -> JSON:
-    ordered = sorted(spec.get("tolerations", []), key=lambda t: sorted(map(str, t.items())))
-    return {**spec, "tolerations": ordered}
+    """Return the spec with its tolerations ordered, without those that another one covers."""
+    every = sorted(spec.get("tolerations", []), key=lambda t: sorted(map(str, t.items())))
+    read = [msgspec.convert(toleration, Toleration) for toleration in every]
+    needed = [t for t, own in zip(every, read, strict=True) if not _is_covered(own, read)]
+    return {**spec, "tolerations": needed}
+
+
+def _is_covered(own: Toleration, every: list[Toleration]) -> bool:
+    others = [other for other in every if other != own]
+    return any(tolerated(own, [o]) and not tolerated(o, [own]) for o in others)
 
 
 def _in_any_order(side: JSON) -> JSON:
     return {**side, "spec": _by_key(side["spec"])}
 
 
-def _without_ledger(side: JSON) -> JSON:
-    notes = {k: v for k, v in side["annotations"].items() if k != record.ANNOTATION}
-    return {**side, "annotations": notes}
+def _without(annotation: str) -> Callable[[JSON], JSON]:
+    def without(side: JSON) -> JSON:
+        notes = {k: v for k, v in side["annotations"].items() if k != annotation}
+        return {**side, "annotations": notes}
+
+    return without
 
 
-_EVENED: dict[str, Callable[[JSON], JSON]] = {"ledger": _without_ledger, "order": _in_any_order}
-"""The differences of every pod, and what takes them away from both sides."""
+_EVENED: dict[str, Callable[[JSON], JSON]] = {
+    "ledger": _without(record.ANNOTATION),
+    "own-words": _without(OPTIONS),
+    "order": _in_any_order,
+}
+"""Differences by name, and what takes them away from both sides."""
 assert set(_EVENED) <= set(DIFFERENCES)
 
 
