@@ -55,10 +55,10 @@ def variables(block: Block, facts: Facts) -> Iterator[tuple[str, str]]:
     numbers = literal(list(range(MOST_CONTAINERS)))
     for within in LISTS:
         own = items("object.spec", within)
-        asks = f"{asked(f'{own}[i]', known)} > 0"
-        wanted = "true" if block.everywhere and within == LISTS[0] else asks
-        yield within, f"{numbers}.filter(i, i < size({own}) && {wanted})"
         yield f"asked_{within}", f"{own}.map(c, {asked('c', known)})"
+        every = block.everywhere and within == LISTS[0]
+        wanted = "" if every else f"variables.asked_{within}[i] > 0"
+        yield within, f"{numbers}.filter(i, {both((f'i < size({own})', wanted))})"
     yield "most", f"({' + '.join(f'variables.asked_{within}' for within in LISTS)}).max()"
     containers, limit = "object.spec.containers", 'c.?resources.?limits[?"memory"]'
     yield "bounded", f"{containers}.all(c, {limit}.hasValue())"

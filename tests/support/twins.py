@@ -5,8 +5,8 @@
     pod ──► namespace of the cluster ──► the API server's policies ──► what it would keep ─┐
     pod ──► webhook.admit, in process ──► namespace opted out ───────► what it would keep ─┴─ same
 
-Every cluster (a ClusterProfile) has a namespace of its own on one API server: its policies are
-narrowed to that.
+Every cluster (a ClusterProfile) has namespaces of its own on one API server: its policies are
+narrowed to those.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from injection import record
 from injection.choice import OPTIONS
 from injection.nodes import NOT_KNOWN
 from injection.subject import Facts
+from injection.tolerate import tolerated
 from injection.twin import policies
 from injection.twin.unsaid import DIFFERENCES
-from injection.tolerate import tolerated
 from kube import names
 from kube.wire import Toleration
 from loadtest.api import Api, ApiFailed
@@ -71,14 +71,20 @@ def documents(known: Facts, minor: Minor) -> list[JSON]:
     return [document for document in made if isinstance(document, dict)]
 
 
+def of_the_fabric(known: Facts, minor: Minor) -> list[JSON]:
+    """Those of them that add what fabrics are made of."""
+    every = documents(known, minor)
+    return [policy for policy in every if policy["metadata"]["name"].startswith("muster-fabric-")]
+
+
 async def add_namespace(api: Api, name: str, **labels: str) -> None:
     """Make a namespace."""
     await api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
 
 
-async def install(api: Api, known: Facts, minor: Minor, *namespaces: str) -> None:
-    """Create a cluster's policies, for these namespaces only; each has its own of all names."""
-    for document in documents(known, minor):
+async def install(api: Api, policies: Iterable[JSON], *namespaces: str) -> None:
+    """Create policies for these namespaces only, under names that no others have."""
+    for document in policies:
         own = copy.deepcopy(document)
         own["metadata"]["name"] += f"-{namespaces[0]}"
         if "policyName" in own["spec"]:
@@ -105,12 +111,12 @@ async def in_force(api: Api, cases: Iterable[tuple[JSON, str]]) -> None:
 
 
 async def _is_changed(api: Api, pod: JSON, namespace: str) -> bool:
-    """Return whether the gate is there, which every pod of Muster's gets."""
+    """Return whether more is there than what the pod says itself and the API server fills in."""
     try:
-        spec = (await kept(api, pod, namespace))["spec"]
+        found, plain = await kept(api, pod, namespace), await kept(api, pod, OPTED_OUT)
     except Refused:
         return False
-    return "schedulingGates" in spec
+    return found != plain
 
 
 async def kept(api: Api, pod: JSON, namespace: str) -> JSON:
