@@ -21,7 +21,11 @@ from typing import Final
 
 import msgspec
 
-ANNOTATION: Final = "muster.dev/injected"
+from kube import names
+
+ANNOTATION: Final = names.INJECTED
+_NOTES_BYTES: Final = 256 * 1024  # apimachinery api/validation, TotalAnnotationSizeLimitB
+TOO_MUCH: Final = f"a pod's annotations may have {_NOTES_BYTES} bytes in all"
 
 
 class _Ledger(msgspec.Struct, omit_defaults=True):
@@ -54,8 +58,11 @@ class Record:
         ledger = parse(present)
         for told, fields_of in ((ledger.set, self.set), (ledger.overridden, self.overridden)):
             for source, fields in fields_of.items():
-                known = told.setdefault(source, [])
-                known.extend(name for name in fields if name not in known)
+                known = told.get(source)
+                if known is None:
+                    told[source] = list(dict.fromkeys(fields))
+                else:
+                    known.extend([name for name in fields if name not in known])
         for name, source in self.kept.items():
             ledger.kept.setdefault(name, source)
         ledger.refused.update(self.refused)
@@ -70,8 +77,17 @@ def parse(text: str) -> _Ledger:
         return _Ledger()
 
 
+def fits(notes: Mapping[str, str], ledger: str) -> bool:
+    """Return whether the API server takes these annotations with the ledger among them."""
+    others = (key + value for key, value in notes.items() if key != ANNOTATION)
+    told = sum(len(text.encode()) for text in others)
+    return told + len(ANNOTATION) + len(ledger.encode()) <= _NOTES_BYTES
+
+
 def set_before(text: str) -> frozenset[str]:
     """Return the fields that earlier calls have set: those are Muster's, not the user's."""
+    if not text:
+        return frozenset()
     return frozenset(name for fields in parse(text).set.values() for name in fields)
 
 

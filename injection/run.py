@@ -20,9 +20,11 @@ from typing import Final
 import msgspec
 
 from injection.checks.arguments import arguments
+from injection.checks.deprecated import deprecated
 from injection.checks.devices import devices
 from injection.checks.fabric import fabric_is_there
 from injection.checks.sharedmemory import shared_memory_is_enough
+from injection.checks.silenttcp import silent_tcp
 from injection.draft import Draft
 from injection.findings import Finding
 from injection.overrides.apply import Overridden, override
@@ -49,7 +51,9 @@ Check = Callable[[Subject], Iterable[Finding]]
 RULES: Final[tuple[Rule, ...]] = (
     fabric, ranks, tier, spot, taints, tolerations, datasets, namespaced
 )  # fmt: skip
-CHECKS: Final[tuple[Check, ...]] = (fabric_is_there, arguments, devices, shared_memory_is_enough)
+CHECKS: Final[tuple[Check, ...]] = (
+    fabric_is_there, silent_tcp, arguments, devices, shared_memory_is_enough, deprecated
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +79,19 @@ def overridden(
     """Return a pod with its override policies applied; ``None`` where none is for it.
 
     ``raw``: its JSON, ``meta`` the same decoded. ``accepts``: what is wrong with a changed pod.
-    The API server's copy of a static pod must stay what the kubelet has.
     """
-    if not facts.policies or _opted_out(meta) or MIRROR in meta.annotations:
+    if not may_be_overridden(meta, facts):
         return None
     cluster = Identity.of(facts.cluster)
     return override(raw, meta, namespace, cluster, facts.policies, facts.owners, accepts)
+
+
+def may_be_overridden(meta: wire.ObjectMeta, facts: Facts) -> bool:
+    """Return whether override policies are looked for at all: only then its owners matter.
+
+    The API server's copy of a static pod must stay what the kubelet has.
+    """
+    return bool(facts.policies) and not opted_out(meta) and MIRROR not in meta.annotations
 
 
 def inject(
@@ -96,7 +107,7 @@ def inject(
     """
     draft = Draft(pod)
     draft.annotate(annotations)
-    if opted_out(pod):
+    if opted_out(pod.metadata):
         return Injection(draft.operations())
     subject = Subject.of(pod, namespace, facts, gang)
     findings = [finding for check in CHECKS for finding in check(subject)]
@@ -104,8 +115,9 @@ def inject(
     if refusals:
         return Injection(refusals=refusals)
     _apply_rules(subject, draft)
+    operations = draft.operations()
     told = (*draft.warnings, *(finding.text for finding in findings))
-    return Injection(draft.operations(), draft.record(), told)
+    return Injection(operations, draft.record(), told)
 
 
 def _apply_rules(subject: Subject, draft: Draft) -> None:
@@ -115,10 +127,6 @@ def _apply_rules(subject: Subject, draft: Draft) -> None:
             draft.take(allowed(additions, level))
 
 
-def opted_out(pod: PodView) -> bool:
+def opted_out(meta: wire.ObjectMeta) -> bool:
     """Return whether label or annotation ``muster.dev/inject: "false"`` is on the pod."""
-    return _opted_out(pod.metadata)
-
-
-def _opted_out(meta: wire.ObjectMeta) -> bool:
     return "false" in (meta.labels.get(names.INJECT), meta.annotations.get(names.INJECT))

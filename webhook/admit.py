@@ -13,20 +13,32 @@ from typing import Final, TypeVar
 import msgspec
 
 from injection.overrides.apply import Overridden
+from injection.patch import Operation
 from injection.podview import PodView
-from injection.run import Injection, inject, overridden
-from injection.subject import Facts, gang_of
+from injection.run import Injection, inject, opted_out, overridden
+from injection.subject import Facts, gang_as
 from kube import wire
 from webhook import groupobjects, jobtemplates, templates
 from webhook.errors import MalformedReview
+from webhook.injecting import NOT_INJECTED, TOO_EARLY, Early, Mode
+from webhook.jobs import admit_job, completes
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
-from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
-from webhook.validate import Findings, Rules, check_pod, check_templates, is_planned
+from webhook.review import ALLOWED, UNREADABLE, AdmissionRequest, Verdict, denied
+from webhook.validate import Findings, Rules, check_new, check_pod, check_templates, is_planned
 from workloads import gangproblems
 from workloads.managed import Policy, is_bound_by_nature
+from workloads.registry import Placed, place
+
+
+class _Reviewed(wire.Pod, frozen=True):
+    """A pod as the API server sends it; a patch of one without these parts would not apply."""
+
+    metadata: wire.ObjectMeta
+    spec: wire.PodSpec
+
 
 _READERS: Final = (templates, jobtemplates, groupobjects)
-_POD: Final = msgspec.json.Decoder(wire.Pod)
+_POD: Final = msgspec.json.Decoder(_Reviewed)
 _VIEW: Final = msgspec.json.Decoder(PodView)
 _NULL: Final = b"null"
 
@@ -34,40 +46,97 @@ T = TypeVar("T")
 
 
 def admit_mutating(
-    request: AdmissionRequest, policy: Policy, rules: Rules, facts: Facts | None = None
+    request: AdmissionRequest,
+    policy: Policy,
+    rules: Rules,
+    facts: Facts | Early | None = None,
+    mode: Mode = Mode.ON,
 ) -> tuple[Verdict, Mutation]:
     """Return the verdict and what was done to the pod.
 
     A pod that is refused is refused here already, which saves the second call for every
     pod: ``webhook.celfilters`` sends new pods to validation only where this is not called.
+    ``facts``: what injection works from; ``None``: there is none, and no override policies;
+    ``Early``: they are not known yet.
     """
     if not _is_pod(request):
-        return _wrong_kind(request, "pods"), NOTHING
+        if completes(request.resource):
+            known = None if mode is Mode.SHADOW or isinstance(facts, Early) else facts
+            return admit_job(request, policy, known), NOTHING
+        return _wrong_kind(request, "pods and jobs"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
     pod = _pod(request.object, request)
-    findings = check_pod(pod, None, request.user_info, rules)
+    placed = place(pod)
+    findings = check_new(pod, placed, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
         return _verdict(findings), NOTHING
     if facts is None or not policy.covers(request.namespace, {}):
-        done = mutate(pod, policy)
-        return Verdict(operations=done.patch(pod), warnings=findings.warnings), done
+        return _gated(pod, placed, policy, findings.warnings)
+    if isinstance(facts, Early):
+        return _too_early(pod, placed, policy, findings.warnings, facts)
+    decided = _decide(request, pod, placed, policy, rules, facts)
+    if mode is Mode.SHADOW:
+        verdict, gate = _gated(pod, placed, policy, findings.warnings)
+        kept = replace(gate, overridden=decided.overridden, injected=decided.injected)
+        return verdict, kept
+    return _acted_upon(decided, findings.warnings)
+
+
+def _gated(
+    pod: wire.Pod, placed: Placed | None, policy: Policy, warnings: tuple[str, ...]
+) -> tuple[Verdict, Mutation]:
+    done = mutate(pod, policy, explicit=_names_group(placed))
+    return Verdict(operations=done.patch(pod), warnings=warnings), done
+
+
+def _too_early(
+    pod: wire.Pod, placed: Placed | None, policy: Policy, warnings: tuple[str, ...], early: Early
+) -> tuple[Verdict, Mutation]:
+    """Return what becomes of a pod that injection cannot decide about yet."""
+    if is_bound_by_nature(pod) or opted_out(pod.metadata):
+        return _gated(pod, placed, policy, warnings)
+    if early is Early.REFUSE:
+        return denied(HTTPStatus.SERVICE_UNAVAILABLE, TOO_EARLY, warnings), NOTHING
+    return _gated(pod, placed, policy, (*warnings, NOT_INJECTED))
+
+
+def _decide(
+    request: AdmissionRequest,
+    pod: wire.Pod,
+    placed: Placed | None,
+    policy: Policy,
+    rules: Rules,
+    facts: Facts,
+) -> Mutation:
+    """Return everything that this cluster does to the pod: override policies, gate, injection."""
     overrides = _overridden(request, pod, rules, facts)
     changed = overrides or Overridden(request.object)
     if changed.operations:
         pod = _pod(changed.pod, request)
-    done = mutate(pod, policy)
-    if overrides is not None:
-        done = replace(done, overridden=overrides)
-    warnings = findings.warnings + changed.warnings
+        placed = place(pod)
+    done = mutate(pod, policy, explicit=_names_group(placed))
     if is_bound_by_nature(pod):
-        return Verdict(operations=changed.operations, warnings=warnings), done
-    injected = _injected(changed.pod, request.namespace, pod, facts, done.annotations)
+        return replace(done, overridden=overrides)
+    injected = _injected(changed.pod, request, placed, facts, done.annotations)
+    return replace(done, overridden=overrides, injected=injected)
+
+
+def _acted_upon(decided: Mutation, warnings: tuple[str, ...]) -> tuple[Verdict, Mutation]:
+    """Return the answer that does what was decided."""
+    overrides, injected = decided.overridden, decided.injected or Injection()
+    changes: tuple[Operation, ...] = ()
+    if overrides is not None:
+        changes, warnings = overrides.operations, warnings + overrides.warnings
     if injected.refusals:
-        text = "; ".join(injected.refusals)
-        return denied(HTTPStatus.FORBIDDEN, text, warnings), NOTHING
-    operations = (*changed.operations, *done.operations, *injected.operations)
-    return Verdict(operations=operations, warnings=warnings + injected.warnings), done
+        refused = denied(HTTPStatus.FORBIDDEN, "; ".join(injected.refusals), warnings)
+        return refused, Mutation(overridden=overrides, injected=injected)
+    operations = (*changes, *decided.operations, *injected.operations)
+    return Verdict(operations=operations, warnings=warnings + injected.warnings), decided
+
+
+def _names_group(placed: Placed | None) -> bool:
+    return placed is not None and placed.explicit
 
 
 def _overridden(
@@ -83,14 +152,17 @@ def _overridden(
 
 def _injected(
     data: bytes | msgspec.Raw,
-    namespace: str,
-    pod: wire.Pod,
+    request: AdmissionRequest,
+    placed: Placed | None,
     facts: Facts,
     annotations: Mapping[str, str],
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
-    view = _VIEW.decode(data)
-    return inject(view, namespace, facts, gang_of(pod), annotations)
+    try:
+        view = _VIEW.decode(data)
+    except UNREADABLE as error:
+        raise _malformed(request, error) from error
+    return inject(view, request.namespace, facts, gang_as(placed), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
@@ -127,7 +199,7 @@ def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rule
         told = _gang_problems(request, new, rules)
         known = _gang_problems(request, old, rules) if told and before else []
         return replace(findings, invalid=tuple(text for text in told if text not in known))
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise _malformed(request, error) from error
 
 
@@ -139,7 +211,7 @@ def _gang_problems(request: AdmissionRequest, data: msgspec.Raw, rules: Rules) -
 def _pod(data: bytes | msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
     try:
         return in_namespace(_POD.decode(data), request.namespace)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise _malformed(request, error) from error
 
 

@@ -25,6 +25,7 @@ from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
 from webhook.admit import admit_mutating, admit_validating
 from webhook.errors import MalformedReview
+from webhook.injecting import Early, Mode
 from webhook.manifests import MUTATE_PATH, VALIDATE_PATH
 from webhook.metrics import Metrics
 from webhook.mutate import NOTHING, Mutation
@@ -35,11 +36,14 @@ from workloads.managed import Policy
 _DEFECT: Final = "Muster's webhook failed on this pod and left it unchanged; see its log"
 _log = logging.getLogger(__name__)
 
+Owners = Callable[[AdmissionRequest, Facts], Awaitable[Facts]]
+
 
 class Server:
     """The handlers with what they need; ``app`` is the application to run.
 
     ``facts``: what injection works from at this moment, ``None`` where nothing is injected.
+    ``owners``: adds the owners of the request's pod to them.
     """
 
     def __init__(
@@ -48,16 +52,20 @@ class Server:
         rules: Rules,
         metrics: Metrics,
         health: Health,
-        facts: Callable[[], Facts | None] = lambda: None,
+        facts: Callable[[], Facts | Early | None] = lambda: None,
         *,
+        owners: Owners | None = None,
         body_limit_bytes: int,
         body_seconds: float,
+        mode: Mode = Mode.ON,
     ) -> None:
         self._policy = policy
         self._rules = rules
         self._metrics = metrics
         self._health = health
         self._facts = facts
+        self._mode = mode
+        self._owners = owners
         self._body_seconds = body_seconds
         self.app = web.Application(client_max_size=body_limit_bytes)
         self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
@@ -67,7 +75,7 @@ class Server:
         self.app.router.add_get("/metrics", self._metrics_page)
 
     def _review(
-        self, path: str, decide: Callable[[AdmissionRequest], Verdict]
+        self, path: str, decide: Callable[[AdmissionRequest], Awaitable[Verdict]]
     ) -> Callable[[web.Request], Awaitable[web.Response]]:
         """Return the handler of one path: read, decide, answer, count."""
 
@@ -75,7 +83,7 @@ class Server:
             started = perf_counter()
             try:
                 request = parse(await self._body(http))
-                verdict = decide(request)
+                verdict = await decide(request)
             except MalformedReview as error:
                 self._count(path, "malformed")
                 return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{error}\n")
@@ -95,9 +103,12 @@ class Server:
         except TimeoutError as error:
             raise web.HTTPRequestTimeout from error
 
-    def _mutate(self, request: AdmissionRequest) -> Verdict:
+    async def _mutate(self, request: AdmissionRequest) -> Verdict:
         try:
-            verdict, done = admit_mutating(request, self._policy, self._rules, self._facts())
+            facts = self._facts()
+            if isinstance(facts, Facts) and self._owners is not None:
+                facts = await self._owners(request, facts)
+            verdict, done = admit_mutating(request, self._policy, self._rules, facts, self._mode)
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
@@ -107,7 +118,7 @@ class Server:
             self._note(request, done)
         return _told(request, verdict)
 
-    def _validate(self, request: AdmissionRequest) -> Verdict:
+    async def _validate(self, request: AdmissionRequest) -> Verdict:
         return _told(request, admit_validating(request, self._rules))
 
     def _note(self, request: AdmissionRequest, done: Mutation) -> None:
@@ -117,7 +128,10 @@ class Server:
             self._metrics.overridden(done.overridden)
         if done.rewritten:
             self._metrics.rewritten.labels(done.rewritten).inc()
-        _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
+        if done.injected is not None:
+            self._metrics.injected(done.injected)
+        if _log.isEnabledFor(logging.DEBUG):
+            _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
 
     def _count(self, path: str, outcome: str) -> None:
         self._metrics.reviews.labels(path, outcome).inc()

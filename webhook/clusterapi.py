@@ -1,7 +1,7 @@
 """The few calls that the webhook itself makes to the API server.
 
-Its own secret and its own two configurations, at start and once a minute; admission never
-waits for the API server.
+Its own secret and its own two configurations, at start and once a minute. Admission waits for the
+API server in one case only, with a deadline: ``webhook.ownerlookup``.
 """
 
 from typing import Final, Protocol

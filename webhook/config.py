@@ -11,6 +11,7 @@ import msgspec
 
 from kube import names
 from observability import configfile
+from webhook.injecting import Early, Mode
 from webhook.validate import ADMINISTRATORS, MUSTER_USERS
 from workloads.managed import ManagedConfig, Policy
 
@@ -88,21 +89,27 @@ class Registration(_Section, frozen=True):
     namespace: str = "muster-system"
 
 
-class InjectionFiles(_Section, frozen=True):
-    """What pods get in this cluster, from files.
+class Injection(_Section, frozen=True):
+    """What pods get in this cluster.
 
-    ``cluster_profile``: a ClusterProfile. ``fabrics``: fabric profiles beside those that come
-    with Muster; one of the same name takes its place.
+    ``cluster_profile``: a file in place of the cluster's own objects; nothing is watched then.
+    ``fabrics``: files with fabric profiles beside those that come with Muster; one of the same
+    name takes its place, and a FabricProfile of the cluster the place of both. ``mode``:
+    ``shadow`` decides, counts and logs, and changes nothing. ``before_synced``: what becomes of
+    pods until the cluster has been read once (``webhook.injecting.Early``).
     """
 
-    cluster_profile: Path
+    cluster_profile: Path | None = None
     fabrics: tuple[Path, ...] = ()
+    mode: Mode = Mode.ON
+    before_synced: Early = Early.PASS
 
 
 class WebhookConfig(_Section, frozen=True, kw_only=True):
     """Everything that can be set.
 
-    ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first.
+    ``cluster``: name in logs and metrics, and of its ClusterProfile. ``levels``: node label
+    keys, widest first.
     ``body_limit_bytes``: largest review; more is answered 413 (two objects of 3 MiB, the
     API server's limit, and the rest of the review). ``body_seconds``: time a client has
     for sending one. ``injection``: without it nothing is added but gate and profile.
@@ -119,7 +126,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     managed: ManagedConfig = ManagedConfig()
     trusted: Trusted = Trusted()
     registration: Registration | None = None
-    injection: InjectionFiles | None = None
+    injection: Injection | None = None
     body_limit_bytes: int = 7 * MIB
     body_seconds: float = 5.0
     drain_seconds: float = 5.0

@@ -1,25 +1,63 @@
-"""What injection knows beside the pod: read from files here, looked at by every review.
+"""Where the facts of injection come from: files, or the live cluster.
 
 A file that cannot be used ends the start with a message; it is never half taken.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from injection import catalog, placesdata
 from injection.errors import ProfileError
 from injection.fabric import Fabrics
 from injection.subject import Facts
-from webhook.config import InjectionFiles
+from kube.client import KubeClient
+from observability.configfile import ConfigError
+from webhook.config import Injection, WebhookConfig
 from webhook.errors import WebhookError
+from webhook.injecting import Early
+from webhook.live import LiveFacts, Report, Static
 from workloads.managed import Policy
 
 
-def from_files(files: InjectionFiles, policy: Policy) -> Facts:
+def follows(config: WebhookConfig, *, has_api_server: bool) -> bool:
+    """Return whether the cluster is to be followed; ``ConfigError`` where it is and cannot be."""
+    asked = config.injection is not None and config.injection.cluster_profile is None
+    if asked and not has_api_server:
+        raise ConfigError(
+            "injection: needs an API server: give --kubeconfig, or a file as clusterProfile"
+        )
+    return asked
+
+
+def live_facts(
+    config: WebhookConfig, policy: Policy, client: KubeClient, report: Report
+) -> LiveFacts:
+    """Return what follows the cluster; raises ``WebhookError`` for bad files beside it."""
+    fabrics = _fabrics(config.injection or Injection())
+    static = Static(policy.accelerators, placesdata.load(), fabrics)
+    return LiveFacts(client, config.cluster, static, report)
+
+
+def knowledge(
+    config: WebhookConfig, policy: Policy, live: LiveFacts | None
+) -> Callable[[], Facts | Early | None]:
+    """Return what gives the facts of the moment; raises ``WebhookError`` for bad files."""
+    injection = config.injection
+    if injection is None:
+        return lambda: None
+    if live is None:
+        fixed = from_files(injection, policy)
+        return lambda: fixed
+    early = injection.before_synced
+    return lambda: live.current() or early
+
+
+def from_files(files: Injection, policy: Policy) -> Facts:
     """Return the facts that files tell; raises ``WebhookError`` with what is wrong where."""
+    assert files.cluster_profile is not None  # noqa: S101 - asked for by the caller
+    path, fabrics = files.cluster_profile, _fabrics(files)
     try:
-        cluster = catalog.parse_cluster(_read(files.cluster_profile), str(files.cluster_profile))
-        fabrics = _with_own(catalog.load(), files.fabrics)
+        cluster = catalog.parse_cluster(path.read_bytes(), str(path))
     except (ProfileError, OSError) as error:
         raise WebhookError(f"injection: {error}") from error
     problems = catalog.unknown_fabrics(cluster, fabrics)
@@ -28,10 +66,13 @@ def from_files(files: InjectionFiles, policy: Policy) -> Facts:
     return Facts(cluster, fabrics, policy.accelerators, placesdata.load())
 
 
+def _fabrics(files: Injection) -> Fabrics:
+    try:
+        return _with_own(catalog.load(), files.fabrics)
+    except (ProfileError, OSError) as error:
+        raise WebhookError(f"injection: {error}") from error
+
+
 def _with_own(shipped: Fabrics, files: Sequence[Path]) -> Fabrics:
-    own = (catalog.parse(_read(file), source=str(file)) for file in files)
+    own = (catalog.parse(file.read_bytes(), source=str(file)) for file in files)
     return {**shipped, **{fabric.name: fabric for fabric in own}}
-
-
-def _read(path: Path) -> bytes:
-    return path.read_bytes()

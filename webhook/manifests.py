@@ -14,6 +14,7 @@ what is installed.
   otherwise checked where they are mutated: that is one call less for each, and an outage
   does not stop them; the extender refuses a gang whose keys contradict each other.
 - validating templates: *Ignore*. Only convenience: the pods are checked again.
+- mutating jobs: *Ignore*. What their templates do not get their pods do.
 
 Nothing can lock itself out: kube-system, the namespace of Muster itself and opted-out
 namespaces are excluded, nodes and leases are not matched at all, and admission webhooks
@@ -31,9 +32,10 @@ from typing import Final, Literal
 import msgspec
 
 from kube import names
-from webhook import groupobjects, jobtemplates
+from webhook import groupobjects, jobs, jobtemplates
 from webhook.celfilters import (
     Condition,
+    jobs_to_mutate,
     pods_to_mutate,
     pods_to_validate,
     templates_to_validate,
@@ -152,6 +154,7 @@ class FailurePolicies:
     mutate_pods: FailurePolicy = "Ignore"
     validate_pods: FailurePolicy = "Fail"
     validate_templates: FailurePolicy = "Ignore"
+    mutate_jobs: FailurePolicy = "Ignore"
 
 
 def configurations(
@@ -169,14 +172,15 @@ def configurations(
     """
     policy, rules = policy or Policy(), rules or Rules()
     failure = failure or FailurePolicies()
-    mutate = _mutating(target.at(MUTATE_PATH, ca_bundle), policy, failure)
+    mutate = target.at(MUTATE_PATH, ca_bundle)
+    changes = (_mutating(mutate, policy, failure), _mutating_jobs(mutate, policy, failure))
     validate = target.at(VALIDATE_PATH, ca_bundle)
     checks = (
         _validating_pods(validate, policy, rules, failure),
         _validating_templates(validate, policy, failure),
     )
     return (
-        _configuration("MutatingWebhookConfiguration", name, (mutate,)),
+        _configuration("MutatingWebhookConfiguration", name, changes),
         _configuration("ValidatingWebhookConfiguration", name, checks),
     )
 
@@ -199,6 +203,20 @@ def _mutating(client: ClientConfig, policy: Policy, failure: FailurePolicies) ->
         namespace_selector=_namespaces(policy, opt_out=True),
         match_conditions=pods_to_mutate(policy),
         failure_policy=failure.mutate_pods,
+        timeout_seconds=MUTATE_TIMEOUT_S,
+        reinvocation_policy="IfNeeded",
+    )
+
+
+def _mutating_jobs(client: ClientConfig, policy: Policy, failure: FailurePolicies) -> Hook:
+    """Return the hook of jobs; it is called again where another one has named a queue since."""
+    return _hook(
+        name="jobs.mutate.muster.dev",
+        client_config=client,
+        rules=tuple(_rule(*at, found, ("CREATE",)) for at, found in jobs.RESOURCES.items()),
+        namespace_selector=_namespaces(policy, opt_out=True),
+        match_conditions=jobs_to_mutate(policy),
+        failure_policy=failure.mutate_jobs,
         timeout_seconds=MUTATE_TIMEOUT_S,
         reinvocation_policy="IfNeeded",
     )

@@ -7,7 +7,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from injection.overrides.apply import Overridden
 from injection.overrides.policy import Dialect, Policies
+from injection.run import Injection
 from observability.metrics import histogram
+from webhook.injecting import fields_kept, fields_set
 
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})  # admission/v1
 
@@ -66,6 +68,47 @@ class Metrics:
             "Attempts to bring certificates and configurations up to date that failed.",
             registry=registry,
         )
+
+        self.fields_set = Counter(
+            "muster_webhook_fields_injected",
+            "Fields set on pods, by source and kind; in shadow mode those that would be.",
+            ("source", "field"),
+            registry=registry,
+        )
+        self.fields_kept = Counter(
+            "muster_webhook_fields_kept",
+            "Fields that users had set otherwise than a source wanted them, and kept.",
+            ("source", "field"),
+            registry=registry,
+        )
+        self.pods = Counter(
+            "muster_webhook_pods_injected",
+            "Pods by what injection decided about them.",
+            ("outcome",),
+            registry=registry,
+        )
+        self.warnings = Counter(
+            "muster_webhook_injection_warnings", "Warnings given to authors.", registry=registry
+        )
+        self.broken_profiles = Gauge(
+            "muster_webhook_profiles_broken",
+            "ClusterProfiles and FabricProfiles that cannot be used as they are now.",
+            registry=registry,
+        )
+        self.nodes = Gauge("muster_webhook_nodes", "Nodes known to injection.", registry=registry)
+
+    def injected(self, decided: Injection) -> None:
+        """Note what injection decided about one pod."""
+        outcome = (
+            "refused" if decided.refusals else "changed" if decided.record.set else "unchanged"
+        )
+        self.pods.labels(outcome).inc()
+        for labels, count in fields_set(decided).items():
+            self.fields_set.labels(*labels).inc(count)
+        for labels, count in fields_kept(decided).items():
+            self.fields_kept.labels(*labels).inc(count)
+        if decided.warnings:
+            self.warnings.inc(len(decided.warnings))
 
     def answered(self, path: str, operation: str, outcome: str, seconds: float) -> None:
         """Note how long one review took; its children are looked up once each."""

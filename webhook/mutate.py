@@ -21,6 +21,7 @@ import msgspec
 
 from injection.overrides.apply import Overridden
 from injection.patch import Operation, append_gate, pointer, set_annotations
+from injection.run import Injection
 from kube import names, wire
 from workloads.managed import DEFAULT_PROFILE, Policy, has_gate
 
@@ -41,6 +42,7 @@ class Mutation:
     gated: bool = False
     rewritten: str = ""  # the scheduler name that was replaced
     overridden: Overridden | None = None  # what came of override policies, where there were any
+    injected: Injection | None = None  # what injection decided, where it was asked
 
     def patch(self, pod: wire.Pod) -> tuple[Operation, ...]:
         """Return all of it, for a pod that nothing is injected into."""
@@ -51,14 +53,18 @@ NOTHING = Mutation()
 
 
 def mutate(
-    pod: wire.Pod, policy: Policy, namespace_labels: Mapping[str, str] = _NO_LABELS
+    pod: wire.Pod,
+    policy: Policy,
+    namespace_labels: Mapping[str, str] = _NO_LABELS,
+    *,
+    explicit: bool | None = None,
 ) -> Mutation:
-    """Return what to change on a pod that is being created.
+    """Return what to change on a pod that is being created; ``explicit``: see ``Policy.asks``.
 
     The API server does not send namespace labels; the namespaceSelector of the webhook
     configuration has already kept opted-out namespaces away.
     """
-    if pod.spec.node_name or not policy.asks(pod, namespace_labels):
+    if pod.spec.node_name or not policy.asks(pod, namespace_labels, explicit=explicit):
         return NOTHING
     scheduler = pod.spec.scheduler_name or DEFAULT_PROFILE
     old = scheduler if policy.replaces(scheduler) else ""

@@ -2,8 +2,8 @@
 
 ::
 
-    listen on a port ─► certificates ─► register (if asked to) ─► ready, one line of JSON
-         ─► … requests, a refresh of the certificates now and then …
+    listen on a port ─► certificates ─► register (if asked to) ─► one line of JSON
+         ─► cluster listed: ready ─► … requests, a refresh of the certificates now and then …
          ─► SIGTERM: not ready, still serving for the drain time ─► closed
 """
 
@@ -12,26 +12,35 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final, NoReturn
 
 from aiohttp import web
 
+from injection.subject import Facts
 from kube import auth
+from kube.client import KubeClient
 from kube.errors import KubeError
+from kube.events import EventRecorder
 from kube.transport import Transport
 from observability.health import Health
 from observability.metrics import new_registry
-from webhook.app import Server
+from webhook.app import Owners, Server
 from webhook.certificates import Certificates, create, keep
 from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
 from webhook.errors import CertificateError
-from webhook.facts import from_files
+from webhook.facts import follows, knowledge, live_facts
+from webhook.injecting import Early, Mode
+from webhook.live import LiveFacts
 from webhook.manifests import Configuration, Target, configurations
 from webhook.metrics import Metrics
+from webhook.ownerlookup import OwnerLookup
 from webhook.registration import register
+from webhook.reporting import CONTROLLER, Reporter
+from webhook.statuses import StatusWriter
 from webhook.validate import Rules, planned_by
 from workloads.managed import Policy
 
@@ -52,17 +61,59 @@ async def run(
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with _cluster(kubeconfig, in_cluster=in_cluster) as api:
+    async with _cluster(kubeconfig, in_cluster=in_cluster) as cluster:
+        api = cluster.api if cluster is not None else None
         certificates = create(config, api, lambda: datetime.now(UTC))
-        await _first(certificates)
         health, metrics = Health(), Metrics(new_registry())
+        facts = _Facts.of(config, cluster, metrics)
+        await _first(certificates)
         health.add("certificate", certificates.problem)
-        async with _listening(config, certificates, health, metrics) as url:
+        if facts.live is not None:
+            health.add("cluster", facts.live.problem)
+        async with _listening(config, certificates, health, metrics, facts) as url:
             await _register(config, api, certificates, url)
             announce(url)
-            await _until(stop, config, certificates, metrics)
+            await _until(stop, config, certificates, metrics, facts)
             health.add("shutdown", lambda: "shutting down")
             await asyncio.sleep(config.drain_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """The API server: raw objects by path, and watches, over one pool of connections."""
+
+    api: ClusterApi
+    client: KubeClient
+    transport: Transport
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Where injection's facts come from, and what keeps them: one task each."""
+
+    current: Callable[[], Facts | Early | None]
+    live: LiveFacts | None = None
+    owners: Owners | None = None
+    keepers: Mapping[str, Callable[[], Coroutine[Any, Any, NoReturn]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: WebhookConfig, cluster: "_Cluster | None", metrics: Metrics) -> "_Facts":
+        """Return them as configured; raises ``ConfigError`` where they need an API server."""
+        policy, _ = policy_and_rules(config)
+        if not follows(config, has_api_server=cluster is not None) or cluster is None:
+            return cls(knowledge(config, policy, None))
+        recorder = EventRecorder(
+            cluster.client, controller=CONTROLLER, instance=socket.gethostname()
+        )
+        statuses = StatusWriter(cluster.client)
+        live = live_facts(config, policy, cluster.client, Reporter(recorder, statuses, metrics))
+        keepers = {"facts": live.run, "events": recorder.run, "statuses": statuses.run}
+        owners = OwnerLookup(cluster.transport.send).facts
+        return cls(knowledge(config, policy, live), live, owners, keepers)
+
+    def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
+        """Start what keeps them."""
+        return [group.create_task(run(), name=name) for name, run in self.keepers.items()]
 
 
 def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
@@ -90,13 +141,15 @@ def built(config: WebhookConfig, bundle: bytes, url: str = "") -> tuple[Configur
 
 
 @contextlib.asynccontextmanager
-async def _cluster(kubeconfig: str | None, *, in_cluster: bool) -> AsyncIterator[ClusterApi | None]:
-    """Give the API server's few calls, ``None`` where there is no API server to talk to."""
+async def _cluster(kubeconfig: str | None, *, in_cluster: bool) -> AsyncIterator[_Cluster | None]:
+    """Give the way to the API server, ``None`` where there is none to talk to."""
     if kubeconfig is None and not in_cluster:
         yield None
         return
-    async with Transport(auth.load(kubeconfig), user_agent="muster-webhook") as transport:
-        yield TransportApi(transport)
+    identity = auth.load(kubeconfig)
+    async with Transport(identity, user_agent="muster-webhook") as transport:
+        client = KubeClient(identity, transport=transport)
+        yield _Cluster(TransportApi(transport), client, transport)
 
 
 async def _first(certificates: Certificates) -> None:
@@ -113,17 +166,22 @@ async def _first(certificates: Certificates) -> None:
 
 @contextlib.asynccontextmanager
 async def _listening(
-    config: WebhookConfig, certificates: Certificates, health: Health, metrics: Metrics
+    config: WebhookConfig,
+    certificates: Certificates,
+    health: Health,
+    metrics: Metrics,
+    facts: _Facts,
 ) -> AsyncIterator[str]:
     """Serve inside the block; gives the base URL."""
     policy, rules = policy_and_rules(config)
-    facts = from_files(config.injection, policy) if config.injection else None
     server = Server(
         policy,
         rules,
         metrics,
         health,
-        lambda: facts,
+        facts.current,
+        owners=facts.owners,
+        mode=config.injection.mode if config.injection is not None else Mode.ON,
         body_limit_bytes=config.body_limit_bytes,
         body_seconds=config.body_seconds,
     )
@@ -148,12 +206,18 @@ async def _register(
 
 
 async def _until(
-    stop: asyncio.Event, config: WebhookConfig, certificates: Certificates, metrics: Metrics
+    stop: asyncio.Event,
+    config: WebhookConfig,
+    certificates: Certificates,
+    metrics: Metrics,
+    facts: _Facts,
 ) -> None:
-    """Keep the certificates until it is time to stop; a defect in keeping them ends us loudly."""
+    """Keep certificates and facts until it is time to stop; a defect in that ends us loudly."""
     async with asyncio.TaskGroup() as group:
         keeping = group.create_task(
             keep(certificates, config.certificates.check_seconds, metrics), name="certificates"
         )
+        tasks = [keeping, *facts.start(group)]
         await stop.wait()
-        keeping.cancel()
+        for task in tasks:
+            task.cancel()

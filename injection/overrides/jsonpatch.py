@@ -9,8 +9,9 @@ from typing import Final
 
 from injection.overrides.edit import Edit
 from injection.overrides.errors import OverrideError
-from injection.overrides.pointers import Json, Path, same
+from injection.overrides.pointers import Json, Path, same, tokens
 
+_OPERATORS: Final = frozenset({"add", "remove", "replace", "test"})
 _SHARED: Final = (("metadata", "labels"), ("metadata", "annotations"))
 
 
@@ -33,9 +34,20 @@ def patch(edit: Edit, operator: str, pointer: str, value: Json, *, lenient: bool
             if not same(edit.document.find(path), value):
                 raise OverrideError(f"test of {pointer} failed")
         case _:
-            raise OverrideError(
-                f'operator "{operator}" of {pointer} is not allowed; add, replace and remove are'
-            )
+            raise _not_allowed(operator, pointer)
+
+
+def check(operator: str, pointer: str) -> None:
+    """Raise ``OverrideError`` for an operation that can be done to no workload."""
+    tokens(pointer)
+    if operator not in _OPERATORS:
+        raise _not_allowed(operator, pointer)
+
+
+def _not_allowed(operator: str, pointer: str) -> OverrideError:
+    return OverrideError(
+        f'operator "{operator}" of {pointer} is not allowed; add, replace, remove and test are'
+    )
 
 
 def _over(edit: Edit, operator: str, path: Path, value: Json) -> None:

@@ -17,8 +17,10 @@ import msgspec
 
 from injection.digest import digest
 from injection.overrides import karmada_steps as steps
+from injection.overrides.checks import Check, told
 from injection.overrides.edit import Step
 from injection.overrides.errors import OverrideError
+from injection.overrides.jsonpatch import check
 from injection.overrides.karmada_schema import (
     ClusterAffinity,
     FieldSelector,
@@ -44,7 +46,8 @@ def read(name: PolicyName, spec: msgspec.Raw) -> Policy:
         RuleWithCluster(overriders=decoded.overriders, target_cluster=decoded.target_cluster),
     )
     selectors = tuple(_selector(selector) for selector in decoded.resource_selectors)
-    return Policy(name, digest(decoded), tuple(_rule(rule) for rule in rules), selectors)
+    problems = (*_selector_problems(selectors), *_problems(rules))
+    return Policy(name, digest(decoded), tuple(map(_rule, rules)), selectors, problems)
 
 
 def _selector(own: Selector) -> ResourceSelector:
@@ -53,6 +56,29 @@ def _selector(own: Selector) -> ResourceSelector:
 
 def _rule(rule: RuleWithCluster) -> Rule:
     return Rule(partial(_targets, rule.target_cluster), tuple(_steps(rule.overriders)))
+
+
+def _selector_problems(selectors: tuple[ResourceSelector, ...]) -> Iterator[str]:
+    for index, own in enumerate(selectors):
+        if own.labels is not None and not own.name:
+            for text in told([partial(matches_labels, own.labels, {})]):
+                yield f"resourceSelectors[{index}]: {text}: nothing is selected"
+
+
+def _problems(rules: tuple[RuleWithCluster, ...]) -> Iterator[str]:
+    for index, rule in enumerate(rules):
+        for text in told(_target_checks(rule.target_cluster)):
+            yield f"overrideRules[{index}]: targetCluster: {text}: it is for no cluster"
+        for text in told(_checks(rule.overriders)):
+            yield f"overrideRules[{index}]: {text}"
+
+
+def _target_checks(target: ClusterAffinity | None) -> Iterator[Check]:
+    if target is not None and target.label_selector is not None:
+        yield partial(matches_labels, target.label_selector, {})
+    if target is not None and target.field_selector is not None:
+        others = [one for one in target.field_selector.match_expressions if one.key != _ZONE]
+        yield partial(matches, others, {})
 
 
 def _targets(target: ClusterAffinity | None, cluster: Identity) -> bool:
@@ -109,3 +135,12 @@ def _steps(overriders: Overriders) -> Iterator[Step]:
         yield partial(steps.field, field)
     for patch in overriders.plaintext:
         yield partial(steps.plaintext, patch)
+
+
+def _checks(overriders: Overriders) -> Iterator[Check]:
+    for image in overriders.image_overrider:
+        yield partial(steps.check_image, image)
+    for field in overriders.field_overrider:
+        yield partial(steps.check_field, field)
+    for patch in overriders.plaintext:
+        yield partial(check, patch.operator, patch.path)

@@ -32,8 +32,7 @@ KINDS: Final = frozenset({"Pod", "ReplicaSet", "Deployment", "DaemonSet", "State
 def image(overrider: ImageOverrider, edit: Edit) -> None:
     """Change one component of images (imageoverride.go)."""
     if overrider.predicate is not None:
-        if not overrider.predicate.path.startswith("/"):
-            raise OverrideError(f'predicate.path "{overrider.predicate.path}" must begin with "/"')
+        check_image(overrider)
         path = edit.at(overrider.predicate.path)
         if path is not None:
             edit.document.replace(path, str(_changed(edit.text(path), overrider)))
@@ -44,6 +43,13 @@ def image(overrider: ImageOverrider, edit: Edit) -> None:
         old = container.get("image")
         new = _changed(old if isinstance(old, str) else "", overrider)
         edit.document.replace((*path, "image"), str(new), lenient=True)
+
+
+def check_image(overrider: ImageOverrider) -> None:
+    """Raise ``OverrideError`` for a path that is none."""
+    path = "/" if overrider.predicate is None else overrider.predicate.path
+    if not path.startswith("/"):
+        raise OverrideError(f'predicate.path "{path}" must begin with "/"')
 
 
 def _changed(text: str, overrider: ImageOverrider) -> Image:
@@ -118,11 +124,19 @@ def field(overrider: FieldOverrider, edit: Edit) -> None:
     path = edit.at(overrider.field_path)
     if path is None:
         return
-    if not (overrider.yaml or overrider.json):
-        raise OverrideError(f"fieldOverrider of {overrider.field_path} has neither json nor yaml")
+    check_field(overrider)
     text = edit.text(path)
     new = _yaml(text, overrider) if overrider.yaml else _json(text, overrider)
     edit.document.replace(path, new)
+
+
+def check_field(overrider: FieldOverrider) -> None:
+    """Raise ``OverrideError`` for what can be done to no field."""
+    tokens(overrider.field_path)
+    if not (overrider.yaml or overrider.json):
+        raise OverrideError(f"fieldOverrider of {overrider.field_path} has neither json nor yaml")
+    for operation in overrider.yaml or overrider.json:
+        tokens(operation.sub_path)
 
 
 def _json(text: str, overrider: FieldOverrider) -> str:

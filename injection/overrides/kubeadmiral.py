@@ -18,6 +18,7 @@ import msgspec
 
 from injection.digest import digest
 from injection.overrides import kubeadmiral_steps as steps
+from injection.overrides.checks import Check, told
 from injection.overrides.edit import Step
 from injection.overrides.errors import OverrideError
 from injection.overrides.kubeadmiral_schema import (
@@ -28,7 +29,7 @@ from injection.overrides.kubeadmiral_schema import (
     Term,
 )
 from injection.overrides.policy import Policy, PolicyName, Rule
-from injection.overrides.targets import Identity, matches
+from injection.overrides.targets import NOWHERE, Identity, matches
 from kube.wire import LabelSelectorRequirement
 
 CLUSTER_LABEL: Final = "kubeadmiral.io/cluster-override-policy-name"
@@ -43,11 +44,28 @@ def read(name: PolicyName, spec: msgspec.Raw) -> Policy:
     """Read a policy's spec; raises ``msgspec.MsgspecError``."""
     decoded = _SPEC.decode(spec)
     rules = tuple(_rule(rule) for rule in decoded.override_rules)
-    return Policy(name, digest(decoded), rules)
+    return Policy(name, digest(decoded), rules, problems=tuple(_problems(decoded)))
 
 
 def _rule(rule: OverrideRule) -> Rule:
     return Rule(partial(_targets, rule.target_clusters), tuple(_steps(rule.overriders)))
+
+
+def _problems(spec: Spec) -> Iterator[str]:
+    for index, rule in enumerate(spec.override_rules):
+        for text in told((*_target_checks(rule.target_clusters), *_checks(rule.overriders))):
+            yield f"overrideRules[{index}]: {text}"
+
+
+def _target_checks(target: TargetClusters | None) -> Iterator[Check]:
+    """Yield a check of each selector on its own: together one could hide another."""
+    if target is None:
+        return
+    yield partial(_targets, TargetClusters(cluster_selector=target.cluster_selector), NOWHERE)
+    for term in target.cluster_affinity:
+        yield partial(matches, term.match_expressions, NOWHERE.labels)
+        for wanted in term.match_fields:
+            yield partial(_field, wanted, NOWHERE)
 
 
 def _targets(target: TargetClusters | None, cluster: Identity) -> bool:
@@ -105,3 +123,22 @@ def _steps(overriders: Overriders | None) -> Iterator[Step]:
             yield partial(steps.string_map, wanted, kind)
     for patch in overriders.jsonpatch:
         yield partial(steps.json_patch, patch)
+
+
+def _checks(overriders: Overriders | None) -> Iterator[Check]:
+    if overriders is None:
+        return
+    for image in overriders.image:
+        yield partial(steps.check_image_path, image)
+        for operation in image.operations:
+            yield partial(steps.check_operation, operation)
+    for kind, entrypoints in (("command", overriders.command), ("args", overriders.args)):
+        for entrypoint in entrypoints:
+            yield partial(steps.check_entrypoint, entrypoint, kind)
+    for env in overriders.envs:
+        yield partial(steps.check_values, env, "envs")
+    for kind, maps in (("annotations", overriders.annotations), ("labels", overriders.labels)):
+        for wanted in maps:
+            yield partial(steps.check_values, wanted, kind)
+    for patch in overriders.jsonpatch:
+        yield partial(steps.check_json_patch, patch)

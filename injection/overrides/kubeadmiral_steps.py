@@ -11,7 +11,7 @@ from injection.overrides import image as images
 from injection.overrides.edit import LISTS, Edit, texts
 from injection.overrides.errors import OverrideError
 from injection.overrides.image import Image
-from injection.overrides.jsonpatch import patch
+from injection.overrides.jsonpatch import check, patch
 from injection.overrides.kubeadmiral_schema import (
     Entrypoint,
     EnvOverrider,
@@ -43,8 +43,7 @@ def image(overrider: ImageOverrider, edit: Edit) -> None:
 
 
 def _image_at(overrider: ImageOverrider, edit: Edit) -> None:
-    if not overrider.image_path.startswith("/"):
-        raise OverrideError(f'imagePath "{overrider.image_path}" must begin with "/"')
+    check_image_path(overrider)
     path = edit.at(overrider.image_path)
     if path is not None:
         new = _changed(edit.text(path), overrider.operations)
@@ -58,7 +57,27 @@ def _changed(text: str, operations: tuple[ImageOperation, ...]) -> Image:
     return parts
 
 
+def check_image_path(overrider: ImageOverrider) -> None:
+    """Raise ``OverrideError`` for a path that is none."""
+    if overrider.image_path and not overrider.image_path.startswith("/"):
+        raise OverrideError(f'imagePath "{overrider.image_path}" must begin with "/"')
+
+
+def check_operation(operation: ImageOperation) -> None:
+    """Raise ``OverrideError`` for an operation that no image can have."""
+    part, value = operation.image_component, operation.value
+    if operation.operator == "addIfAbsent" and not value:
+        raise OverrideError(f"image: addIfAbsent of {part} needs a value")
+    if operation.operator == "delete" or not value:
+        return
+    if (part == "Tag" and not images.is_tag(value)) or (
+        part == "Digest" and not images.is_digest(value)
+    ):
+        raise OverrideError(f'image: "{value}" is no {part.lower()}')
+
+
 def _operate(parts: Image, operation: ImageOperation) -> Image:
+    check_operation(operation)
     registry, repository, tag, digest = parts.registry, parts.repository, parts.tag, parts.digest
     match operation.image_component:
         case "Registry":
@@ -67,24 +86,17 @@ def _operate(parts: Image, operation: ImageOperation) -> Image:
             repository = _component(repository, operation)
         case "Tag":
             tag = _component(tag, operation)
-            if tag and not images.is_tag(tag):
-                raise OverrideError(f'image: "{tag}" is no tag')
         case "Digest":
             digest = _component(digest, operation)
-            if digest and not images.is_digest(digest):
-                raise OverrideError(f'image: "{digest}" is no digest')
     return Image(registry, repository, tag, digest)
 
 
 def _component(old: str, operation: ImageOperation) -> str:
-    part = operation.image_component
     if operation.operator == "delete":
         return ""
-    if operation.operator == "addIfAbsent":
-        if not operation.value:
-            raise OverrideError(f"image: addIfAbsent of {part} needs a value")
-        if old:
-            raise OverrideError(f"image: addIfAbsent of {part}, which there is already")
+    if operation.operator == "addIfAbsent" and old:
+        part = operation.image_component
+        raise OverrideError(f"image: addIfAbsent of {part}, which there is already")
     return operation.value
 
 
@@ -93,23 +105,35 @@ def entrypoint(overrider: Entrypoint, kind: str, edit: Edit) -> None:
     found = _container(edit, overrider.container_name)
     if found is None:
         return
+    check_entrypoint(overrider, kind)
     path, container = found
     old, value = texts(container.get(kind)), overrider.value or ()
+    new: list[Json]
     match overrider.operator:
         case "append":
-            if not value:
-                raise OverrideError(f"{kind}: append needs at least one value")
             new = [*old, *value]
-        case "overwrite":
-            new = list(value)
         case "delete":
             new = [item for item in old if item not in value]
         case _:
-            raise OverrideError(
-                f"{kind} of {overrider.container_name}: operator is missing; KubeAdmiral knows no "
-                "default for it: append, overwrite or delete"
-            )
+            new = list(value)
     edit.document.set_or_remove((*path, kind), new)
+
+
+def check_entrypoint(overrider: Entrypoint, kind: str) -> None:
+    """Raise ``OverrideError`` for what can be done to no container."""
+    if not overrider.operator:
+        raise OverrideError(
+            f"{kind} of {overrider.container_name}: operator is missing; KubeAdmiral knows no "
+            "default for it: append, overwrite or delete"
+        )
+    if overrider.operator == "append" and not overrider.value:
+        raise OverrideError(f"{kind}: append needs at least one value")
+
+
+def check_values(overrider: EnvOverrider | StringMap, kind: str) -> None:
+    """Raise ``OverrideError`` where nothing is to be added."""
+    if overrider.operator == "addIfAbsent" and not overrider.value:
+        raise OverrideError(f"{kind}: addIfAbsent needs at least one value")
 
 
 def env(overrider: EnvOverrider, edit: Edit) -> None:
@@ -117,10 +141,9 @@ def env(overrider: EnvOverrider, edit: Edit) -> None:
     found = _container(edit, overrider.container_name)
     if found is None:
         return
+    check_values(overrider, "envs")
     path, container = found
     wanted, operator = overrider.value or (), overrider.operator or "overwrite"
-    if operator == "addIfAbsent" and not wanted:
-        raise OverrideError("envs: addIfAbsent needs at least one value")
     new = texts(container.get("env"))
     for variable in wanted:
         there = any(_named(item, variable.name) for item in new)
@@ -138,8 +161,7 @@ def env(overrider: EnvOverrider, edit: Edit) -> None:
 def string_map(overrider: StringMap, kind: str, edit: Edit) -> None:
     """Change the workload's own labels or annotations (annotationslabelspatch.go)."""
     operator, wanted = overrider.operator or "overwrite", overrider.value or {}
-    if operator == "addIfAbsent" and not wanted:
-        raise OverrideError(f"{kind}: addIfAbsent needs at least one value")
+    check_values(overrider, kind)
     if not edit.place.is_pod:
         edit.not_the_pods(kind)
         return
@@ -158,10 +180,16 @@ def string_map(overrider: StringMap, kind: str, edit: Edit) -> None:
 
 def json_patch(overrider: JsonPatch, edit: Edit) -> None:
     """Do one operation (util.go and sync/overrides.go)."""
-    if overrider.path in FORBIDDEN:
-        raise OverrideError(f"jsonpatch: {overrider.path} may not be overridden")
+    check_json_patch(overrider)
     operator = overrider.operator or "replace"
     patch(edit, operator, overrider.path, decoded(overrider.value), lenient=True)
+
+
+def check_json_patch(overrider: JsonPatch) -> None:
+    """Raise ``OverrideError`` for an operation that is forbidden, or none."""
+    if overrider.path in FORBIDDEN:
+        raise OverrideError(f"jsonpatch: {overrider.path} may not be overridden")
+    check(overrider.operator or "replace", overrider.path)
 
 
 def _container(edit: Edit, name: str) -> tuple[Path, dict[str, Json]] | None:

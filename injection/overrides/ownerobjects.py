@@ -46,7 +46,22 @@ class _Object(wire.Wire, frozen=True):
 
 
 _DECODER: Final = msgspec.json.Decoder(_Object)
+_FINDERS: Final = frozenset({
+    ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("apps", "DaemonSet"),
+    ("", "ReplicationController"),
+})  # fmt: skip
+"""Kinds that find their pods by labels which their users chose."""
+_OF_ROLES: Final = frozenset({
+    "jobset.x-k8s.io", "batch.volcano.sh", "ray.io", "leaderworkerset.x-k8s.io",
+})  # fmt: skip
 _CORE: Final = "v1"  # ReplicationController's selector is a plain map
+
+
+def needs_spec(reference: wire.OwnerReference) -> bool:
+    """Return whether more than the metadata of an owner is needed."""
+    group, slash, _ = reference.api_version.partition("/")
+    own = group if slash else ""
+    return own in _OF_ROLES or (own, reference.kind) in _FINDERS
 
 
 def read(data: bytes | msgspec.Raw, api_version: str = "", kind: str = "") -> tuple[str, Owner]:

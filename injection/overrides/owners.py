@@ -18,7 +18,7 @@ from typing import Final
 
 from kube import wire
 
-_DEPTH: Final = 8  # owners above one another; a ring of references must end
+DEPTH: Final = 8  # owners above one another; a ring of references must end
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def chain(pod: wire.ObjectMeta, owners: Owners) -> Chain:
     reference = controller(pod)
     name = pod.name or pod.generate_name
     objects = [Owner("v1", "Pod", name, pod.labels, pod.annotations, owner=reference)]
-    while reference is not None and len(objects) < _DEPTH:
+    while reference is not None and len(objects) < DEPTH:
         found = owners.get(reference.uid)
         if found is None:
             objects.append(_seen(reference))

@@ -81,12 +81,16 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One that can be applied. ``selectors``: Karmada's; none selects everything."""
+    """One that can be applied. ``selectors``: Karmada's; none selects everything.
+
+    ``problems``: what of it can be done to no pod in no cluster, in sentences.
+    """
 
     name: PolicyName
     digest: str
     rules: tuple[Rule, ...]
     selectors: tuple[ResourceSelector, ...] = ()
+    problems: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -122,6 +126,17 @@ class Policies:
                 selecting[namespace] = (*selecting.get(namespace, ()), policy)
         broken = tuple(policy for policy in ordered if isinstance(policy, Broken))
         return cls(MappingProxyType(named), MappingProxyType(selecting), broken)
+
+    def problems(self) -> Mapping[PolicyName, tuple[str, ...]]:
+        """Return what is wrong with which policy, whatever the pod: for Events and statuses.
+
+        A ``Broken`` one is not applied at all; of another, what has no problem is not done either
+        where the rule is for this cluster, since a policy is applied whole or not at all.
+        """
+        usable = [policy for policy in self.named.values() if isinstance(policy, Policy)]
+        usable += [policy for found in self.selecting.values() for policy in found]
+        wrong = {policy.name: policy.problems for policy in usable if policy.problems}
+        return wrong | {policy.name: (policy.reason,) for policy in self.broken}
 
     def counts(self) -> Mapping[tuple[Dialect, str], int]:
         """Return how many there are of each dialect, ``usable`` and ``broken``."""

@@ -12,26 +12,32 @@ KINDS: Final = frozenset({"OverridePolicy", "ClusterOverridePolicy"})
 _READERS: Final = {Dialect.KUBEADMIRAL: kubeadmiral.read, Dialect.KARMADA: karmada.read}
 
 
-class _Object(wire.Wire, frozen=True):
+class PolicyObject(wire.Wire, frozen=True):
+    """An object of either dialect as a list or a watch gives it, its spec not read yet."""
+
     api_version: str = ""
     kind: str = ""
     metadata: wire.ObjectMeta = wire.ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_DECODER: Final = msgspec.json.Decoder(_Object)
+_DECODER: Final = msgspec.json.Decoder(PolicyObject)
 
 
 def read(data: bytes | msgspec.Raw) -> Policy | Broken | None:
-    """Read a policy; ``None`` for an object of another kind.
+    """Read a policy from JSON; see ``policy_of``.
 
-    What is wrong with its spec makes it ``Broken``; raises ``msgspec.MsgspecError`` for what is no
-    object at all.
+    Raises ``msgspec.MsgspecError`` for what is no object at all.
     """
     try:
         found = _DECODER.decode(data)
     except RecursionError as error:
         raise msgspec.DecodeError(f"object is nested too deeply: {error}") from error
+    return policy_of(found)
+
+
+def policy_of(found: PolicyObject) -> Policy | Broken | None:
+    """Return the policy; ``Broken`` where its spec is wrong, ``None`` for another kind's object."""
     dialect = GROUPS.get(found.api_version)
     if dialect is None or found.kind not in KINDS:
         return None

@@ -54,6 +54,9 @@ class Identity:
         return (zone,) if zone else ()
 
 
+NOWHERE: Final = Identity(frozenset())
+
+
 def matches_labels(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
     """Return whether a label selector holds; an empty one always does.
 

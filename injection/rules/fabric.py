@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from injection import ncclconf
-from injection.amounts import amount
+from injection.amounts import MOST_INTERFACES, amount
 from injection.choice import SOURCE, Chosen, choose, fixed, pool, told_labels
 from injection.clusterprofile import Channel
 from injection.containers import container_at
-from injection.digest import digest
 from injection.fabric import Fabric, Injected, Need, Targets, VolumeAt
-from injection.layers import claim_template, layered
+from injection.layers import claim_template, digested, layered
 from injection.parts import (
     CONTAINERS,
     Additions,
@@ -43,9 +42,9 @@ def fabric(subject: Subject) -> Iterator[Additions]:
     chosen = choose(subject)
     if chosen is None:
         return
-    injected = layered(chosen, subject)
+    injected, told = layered(chosen, subject), digested(chosen, subject)
     targets = _targets(chosen.profile, subject)
-    source = f"{SOURCE}{chosen.profile.name}@{digest(injected)}"
+    source = f"{SOURCE}{chosen.profile.name}@{told}"
     yield _Work(subject, chosen, injected, targets).additions(source)
     yield from shared_memory(source, injected.shared_memory, subject, targets)
 
@@ -128,7 +127,7 @@ class _Work:
         return tuple(
             need.name
             for need in self.injected.networks
-            for _ in range(self._amount(need, asked, own))
+            for _ in range(min(self._amount(need, asked, own), MOST_INTERFACES))
         )
 
     def _annotations(
@@ -177,7 +176,7 @@ class _Work:
 
     def _unsearched(self) -> Iterator[str]:
         """Yield a warning for each list of directories of the user's that lacks a needed one."""
-        for place in self.targets:
+        for place in self.targets if self.injected.paths else ():
             container = container_at(self.subject.pod, place)
             own = {e.name: e.value for e in container.env if not bytes(e.value_from)}
             for name, path in self.injected.paths.items():
@@ -188,6 +187,8 @@ class _Work:
 
 def _env(env: Mapping[str, str], paths: Mapping[str, str], container: Container) -> tuple[Env, ...]:
     """Return the variables for one container, without those that follow one the user decided."""
+    if not env and not paths:
+        return ()
     own = {e.name: e.value for e in container.env}
     given = {name: value for name, value in env.items() if not _decided(name, value, own)}
     missing = {name: path for name, path in paths.items() if name not in own}
@@ -201,11 +202,13 @@ def _decided(name: str, value: str, own: Mapping[str, str]) -> bool:
 
 
 def _count(resource: str, container: Container, added: ContainerAdditions) -> int:
-    """Return how many of a resource the container has in the end: its own word, else ours."""
+    """Return how many interfaces the container has in the end: by its own word, else by ours."""
     own = container.resources
     said = {**own.requests, **own.limits}.get(resource) if own else None
     text = str(added.resources.get(resource, "0") if said is None else said)
-    return int(text) if text.isdecimal() else 0
+    if len(text) > len(str(MOST_INTERFACES)):
+        return MOST_INTERFACES if text.isdecimal() else 0
+    return min(int(text), MOST_INTERFACES) if text.isdecimal() else 0
 
 
 def _is_free(volume: VolumeAt, container: Container) -> bool:

@@ -3,8 +3,6 @@
 The pods are their own workloads: they name the policy themselves.
 """
 
-import base64
-import ssl
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from support.hooked import hooked
 from support.injecting import facts
 from support.overriding import JSON, loaded, rules
 from support.wire import pod
@@ -24,7 +23,6 @@ from webhook.validate import Rules
 from workloads.managed import Policy
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 DATA = {"name": "data", "emptyDir": {}}
 BEFORE: JSON = {
     "containers": [
@@ -66,35 +64,10 @@ async def _mutate(http: web.Request) -> web.Response:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def webhook(plane: Plane, api: Api, namespace: str) -> AsyncIterator[None]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(plane.credentials.certificate, plane.credentials.key)
     app = web.Application()
     app.router.add_post("/mutate", _mutate)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    url = f"https://127.0.0.1:{runner.addresses[0][1]}/mutate"
-    await api.create(HOOKS, _configuration(namespace, url, plane.credentials.ca.read_bytes()))
-    yield
-    await api.delete(f"{HOOKS}/{namespace}")
-    await runner.cleanup()
-
-
-def _configuration(namespace: str, url: str, ca: bytes) -> JSON:
-    """The same webhook twice: the second one sees what the first one did."""
-    hook = {
-        "clientConfig": {"url": url, "caBundle": base64.b64encode(ca).decode()},
-        "rules": [
-            {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
-             "operations": ["CREATE"]}
-        ],
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "reinvocationPolicy": "IfNeeded",
-    }  # fmt: skip
-    names = ("first.example.com", "second.example.com")
-    return {"metadata": {"name": namespace}, "webhooks": [{"name": name, **hook} for name in names]}
+    async with hooked(plane, api, namespace, app):
+        yield
 
 
 async def _created(api: Api, pods: str) -> JSON:

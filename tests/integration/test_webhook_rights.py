@@ -6,8 +6,11 @@
          │ create, get, patch         Secret muster-webhook-authority
          ├──────────────────────────► kube-apiserver ──► audit log: every call, and who made it
          │ create, get, update, patch two webhook configurations
+         │ list, watch                nodes, namespaces, profiles
+         │ create, patch              Events on a profile that cannot be used
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -17,9 +20,10 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.eventually import eventually
+from support.profilekinds import CRDS, profile, profile_kind
 from support.webhookprocess import WEBHOOK_USER, running
 
-from loadtest.api import JSON, Api
+from loadtest.api import JSON, Api, ApiFailed
 from loadtest.assets import MINORS
 from loadtest.controlplane import ControlPlane, Options
 from loadtest.muster import RBAC
@@ -44,8 +48,11 @@ CONFIG = {
         "checkSeconds": 0.2,
     },
     "registration": {"create": True, "url": "auto"},
+    "injection": {},
     "drainSeconds": 0,
 }
+PROFILES = "/apis/muster.dev/v1alpha1/clusterprofiles"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,9 @@ class Call:
     verb: str
     group: str
     resource: str
+
+
+SERIES = Call("patch", "events.k8s.io", "events")  # raised after 30 s, when it has happened again
 
 
 @dataclass(frozen=True)
@@ -128,17 +138,43 @@ async def test_the_webhook_makes_and_renews_its_authority_with_the_rights_it_has
     def signer(secret: JSON) -> str:
         return str(secret["data"]["authority.json"])
 
+    for kind in ("ClusterProfile", "FabricProfile"):
+        await api.create(CRDS, profile_kind(kind))
+    unusable = {"fabrics": [{"profile": "no-such"}]}
+    await created(api, PROFILES, profile("default", **unusable))
     async with running(config, "--kubeconfig", account):
         first = await api.get(f"{SECRETS}/{AUTHORITY}")
         renewed = await eventually(
             api, f"{SECRETS}/{AUTHORITY}", lambda secret: signer(secret) != signer(first)
         )
         assert renewed["metadata"]["uid"] == first["metadata"]["uid"]
+        await told(api, "'no-such' is not known")
     async with running(config, "--kubeconfig", account):
         pass  # started again: its configurations are there already and are replaced
     calls = list(audited.calls())
     assert [call for call, code in calls if code == 403] == []
-    assert {call for call, _ in calls} == granted()
+    assert {call for call, _ in calls} == granted() - {SERIES}
+
+
+async def created(api: Api, path: str, wanted: JSON) -> None:
+    """Create an object of a kind that was defined a moment ago."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await api.create(path, wanted)
+            except ApiFailed as refused:
+                if refused.code not in (404, 429):  # not established, or its storage is not ready
+                    raise
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+
+async def told(api: Api, text: str) -> None:
+    """Wait for the Event that tells what is wrong with the profile."""
+    async with asyncio.timeout(60):
+        while not any(text in event["note"] for event in (await api.get(EVENTS))["items"]):  # noqa: ASYNC110 - nothing to wait on
+            await asyncio.sleep(0.2)
 
 
 REFUSED = [
@@ -148,6 +184,7 @@ REFUSED = [
     *(("secrets", "default", AUTHORITY, verb) for verb in ("get", "patch", "create")),
     ("secrets", "kube-system", "", "list"),
     ("pods", "default", "", "list"),
+    *(("nodes", "", "n", verb) for verb in ("patch", "update", "delete")),
     ("configmaps", "muster-system", "", "create"),
     ("serviceaccounts/token", "muster-system", "muster-webhook", "create"),
 ]

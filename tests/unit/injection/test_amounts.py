@@ -2,7 +2,7 @@
 
 from support.injecting import GPU, JSON, facts, gpu_pod, injected, patch, result
 
-from injection.nodes import NodeGroup, Nodes, NodeTable
+from injection.nodes import NodeGroup, Nodes
 from injection.subject import Facts
 
 NIC, NETWORK = "nvidia.com/rdma-vf", "default/rdma-vf"
@@ -53,6 +53,12 @@ def test_interfaces_follow_the_amount_that_the_user_states() -> None:
     assert nics(pod, cluster((8, 16, 1))) == (2, 2)
 
 
+def test_an_amount_that_no_node_has_does_not_become_as_many_interfaces() -> None:
+    asked = {"limits": {GPU: "8", NIC: "1000000000"}}
+    greedy = gpu_pod(container={"resources": asked})
+    assert nics(greedy, cluster((8, 8, 1))) == (1_000_000_000, 128)
+
+
 def test_a_user_who_says_none_gets_none() -> None:
     pod = gpu_pod(container={"resources": {"limits": {GPU: "8", NIC: "0"}}})
     assert nics(pod, cluster((8, 16, 1))) == (0, 0)
@@ -73,30 +79,3 @@ def test_what_a_cluster_calls_things_goes_for_amounts_too() -> None:
     after = injected(gpu_pod(), facts(choice, nodes=live))
     assert after["spec"]["containers"][0]["resources"]["limits"]["x.io/nic"] == "4"
     assert after["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].count(",") == 3
-
-
-def test_live_nodes_are_counted_by_kind_whatever_happened_before() -> None:
-    table, other = NodeTable(["pool"]), NodeTable(["pool"])
-    alike = {"pool": "a", "kubernetes.io/hostname": "n1"}, {GPU: "8", "cpu": "96", "rdma/hca": "1k"}
-    assert table.put("n1", *alike)
-    assert table.put("n2", {"pool": "a"}, alike[1])
-    assert not table.put("n2", {"pool": "a"}, alike[1])  # nothing new
-    table.put("n3", {"pool": "b"}, {GPU: "broken"})
-    assert table.remove("n3")
-    assert not table.remove("n3")
-    other.put("n2", {"pool": "a"}, alike[1])
-    other.put("n1", *alike)
-    assert table.nodes() == other.nodes()
-    (group,) = table.nodes().groups
-    assert (group.labels, group.allocatable, group.count) == (
-        {"pool": "a"},
-        {GPU: 8, "rdma/hca": 1000},
-        2,
-    )
-
-
-def test_a_selector_by_a_label_that_nobody_keeps_leaves_all_nodes() -> None:
-    table = NodeTable(["pool"])
-    table.put("n1", {"pool": "a", "disk": "ssd"}, {GPU: 8})
-    assert len(table.nodes().with_labels({"disk": "hdd"})) == 1
-    assert table.nodes().with_labels({"pool": "b"}) == ()
