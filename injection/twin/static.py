@@ -17,6 +17,7 @@ from itertools import product
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from injection.choice import fixed, pool
 from injection.clusterprofile import FabricChoice
@@ -127,8 +128,8 @@ def _with_first(facts: Facts, number: int) -> Facts:
     spec = facts.cluster.spec
     own = spec.fabrics[number]
     others = tuple(each for each in spec.fabrics if each.profile != own.profile)
-    spec = msgspec.structs.replace(spec, fabrics=(own, *others))
-    return replace(facts, cluster=msgspec.structs.replace(facts.cluster, spec=spec))
+    spec = structs.replace(spec, fabrics=(own, *others))
+    return replace(facts, cluster=structs.replace(facts.cluster, spec=spec))
 
 
 def _words(choice: FabricChoice, facts: Facts) -> dict[str, str]:
@@ -149,7 +150,7 @@ def _asked(facts: Facts, size: int, told: Told, words: Mapping[str, str]) -> tup
     subject = _probe(facts, min(facts.accelerators.resources), size)
     meta = ObjectMeta(name="probe", annotations={**words, names.FABRIC: choice.profile})
     selector = {key: value for key, value in told if value}
-    spec = msgspec.structs.replace(subject.pod.spec, node_selector=selector)
+    spec = structs.replace(subject.pod.spec, node_selector=selector)
     return tuple(fabric(replace(subject, pod=PodView(metadata=meta, spec=spec))))
 
 
@@ -207,13 +208,13 @@ def _target(additions: Additions) -> ContainerAdditions:
 
 
 def _first(additions: Additions) -> ContainerAdditions:
-    return replace(_target(additions), resources={})
+    return structs.replace(_target(additions), resources={})
 
 
 def _but_tables(wanted: tuple[Additions, ...]) -> bytes:
     """Return everything else that is said, to be compared."""
     rest = [
-        replace(
+        structs.replace(
             each,
             source="",
             containers=((_FIRST, _first(each)),),

@@ -5,9 +5,10 @@ webhook field by field, and allow nothing that has no name here.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from types import MappingProxyType
 from typing import Final
+
+from msgspec.structs import fields
 
 from injection.parts import Additions, ContainerAdditions
 from injection.subject import Facts
