@@ -46,7 +46,7 @@ DIFFERENCES: Final[Mapping[str, str]] = MappingProxyType({
         "through policies in none"
     ),
     "many-containers": (
-        f"containers from the {MOST_CONTAINERS + 1}th on, and pods whose containers ask for more "
+        f"containers after the first {MOST_CONTAINERS}, and pods whose containers ask for more "
         f"than {SIZES[-1]} accelerators each, get no fabric"
     ),
 })  # fmt: skip
