@@ -80,7 +80,8 @@ def asked(container: str, known: Accelerators) -> str:
 
 
 def _is_accelerator(known: Accelerators) -> str:
-    exact, prefixes = literal([*sorted(known.resources)]), literal([*known.prefixes])
+    exact = literal(dict.fromkeys(sorted(known.resources), ""))  # looked up in one step
+    prefixes = literal([*known.prefixes])
     return f"(r in {exact} || {prefixes}.exists(p, r.startsWith(p)))"
 
 

@@ -6,15 +6,21 @@
     pod ──► webhook's code ► what the API server keeps  ─┴─ differ as injection.twin.unsaid says
 """
 
+import asyncio
+import json
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from http import HTTPStatus
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from support.fabricgoldens import cases
 from support.injecting import FABRICS, GPU, JSON, facts, gpu_pod
 from support.twins import (
     OPTED_OUT,
+    Refused,
     add_namespace,
     again,
     both_ways,
@@ -31,7 +37,7 @@ from support.twins import (
 from injection.subject import Facts
 from injection.twin.unsaid import missing
 from kube import names
-from loadtest.api import Api
+from loadtest.api import Api, ApiFailed
 from loadtest.assets import MINORS, Minor
 from loadtest.controlplane import ControlPlane
 
@@ -42,7 +48,12 @@ REST = [{"profile": name, "pods": "asking"} for name in FABRICS if name != FIRST
 POOL = [{"key": "pool", "operator": "Equal", "value": "train"}]
 KNOWN = facts(FIRST, *REST, tolerations=POOL)
 GOLDEN = cases()
-BIG, GUARDED = "big", "guarded"
+BIG, GUARDED, STRICT, LENIENT = "big", "guarded", "strict", "lenient"
+WHOLE_NODES = {"profile": "gke-tcpx"}
+CLUSTERS = {
+    STRICT: facts(WHOLE_NODES, withoutFabric="deny"),
+    LENIENT: facts(WHOLE_NODES, withoutFabric="warn"),
+}
 
 
 @dataclass
@@ -50,6 +61,20 @@ class Plane:
     """An API server with the policies of every cluster; golden case i has namespace case-i."""
 
     api: Api
+    control: ControlPlane
+
+    async def warnings(self, pod: JSON, namespace: str) -> list[str]:
+        """What the author of a pod reads."""
+        url = f"{self.control.url}/api/v1/namespaces/{namespace}/pods?dryRun=All"
+        owner = self.control.credentials
+        trusted = ssl.create_default_context(cafile=owner.ca)
+        headers = {"Authorization": f"Bearer {owner.tokens['observer']}"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(url, json=pod, ssl=trusted) as reply,
+        ):
+            assert reply.status == HTTPStatus.CREATED
+            return reply.headers.getall("Warning", [])
 
     async def differences(self, pod: JSON, known: Facts, namespace: str) -> list[str]:
         """The fields in which policies and webhook differ; a second run changes nothing."""
@@ -75,14 +100,18 @@ async def plane(request: pytest.FixtureRequest) -> AsyncIterator[Plane]:
         await add_namespace(api, BIG)
         await add_namespace(api, GUARDED, **{"pod-security.kubernetes.io/enforce": "baseline"})
         await install(api, documents(KNOWN, minor), BIG, GUARDED)
+        for namespace, known in CLUSTERS.items():
+            await add_namespace(api, namespace)
+            await install(api, documents(known, minor), namespace)
         for number in range(len(GOLDEN)):
             await add_namespace(api, f"case-{number}")
         for numbers in own_namespaces().values():
             policies = of_the_fabric(GOLDEN[numbers[0]].known, minor)
             await install(api, policies, *(f"case-{number}" for number in numbers))
         probes = [(in_gang(GOLDEN[n].before), f"case-{n}") for n in range(len(GOLDEN))]
-        await in_force(api, [(member(), BIG), *probes])
-        yield Plane(api)
+        others = [(member(), namespace) for namespace in (BIG, *CLUSTERS)]
+        await in_force(api, [*others, *probes])
+        yield Plane(api, control)
 
 
 def member(
@@ -205,6 +234,102 @@ async def test_the_largest_pod_stays_within_the_cost_that_cel_may_have(
 
 def test_nothing_static_of_any_fabric_is_left_unsaid() -> None:
     assert missing(KNOWN) == []
+
+
+async def test_a_gang_without_its_fabric_is_refused_where_the_profile_denies_it(
+    plane: Plane,
+) -> None:
+    part = member(gpus=4)
+    assert await plane.differences(part, CLUSTERS[STRICT], STRICT) == []
+    with pytest.raises(Refused, match=r"would run over TCP.*gke-tcpx"):
+        await kept(plane.api, part, STRICT)
+
+
+async def test_a_gang_without_its_fabric_is_warned_about_elsewhere(plane: Plane) -> None:
+    (told,) = await plane.warnings(member(gpus=4), LENIENT)
+    assert "would run over TCP" in told
+    assert await plane.warnings(member(gpus=8), LENIENT) == []
+
+
+async def test_only_muster_writes_plans_and_lifts_gates(plane: Plane) -> None:
+    """`observer` is no administrator by group; `system:masters` may lift gates by hand."""
+    api, path = plane.api, f"/api/v1/namespaces/{BIG}/pods"
+    with pytest.raises(Refused, match=r"annotations\[muster.dev/plan\].*only Muster writes"):
+        await kept(api, member({names.PLAN: "{}"}), BIG)
+    await api.create(path, member())
+    changes: dict[str, JSON] = {
+        "only Muster writes its plans": {"metadata": {"annotations": {names.PLAN: "{}"}}},
+        "stays in the gang": {"metadata": {"labels": {names.GANG: "other"}}},
+    }
+    for told, change in changes.items():
+        with pytest.raises(ApiFailed, match=told):
+            await api.patch(f"{path}/p", change)
+    await api.patch(f"{path}/p", {"metadata": {"labels": {"mine": "yes"}}})
+    await api.delete(f"{path}/p")
+
+
+async def test_what_another_policy_adds_later_is_seen_and_nothing_comes_twice(
+    plane: Plane,
+) -> None:
+    """It adds an init container that asks for an accelerator, so everything runs again."""
+    late = {
+        "name": "late",
+        "image": "i",
+        "resources": {"limits": {GPU: "1"}, "requests": {GPU: "1"}},
+    }
+    minor_version = await _mutating_version(plane.api)
+    policy = {
+        "apiVersion": minor_version,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "zz-late"},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["pods"],
+                    }
+                ],
+                "objectSelector": {"matchLabels": {"late": "yes"}},
+            },
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _adds(late)}}],
+        },
+    }
+    binding = {
+        "apiVersion": minor_version,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "zz-late"},
+        "spec": {"policyName": "zz-late"},
+    }
+    base = f"/apis/{minor_version}/mutatingadmissionpolic"
+    await plane.api.create(f"{base}ies", policy)
+    await plane.api.create(f"{base}ybindings", binding)
+    pod = member()
+    pod["metadata"]["labels"]["late"] = "yes"
+    async with asyncio.timeout(60):
+        while "initContainers" not in (found := await kept(plane.api, pod, BIG))["spec"]:
+            await asyncio.sleep(0.2)
+    env = [e["name"] for e in found["spec"]["initContainers"][0]["env"]]
+    assert "NCCL_SOCKET_IFNAME" in env
+    assert len(set(env)) == len(env)
+    assert differing(await kept(plane.api, again(found), BIG), found) == []
+
+
+async def _mutating_version(api: Api) -> str:
+    group = await api.get("/apis/admissionregistration.k8s.io/v1")
+    served = {resource["name"] for resource in group["resources"]}
+    last = "v1" if "mutatingadmissionpolicies" in served else "v1beta1"
+    return f"admissionregistration.k8s.io/{last}"
+
+
+def _adds(container: JSON) -> str:
+    value = json.dumps([container])
+    there = "has(object.spec.initContainers)"
+    return f'{there} ? [] : [JSONPatch{{op: "add", path: "/spec/initContainers", value: dyn({value})}}]'
 
 
 async def test_a_pod_of_another_scheduler_is_left_as_it_is(plane: Plane) -> None:
