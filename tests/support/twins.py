@@ -25,6 +25,7 @@ from injection.nodes import NOT_KNOWN
 from injection.subject import Facts
 from injection.tolerate import tolerated
 from injection.twin import policies
+from injection.twin.cel import add, literal, where
 from injection.twin.unsaid import DIFFERENCES
 from kube import names
 from kube.wire import Toleration
@@ -100,6 +101,54 @@ def _collection(policy: JSON) -> str:
     kind = policy["kind"].lower()
     plural = f"{kind.removesuffix('y')}ies" if kind.endswith("y") else f"{kind}s"
     return f"/apis/{policy['apiVersion']}/{plural}"
+
+
+async def served(api: Api) -> str:
+    """The version of mutating policies that the API server has."""
+    group = await api.get(f"/apis/{policies.GROUP}/v1")
+    last = "mutatingadmissionpolicies" in {resource["name"] for resource in group["resources"]}
+    return f"{policies.GROUP}/{'v1' if last else 'v1beta1'}"
+
+
+def adding(container: JSON, api_version: str) -> list[JSON]:
+    """Somebody else's policy: it adds an init container to pods labelled ``late: yes``."""
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    adds = add('"/spec/initContainers"', literal([container]))
+    missing = "!has(object.spec.initContainers)"
+    spec = {
+        "matchConstraints": {
+            "resourceRules": [rule],
+            "objectSelector": {"matchLabels": {"late": "yes"}},
+            "namespaceSelector": {"matchExpressions": []},
+        },
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": where(missing, adds)}}
+        ],
+    }
+    kind, meta = "MutatingAdmissionPolicy", {"name": "late"}
+    return [
+        {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec},
+        {
+            "apiVersion": api_version,
+            "kind": f"{kind}Binding",
+            "metadata": meta,
+            "spec": {"policyName": "late"},
+        },
+    ]
+
+
+async def until_it_has(field: str, api: Api, pod: JSON, namespace: str) -> None:
+    """Wait until pods come out with a field of their spec."""
+    async with asyncio.timeout(TOLD_APART_S):
+        while field not in (await kept(api, pod, namespace))["spec"]:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.2)
 
 
 async def in_force(api: Api, cases: Iterable[tuple[JSON, str]]) -> None:
