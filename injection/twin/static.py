@@ -135,7 +135,9 @@ def _with_first(facts: Facts, number: int) -> Facts:
 def _words(choice: FabricChoice, facts: Facts) -> dict[str, str]:
     """Return annotations in which a pod names the templates of every claim that there may be."""
     spec = facts.fabrics[choice.profile].spec
-    every = (spec.inject, choice.inject, *(part.inject for part in (*spec.versions, *spec.extras)))
+    versions = (version.inject for version in spec.versions)
+    extras = (extra.inject for extra in spec.extras)
+    every = (spec.inject, choice.inject, *versions, *extras)
     keys = (claim.annotation for injected in every for claim in injected.claims)
     return {key: WORD + key for key in keys if key}
 
