@@ -18,6 +18,7 @@ Handshakes are cut off by asyncio (``ssl_handshake_timeout``) before anything co
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
 from enum import Enum, auto
 from typing import Final
 
@@ -118,9 +119,10 @@ class Door:
         """Return the protocol of a new connection."""
         return Connection(self, self._inner())
 
-    def __len__(self) -> int:
-        """Return how many are open."""
-        return len(self._open)
+    @property
+    def connections(self) -> AbstractSet[Connection]:
+        """Return those that are open."""
+        return self._open
 
     def opened(self, connection: Connection) -> None:
         """Take a new one in."""
