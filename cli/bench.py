@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import bench_trace
+from cli import bench_trace, bench_webhook
 from cli.output import Failure, add_json_flag, show
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def register(commands: Subparsers) -> None:
     _register_openb(kinds)
     _register_topology(kinds)
     bench_trace.register(kinds)
+    bench_webhook.register(kinds)
     _register_chaos(kinds)
 
 

@@ -13,12 +13,12 @@ from cli import (
     client,
     demo,
     inject,
+    networks,
     probe,
     replay,
     shells,
     ungate,
     verify,
-    vni,
     whatif,
 )
 from cli.output import Failure
@@ -33,7 +33,7 @@ _COMMANDS = (
     replay,
     verify,
     ungate,
-    vni,
+    networks,
     certificates,
     probe,
     assets,

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from cluster.ids import PodUid
 from kube import networks
 from kube.jobnetworks import attachment_name
+from kube.podwrites import PodRef
+from kube.wire import ObjectMeta
 from vni.addresses import Subnet, place_of, slot
 
 
@@ -24,6 +26,7 @@ class _Told:
 
     vni: int
     address: str
+    pod: PodRef
 
 
 @dataclass(slots=True)
@@ -36,15 +39,21 @@ class Attached:
     users: Counter[int] = field(default_factory=Counter)
     """How many living pods name each VNI."""
 
-    def see(self, uid: PodUid, text: str, ended: bool) -> None:  # noqa: FBT001  a listener
-        """Take over what a pod's annotation says, "" for one without."""
+    def ref(self, uid: PodUid) -> PodRef | None:
+        """Return the name of a pod that carries a job's network."""
+        told = self._told.get(uid)
+        return None if told is None else told.pod
+
+    def see(self, uid: PodUid, meta: ObjectMeta, ended: bool) -> None:  # noqa: FBT001  a listener
+        """Take over what a pod's annotation says."""
+        text = meta.annotations.get(networks.ANNOTATION, "")
         vni = None if ended or not text else networks.vni_of(text)
         if vni is None:
             if uid in self._told:
                 self._forget_told(uid)
             return
         address = networks.address_of(text, attachment_name(vni)) or ""
-        told = _Told(vni, address)
+        told = _Told(vni, address, PodRef(meta.namespace, meta.name, meta.uid))
         if self._told.get(uid) != told:
             self._forget_told(uid)
             self._told[uid] = told

@@ -18,7 +18,6 @@ from extender.rejudge import Rejudging
 from extender.report import Reporter
 from extender.specbook import SpecBook
 from kube import names, translate, wire
-from kube.networks import ANNOTATION as NETWORKS
 from kube.volumes import VolumeIndex
 from workloads import mig
 from workloads.book import GangBook
@@ -31,7 +30,7 @@ from workloads.registry import SINGLE, Placed, conflicts, place, place_or_single
 
 Claim = tuple[str, str]  # namespace, name
 Lost = Callable[[GangKey, str], None]
-Attach = Callable[[PodUid, str, bool], None]
+Attach = Callable[[PodUid, wire.ObjectMeta, bool], None]
 # Copied from the node (kube-apiserver, plugin/pkg/admission/podtopologylabels).
 _ADDED_BY_BINDING = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
 
@@ -107,8 +106,8 @@ class Feed:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self.lost: Lost = lambda _gang, _node: None
         """Told of a gang and of the node that a bound member with a controller has left."""
-        self.attached: Attach = lambda _uid, _text, _ended: None
-        """Told of every managed pod's networks, "" for none, and whether it has ended."""
+        self.attached: Attach = lambda _uid, _meta, _ended: None
+        """Told of every managed pod, whose annotations name its networks, and whether it ended."""
         self.detached: Callable[[PodUid], None] = lambda _uid: None
         """Told of a pod that is gone."""
         self.node_changed: Callable[[str], None] = lambda _name: None
@@ -276,8 +275,7 @@ class Feed:
         # Before the event: its effects may lead straight to the release, which reads this.
         if event.finished and not event.succeeded:
             self._tell_lost(uid)
-        networks = pod.metadata.annotations.get(NETWORKS, "")
-        self.attached(uid, networks, event.finished)
+        self.attached(uid, pod.metadata, event.finished)
         carried = self._pending.get(uid)
         if event.node is None and not event.finished:
             self._keep(uid, pod, named, event.pod_class)

@@ -3,7 +3,8 @@
 Only the leader does this, one thing at a time. All it must not forget is in API objects; the book
 (``vni.book``) is read from them when its term begins::
 
-    question ──► no VNI free? ──► Wait, with the reason; looked at again when one is freed
+    question ──► no VNI free? no good pool? no Multus? ──► Wait, with the reason; looked at again
+        │                                                  when that has changed
         │ planned and held
         ▼
     JobNetwork vni-N created (or the gang's own is put on the new nodes too)
@@ -12,12 +13,7 @@ Only the leader does this, one thing at a time. All it must not forget is in API
         ▼
     release: ONE PATCH per pod, with the networks annotation   ◄── a refusal: the hold is given up
         ▼                                                          and the gang looked at later
-    all bound ──► the network stays on the nodes that host members, and on no others
-        ▼
-    no member left ──► JobNetwork deleted: agents take their devices down and say so
-        ▼
-    no NodeNetwork names the VNI (read anew, not from a watch) ──► attachment deleted, finalizer
-                                                                   off: the VNI is free
+    what becomes of it: extender.networkreview
 
 Killed anywhere, the next leader finds the object: a gang that still waits takes it over, one that
 is gone gives it back. An agent says that it has a VNI, and looks whether the network is still
@@ -38,31 +34,36 @@ from cluster.events import PodForgotten
 from cluster.gangview import GangView
 from cluster.holds import Hold, HoldState
 from cluster.ids import GangKey, PodUid
+from cluster.snapshot import Snapshot
 from extender.attached import Attached
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.netpools import NetPools
-from extender.networkview import allowed, hosts, is_alive, is_placed, lives, too_large
+from extender.networkreview import NetworkReview
+from extender.networkview import allowed, hosts, too_large
 from extender.networkwrites import NetworkWrites, TryAgain, peers_of
 from extender.pending import PendingPod
 from extender.report import Reporter
 from kube import networks
 from kube.client import KubeClient
-from kube.errors import KubeError
-from kube.jobnetworks import attachment_name
+from kube.errors import Forbidden, KubeError
+from kube.jobnetworks import ATTACHMENTS, attachment_name
 from kube.networks import Selection
 from kube.release import NOTHING, Extra
 from vni.addresses import address
-from vni.book import Exhausted, Line, Standing, VniBook
-from vni.pools import Pool
+from vni.book import Chosen, Exhausted, Line, VniBook
 
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 1.0
 LIST_S: Final = 60.0  # between lists: what somebody else's hand did
-LINGER_S: Final = 60.0  # a network of a gang that waits again, and may be what another lacks
 SETBACK_S: Final = 5.0  # until a gang is planned again whose network could not be made
 NOT_LISTED: Final = "the VNIs in use are not listed yet"
+NO_MULTUS: Final = (
+    "NetworkAttachmentDefinition is not served (k8s.cni.cncf.io/v1): install Multus, which "
+    "attaches pods to the networks of jobs"
+)
+UNSELECTED: Final = "no VNIPool selects any member any more"
 
 Release = Callable[[list[PodUid]], None]
 Look = Callable[[GangKey], None]
@@ -82,21 +83,33 @@ class JobNetworks:
     attached: Attached = field(default_factory=Attached)
     book: VniBook = field(default_factory=VniBook)
     writes: NetworkWrites = field(init=False)
+    review: NetworkReview = field(init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _queue: deque[list[PodUid]] = field(default_factory=deque)
     _busy: bool = False
     _listed: bool = False
     _list_at: float = 0.0
-    _due: set[GangKey] = field(default_factory=set)
+    _unlisted: str = ""  # why not
+    _attachable: bool = True  # the API server knows Multus' kind
+    _ask_at: float = 0.0
     _short: set[GangKey] = field(default_factory=set)  # told that there is no network for them
     _setbacks: dict[GangKey, tuple[str, float]] = field(default_factory=dict)
-    _idle_since: dict[GangKey, float] = field(default_factory=dict)
     _measured: set[str] = field(default_factory=set)  # pools that metrics have
-    _gone: set[str] = field(default_factory=set)  # nodes with an agent's word and no Node
 
     def __post_init__(self) -> None:
         """Listen; nothing is written before ``run``."""
         self.writes = NetworkWrites(self.client, self.book)
+        self.review = NetworkReview(
+            self.engine,
+            self.pools,
+            self.attached,
+            self.book,
+            self.writes,
+            self.metrics,
+            self.reporter,
+            lambda: self.is_idle,
+            self._changed,
+        )
         self.pools.changed, self.pools.moved = self._changed, self._wake.set
         self.engine.listen(self.notice)
 
@@ -118,31 +131,46 @@ class JobNetworks:
 
     def _lack(self, key: GangKey) -> str:
         view = self.engine.state.gang(key)
-        pools = () if view is None else self._pools_of(view)
-        if view is None or not pools:
+        if view is None or not self._is_isolated(view):
             return ""
         if not self._listed:
-            return NOT_LISTED
+            return NOT_LISTED + (f": {self._unlisted}" if self._unlisted else "")
+        if not self._attachable:
+            return NO_MULTUS
         why, until = self._setbacks.get(key, ("", 0.0))
         if self.engine.clock() < until:
             return why
-        if self.book.of(key) is not None:
-            return ""
-        return too_large(view, pools[0]) or self._exhausted(pools)
+        found = None if self.book.of(key) is not None else self._new(view)
+        return found if isinstance(found, str) else ""
 
-    def _exhausted(self, pools: tuple[Pool, ...]) -> str:
+    def _is_isolated(self, view: GangView) -> bool:
+        """Tell whether a gang has a network, or is selected for one, even by a bad pool."""
+        if self.book.of(view.key) is not None:
+            return True
+        return bool(self.pools.selecting(*self._labels(view)) or self._refusal(view))
+
+    def _new(self, view: GangView) -> Chosen | str:
+        """Return a VNI that the gang can be given, or why there is none."""
+        pools = self.pools.selecting(*self._labels(view))
+        if not pools:
+            return self._refusal(view) or UNSELECTED
         found = self.book.choose(pools, self.attached.users)
-        return found.message if isinstance(found, Exhausted) else ""
+        return too_large(view, pools[0]) or (
+            found.message if isinstance(found, Exhausted) else found
+        )
 
-    def _pools_of(self, view: GangView) -> tuple[Pool, ...]:
+    def _refusal(self, view: GangView) -> str:
+        return self.pools.refusal(*self._labels(view))
+
+    def _labels(self, view: GangView) -> tuple[Snapshot, list[int]]:
         snapshot = self.engine.state.snapshot()
         rows = np.concatenate([view.waiting, view.assumed, view.released, view.bound])
-        return self.pools.selecting(snapshot, np.unique(snapshot.pods.labels[rows]).tolist())
+        return snapshot, np.unique(snapshot.pods.labels[rows]).tolist()
 
     def notice(self, effect: Effect) -> None:
         """Take note of a gang with a network that has changed; called by the engine."""
         if isinstance(effect, GangChanged) and self.book.of(effect.key) is not None:
-            self._due.add(effect.key)
+            self.review.due.add(effect.key)
 
     # -- what the release asks -------------------------------------------------------------------
 
@@ -150,7 +178,7 @@ class JobNetworks:
         """Let planned pods go: at once, or as soon as their gang has its network."""
         hold = self.engine.state.hold(uids[0]) if uids and self._wanted else None
         view = None if hold is None or hold.gang is None else self.engine.state.gang(hold.gang)
-        if view is None or not (self._pools_of(view) or self.book.of(view.key)):
+        if view is None or not self._is_isolated(view):
             self.release(uids)
             return
         self._queue.append(uids)
@@ -197,14 +225,14 @@ class JobNetworks:
     async def look(self) -> None:
         """Do everything that is due now."""
         try:
+            await self._ask_for_multus()
             if not self._listed or self.writes.unsure or self.engine.clock() >= self._list_at:
                 await self._list()
             await self._provide_all()
-            await self._review_all()
-            await self._finish_all()
+            await self.review.look()
             await self.writes.tell_pools(self.pools, self.engine.clock())
         except KubeError as error:
-            log.warning("job networks", extra={"error": str(error)})
+            self._fails(str(error))
         self._lift_setbacks()
         self._measure()
 
@@ -212,20 +240,26 @@ class JobNetworks:
         """Read whose VNIs are; what belongs to nobody is given back in the review."""
         surplus = await self.writes.list(lambda line: self.attached.users[line.vni] > 0)
         for line in surplus:
-            await self._give_back(line, "the gang has another network")
-        await self._drop_agents_of_gone_nodes()
+            await self.review.give_back(line, "the gang has another network")
+        await self.review.listed()
         first, self._listed = not self._listed, True
         self._list_at = self.engine.clock() + LIST_S
-        self._due |= {line.gang for line in self.book.lines.values()}
         if first:
             self._changed()
 
-    async def _drop_agents_of_gone_nodes(self) -> None:
-        """Delete what they have left, a list later: the watch of nodes may be behind."""
-        nodes = self.engine.state.snapshot().nodes
-        gone = {name for name in self.pools.nodes if not is_alive(nodes, name)}
-        await self.writes.drop_nodes(sorted(gone & self._gone))
-        self._gone = gone
+    async def _ask_for_multus(self) -> None:
+        """Learn whether attachments are served, before a gang is given what it cannot use."""
+        now = self.engine.clock()
+        if not self.pools.pools or now < self._ask_at:
+            return
+        try:
+            there = await self.client.serves(ATTACHMENTS)
+        except Forbidden:
+            there = True  # the first attachment tells
+        self._ask_at = now + (LIST_S if there else SETBACK_S)
+        if there != self._attachable:
+            self._attachable = there
+            self._changed()
 
     async def _provide_all(self) -> None:
         while self._queue:
@@ -243,12 +277,15 @@ class JobNetworks:
         if view is None:
             return  # they expired meanwhile, and are planned again
         try:
-            why = await self._network(view, holds)
-        except KubeError as error:
-            why = str(error)
-        if not why:
+            await self._network(view, holds)
+        except (TryAgain, KubeError) as error:
+            self._put_off(view, uids, str(error))
+        else:
             self.release(uids)
-            return
+
+    def _put_off(self, view: GangView, uids: list[PodUid], why: str) -> None:
+        """Have a gang planned again in a while."""
+        self._ask_at = 0.0
         self._setbacks[view.key] = why, self.engine.clock() + SETBACK_S
         self.metrics.job_networks.labels("failed").inc()
         self.reporter.network(view, f"no network for gang {view.key}: {why}", warning=True)
@@ -256,21 +293,18 @@ class JobNetworks:
             if self._assumed(uid) is not None:
                 self.engine.apply(PodForgotten(uid, "no network"))
 
-    async def _network(self, view: GangView, holds: list[Hold]) -> str:
-        """Make the gang's network, or put it on its nodes; return why that cannot be done."""
+    async def _network(self, view: GangView, holds: list[Hold]) -> None:
+        """Make the gang's network, or put it on its nodes. Raises ``TryAgain``, ``KubeError``."""
         nodes = hosts(self.engine.state, view).union(*map(allowed, holds))
         peers = peers_of(nodes, self.pools.nodes)
         if isinstance(peers, str):
-            return peers
+            raise TryAgain(peers)
         line = self.book.of(view.key)
         if line is not None:
             await self.writes.put_on(line.vni, peers)
             await self.writes.attach(line.vni)
-            return ""
-        try:
-            made = await self._make(view, nodes)
-        except TryAgain as again:
-            return str(again)
+            return
+        made = await self._make(view, nodes)
         await self.writes.attach(made.vni)
         self.metrics.job_networks.labels("made").inc()
         spec = self.writes.objects[made.vni].spec
@@ -279,12 +313,11 @@ class JobNetworks:
             f"on {len(spec.nodes)} nodes"
         )
         self.reporter.network(view, text, warning=False)
-        return ""
 
     async def _make(self, view: GangView, nodes: set[str]) -> Line:
-        chosen = self.book.choose(self._pools_of(view), self.attached.users)
-        if isinstance(chosen, Exhausted):
-            raise TryAgain(chosen.message)
+        chosen = self._new(view)
+        if isinstance(chosen, str):
+            raise TryAgain(chosen)
         agents = {name: self.pools.nodes[name] for name in nodes}
         namespace = "" if view.spec is None else view.spec.namespace
         return await self.writes.make(chosen, view.key, namespace, agents)
@@ -293,69 +326,6 @@ class JobNetworks:
         hold = self.engine.state.hold(uid)
         return hold if hold is not None and hold.state is HoldState.ASSUMED else None
 
-    # -- after the release -----------------------------------------------------------------------
-
-    async def _review_all(self) -> None:
-        due, self._due = self._due | set(self._idle_since), set()
-        for key in sorted(due):
-            line = self.book.of(key)
-            if line is None or line.standing is not Standing.HELD:
-                self._idle_since.pop(key, None)
-                continue
-            try:
-                await self._review(key, line)
-            except KubeError:
-                self._due |= due
-                raise
-
-    async def _review(self, key: GangKey, line: Line) -> None:
-        """Give a network back that nobody uses; else have it where the gang's members are."""
-        view = self.engine.state.gang(key)
-        if view is None or not lives(view):
-            await self._give_back(line, "the gang has ended")
-        elif not is_placed(view):
-            since = self._idle_since.setdefault(key, self.engine.clock())
-            if self.is_idle and self.engine.clock() - since >= LINGER_S:
-                await self._give_back(line, "the gang waits for room")
-        else:
-            self._idle_since.pop(key, None)
-            await self._follow(view, line)
-
-    async def _follow(self, view: GangView, line: Line) -> None:
-        """Put the network where members are. It leaves a node only once all members are bound."""
-        nodes = hosts(self.engine.state, view)
-        if len(view.released) or len(view.assumed):
-            nodes |= {node.name for node in self.writes.objects[line.vni].spec.nodes}
-        peers = peers_of(nodes, self.pools.nodes)
-        if isinstance(peers, str):
-            self.reporter.network(view, f"gang {view.key}, VNI {line.vni}: {peers}", warning=True)
-            peers = peers_of(nodes & self.pools.nodes.keys(), self.pools.nodes)
-        if not isinstance(peers, str):
-            await self.writes.put_on(line.vni, peers, alone=True)
-
-    async def _give_back(self, line: Line, why: str) -> None:
-        log.info("network given back", extra={"gang": line.gang, "vni": line.vni, "why": why})
-        await self.writes.delete(line.vni)
-        self._idle_since.pop(line.gang, None)
-
-    async def _finish_all(self) -> None:
-        """Free the VNIs of deleted networks that no living node has devices of."""
-        leaving = [v for v, line in self.book.lines.items() if line.standing is Standing.LEAVING]
-        if not any(self._is_clean(vni) for vni in leaving):
-            return
-        await self.writes.read_nodes(self.pools)  # as they are now; a watch may be late
-        for vni in [vni for vni in leaving if self._is_clean(vni)]:
-            await self.writes.free(vni)
-            self.metrics.job_networks.labels("freed").inc()
-            self._changed()
-
-    def _is_clean(self, vni: int) -> bool:
-        nodes = self.engine.state.snapshot().nodes
-        return not any(
-            vni in status.vnis and is_alive(nodes, name)
-            for name, status in self.pools.nodes.items()
-        )
-
     # -- waking ----------------------------------------------------------------------------------
 
     def _changed(self) -> None:
@@ -363,6 +333,12 @@ class JobNetworks:
         for key in sorted(self._short):
             self.look_again(key)
         self._wake.set()
+
+    def _fails(self, why: str) -> None:
+        log.warning("job networks", extra={"error": why})
+        if not self._listed and why != self._unlisted:
+            self._unlisted = why
+            self._changed()
 
     def _lift_setbacks(self) -> None:
         now = self.engine.clock()

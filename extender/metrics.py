@@ -158,6 +158,11 @@ class ExtenderMetrics:
             "Gangs that wait for an isolated network.",
             registry=registry,
         )
+        self.job_networks_late = Gauge(
+            "muster_job_networks_late",
+            "Isolated networks that lack devices on a node for more than a minute.",
+            registry=registry,
+        )
         self.apply_seconds = histogram(
             registry, "muster_apply_batch_seconds", "Time to apply one batch of watch events."
         )

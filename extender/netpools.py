@@ -98,6 +98,18 @@ class NetPools:
             if any(snapshot.matches(kept.term, label_id) for label_id in ids)
         )
 
+    def refusal(self, snapshot: Snapshot, label_ids: Iterable[int]) -> str:
+        """Return why pools that select such pods are not used, "" where none selects them.
+
+        Their pods wait: without the network they would run among all others, and nobody be told.
+        """
+        ids = tuple(label_ids) if self.refused else ()
+        return "; ".join(
+            f"pool {name} is not used: {why}"
+            for name, why in sorted(self.refused.items())
+            if any(snapshot.matches(self.pools[name].term, label_id) for label_id in ids)
+        )
+
     def selects(self, name: str, snapshot: Snapshot, label_id: int) -> bool:
         """Tell whether a pool selects pods with these labels; one that is gone keeps them all."""
         kept = self.pools.get(name)

@@ -50,9 +50,12 @@ from kube.jobnetworks import (
 )
 from vni.addresses import Subnet
 from vni.book import Chosen, Line, Standing, VniBook
-from vni.pools import SMALLEST_MTU, Pool, inner_mtu
+from vni.pools import SMALLEST_MTU, Pool, Range, inner_mtu
 
+FEDERATION_FREE: Final = "FederationFree"
 STATUS_S: Final = 5.0  # between two statuses of a pool
+_NAMED: Final = 3  # VNIs that a condition names; of the others there is a number
+IPV4: Final = 4
 IPV6: Final = 6
 
 Agents = Mapping[str, NodeNetworkStatus]
@@ -63,21 +66,36 @@ class TryAgain(Exception):
 
 
 def peers_of(nodes: set[str], agents: Agents) -> tuple[Peer, ...] | str:
-    """Return the nodes with their addresses, by name, or say which has no agent."""
-    missing = sorted(node for node in nodes if node not in agents or not agents[node].address)
+    """Return the nodes with their addresses, by name, or say which has no agent, or a wrong one."""
+    families = {node: _family(agents[node].address) for node in sorted(nodes & agents.keys())}
+    missing = sorted(node for node in nodes if not families.get(node))
     if missing:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         return (
             f"node {missing[0]}{others}: muster vni-agent does not run there "
             f"(there is no NodeNetwork of that name)"
         )
+    by_family = {family: node for node, family in families.items()}
+    if len(by_family) > 1:
+        return (
+            f"node {by_family[IPV4]} has an IPv4 address in the underlay and node "
+            f"{by_family[IPV6]} an IPv6 one: give the agents --address of one family"
+        )
     return tuple(Peer(name=node, address=agents[node].address) for node in sorted(nodes))
+
+
+def _family(address: str) -> int:
+    """Return 4 or 6, 0 for what is no address."""
+    try:
+        return ip_address(address).version
+    except ValueError:
+        return 0
 
 
 def mtu_of(pool: Pool, agents: Agents) -> int | str:
     """Return the MTU of a network on these nodes, or say which node cannot carry it."""
     rooms = {
-        name: inner_mtu(agent.mtu, v6=ip_address(agent.address).version == IPV6)
+        name: inner_mtu(agent.mtu, v6=_family(agent.address) == IPV6)
         for name, agent in agents.items()
     }
     least = min(rooms, key=lambda name: (rooms[name], name))
@@ -166,7 +184,10 @@ class NetworkWrites:
         self.objects[vni] = JobNetwork(metadata=done.metadata, spec=spec)
 
     async def attach(self, vni: int) -> None:
-        """Make the NetworkAttachmentDefinition, or put it right. Raises ``KubeError``."""
+        """Make the NetworkAttachmentDefinition, or put it right.
+
+        Raises ``TryAgain`` where there is no such kind or namespace, and ``KubeError``.
+        """
         if vni in self._attached:
             return
         spec = self.objects[vni].spec
@@ -181,6 +202,11 @@ class NetworkWrites:
                 namespace=spec.namespace,
                 content_type=MERGE,
             )
+        except NotFound as error:  # the kind, or the namespace
+            raise TryAgain(
+                f"namespace {spec.namespace}: NetworkAttachmentDefinition {attachment_name(vni)} "
+                f"cannot be made: {error}"
+            ) from error
         self._attached.add(vni)
 
     async def delete(self, vni: int) -> None:
@@ -250,19 +276,42 @@ class NetworkWrites:
             self._told[name] = status, now
 
     def _status(self, kept: Kept, why: str, said: VniPoolStatus, now: float) -> VniPoolStatus:
-        reason = "NotUsable" if why else "Usable"
-        truth = "False" if why else "True"
-        before = next((c for c in said.conditions if c.type == "Accepted"), PoolCondition())
-        since = before.last_transition_time if before.status == truth else _moment(now)
-        accepted = PoolCondition(
-            type="Accepted",
-            status=truth,
-            reason=reason,
-            message=why,
-            last_transition_time=since,
-        )
-        used = self.book.used(kept.pool)
-        return VniPoolStatus(size=len(kept.pool.range), used=used, conditions=(accepted,))
+        pool = kept.pool
+        accepted = _condition(said, "Accepted", ("Usable", "NotUsable"), why, now)
+        conditions: tuple[PoolCondition, ...] = (accepted,)
+        if pool.federation is not None:
+            theirs = self._of_jobs(pool.federation)
+            conditions += (_condition(said, FEDERATION_FREE, ("Free", "UsedByJobs"), theirs, now),)
+        return VniPoolStatus(size=len(pool.range), used=self.book.used(pool), conditions=conditions)
+
+    def _of_jobs(self, share: Range) -> str:
+        """Return which VNIs of a federation's share jobs have, "" for none.
+
+        They were given before it was the federation's, and are free when these jobs have ended.
+        """
+        found = sorted(vni for vni in self.book.lines if vni in share)
+        if not found:
+            return ""
+        named = ", ".join(f"{vni} ({self.book.lines[vni].gang})" for vni in found[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        return f"jobs still have VNI {named}{more}: let them end before the federation uses these"
+
+
+def _condition(
+    said: VniPoolStatus, kind: str, reasons: tuple[str, str], problem: str, now: float
+) -> PoolCondition:
+    """Return a condition that is true where there is no problem. ``reasons``: good, bad."""
+    truth = "False" if problem else "True"
+    before = next((c for c in said.conditions if c.type == kind), PoolCondition())
+    return PoolCondition(
+        type=kind,
+        status=truth,
+        reason=reasons[bool(problem)],
+        message=problem,
+        last_transition_time=(
+            before.last_transition_time if before.status == truth else _moment(now)
+        ),
+    )
 
 
 def _line(network: JobNetwork) -> Line:

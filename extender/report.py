@@ -156,6 +156,11 @@ class Reporter:
         reason = "GangNetworkFailed" if warning else "GangNetwork"
         self._on_first(view, reason, text, warning=warning)
 
+    def unreachable(self, pod: PodRef, text: str) -> None:
+        """Tell a member that its node has no devices of its network."""
+        log.warning("network late", extra={"pod": str(pod), "text": text})
+        self._warn(pod, "GangNetworkLate", text, action="Watching")
+
     def slipped_past(self, pod: Pod) -> None:
         """Tell that a pod of ours names another scheduler; the field is immutable."""
         self._metrics.foreign.inc()

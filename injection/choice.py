@@ -30,9 +30,10 @@ from injection.subject import Subject
 from kube import names
 from kube.wire import NodeSelectorTerm
 
-OPTIONS: Final = "muster.dev/fabric-options"
+OPTIONS: Final = names.FABRIC_OPTIONS
 NONE: Final = "none"
 Pool = Mapping[str, tuple[str, ...]]  # label key -> the values allowed, none for any
+_CHOSEN: Final = "chosen"  # key among what is known of a subject
 SOURCE: Final = "fabric/"  # what a source of this rule starts with in the ledger
 
 
@@ -48,6 +49,13 @@ class Chosen:
 
 def choose(subject: Subject) -> Chosen | None:
     """Return what the pod gets; ``None`` where it gets no fabric."""
+    if _CHOSEN not in subject.known:
+        subject.known[_CHOSEN] = _choose(subject)
+    found = subject.known[_CHOSEN]
+    return found if isinstance(found, Chosen) else None
+
+
+def _choose(subject: Subject) -> Chosen | None:
     facts, named = subject.facts, subject.annotations.get(names.FABRIC, "")
     if named == NONE:
         return None
@@ -74,7 +82,10 @@ def _got_before(subject: Subject) -> frozenset[str]:
 
     A pod that was pinned to one by that call may look now as if it named another.
     """
-    ledger = record.parse(subject.annotations.get(record.ANNOTATION, ""))
+    text = subject.annotations.get(record.ANNOTATION, "")
+    if not text:
+        return frozenset()
+    ledger = record.parse(text)
     starts = (source.partition("@")[0] for source in ledger.set)
     return frozenset(s.removeprefix(SOURCE) for s in starts if s.startswith(SOURCE))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from injection.emit import WantedContainer
-from injection.parts import CONTAINERS, ContainerAdditions, Mount, Place
+from injection.parts import CONTAINERS, ContainerAdditions, Env, Mount, Place
 from injection.podview import Capabilities, Container, PodView
 
 
@@ -20,11 +20,16 @@ class ContainerDraft:
 
     def take(self, additions: ContainerAdditions) -> None:
         """Take over what the container, and the sources before, do not say already."""
-        self._env(additions)
-        self._resources(additions.resources)
-        self._claims(additions.claims)
-        self._mounts(additions.mounts)
-        self._capabilities(additions.capabilities)
+        if additions.env:
+            self._env(additions.env)
+        if additions.resources:
+            self._resources(additions.resources)
+        if additions.claims:
+            self._claims(additions.claims)
+        if additions.mounts:
+            self._mounts(additions.mounts)
+        if additions.capabilities:
+            self._capabilities(additions.capabilities)
         context = self.present.security_context
         if (
             additions.privileged
@@ -34,11 +39,11 @@ class ContainerDraft:
             self.taken.privileged = True
             self.put.append(f"{self.where}.securityContext.privileged")
 
-    def _env(self, additions: ContainerAdditions) -> None:
+    def _env(self, wanted: Iterable[Env]) -> None:
         """Take variables by name; equal values are nobody's loss and not worth a word."""
         there = {env.name: env.value for env in self.present.env}
         there |= {env.name: env.value for env in self.taken.env}
-        for env in additions.env:
+        for env in wanted:
             name = f"{self.where}.env[{env.name}]"
             if env.name not in there:
                 self.taken.env.append(env)

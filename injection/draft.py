@@ -14,7 +14,7 @@ Environment variables go before the user's, which may then refer to them as ``$(
 (Kubernetes expands only what was defined earlier); tolerations, networks and volumes go after.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from injection import networks, record
@@ -25,6 +25,7 @@ from injection.patch import Operation
 from injection.podview import PodView
 from injection.record import Record
 from injection.tolerate import tolerated
+from kube.wire import Toleration
 
 
 @dataclass(slots=True)
@@ -46,17 +47,23 @@ class Draft:
     def take(self, additions: Additions) -> None:
         """Take over what the pod, and the sources before, do not say already."""
         source, spec, meta = additions.source, self.pod.spec, self.pod.metadata
-        self._keys(source, "labels", meta.labels, self._wanted.labels, additions.labels)
-        notes = self._wanted.annotations
-        self._keys(source, "annotations", meta.annotations, notes, additions.annotations)
-        selector = self._wanted.node_selector
-        self._keys(source, "nodeSelector", spec.node_selector, selector, additions.node_selector)
-        self._named(source, additions)
-        self._tolerations(source, additions)
+        wanted = self._wanted
+        if additions.labels:
+            self._keys(source, "labels", meta.labels, wanted.labels, additions.labels)
+        if additions.annotations:
+            notes = wanted.annotations
+            self._keys(source, "annotations", meta.annotations, notes, additions.annotations)
+        if additions.node_selector:
+            there, asked = spec.node_selector, additions.node_selector
+            self._keys(source, "nodeSelector", there, wanted.node_selector, asked)
+        if additions.volumes or additions.claims or additions.sidecars:
+            self._named(source, additions)
+        if additions.tolerations:
+            self._tolerations(source, additions.tolerations)
         self._networks(source, additions.networks)
         self._scalars(source, additions)
-        for place, wanted in additions.containers:
-            self._container(source, place, wanted)
+        for place, asks in additions.containers:
+            self._container(source, place, asks)
         self.warnings.extend(additions.warnings)
 
     def annotate(self, annotations: Mapping[str, str]) -> None:
@@ -121,10 +128,12 @@ class Draft:
         (self._keep if present else self._put)(source, name)
         return not present
 
-    def _tolerations(self, source: str, additions: Additions) -> None:
-        for wanted in additions.tolerations:
-            if not tolerated(wanted, (*self.pod.spec.tolerations, *self._wanted.tolerations)):
+    def _tolerations(self, source: str, tolerations: Iterable[Toleration]) -> None:
+        there = [*self.pod.spec.tolerations, *self._wanted.tolerations]
+        for wanted in tolerations:
+            if not tolerated(wanted, there):
                 self._wanted.tolerations.append(wanted)
+                there.append(wanted)
                 self._put(source, f"tolerations[{wanted.key}]")
 
     def _networks(self, source: str, wanted: tuple[str, ...]) -> None:

@@ -5,28 +5,69 @@
     inject ◄─ version ◄─ extras that hold ◄─ names of the cluster ◄─ inject of the cluster
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from injection.choice import Chosen, asked_options, holds
-from injection.fabric import Claim, Injected
+from injection.clusterprofile import FabricChoice
+from injection.digest import digest
+from injection.fabric import Claim, Extra, Injected
 from injection.over import over
 from injection.subject import Subject
 
 
+@dataclass(frozen=True, slots=True)
+class _Layered:
+    """What a choice comes to with some of its extras. ``choice`` is held, for its identity."""
+
+    choice: FabricChoice
+    injected: Injected
+    digest: str
+
+
 def layered(chosen: Chosen, subject: Subject) -> Injected:
     """Return all that holds for the pod."""
-    spec, options = chosen.profile.spec, asked_options(chosen, subject)
+    return _layered(chosen, subject).injected
+
+
+def digested(chosen: Chosen, subject: Subject) -> str:
+    """Return the digest of all that holds for the pod."""
+    return _layered(chosen, subject).digest
+
+
+def _layered(chosen: Chosen, subject: Subject) -> _Layered:
+    """Look up what was made for an earlier pod with the same facts, or make it.
+
+    Only choices of the cluster itself are kept, so there are no more entries than these have
+    combinations of extras.
+    """
+    options = asked_options(chosen, subject)
     most = max(subject.accelerated.values(), default=0)
+    extras = chosen.profile.spec.extras
+    which = tuple([holds(extra, options, chosen, most) for extra in extras])
+    choice, kept = chosen.choice, subject.facts.derived
+    key = (id(choice), chosen.profile.name, which)
+    found = kept.get(key)
+    if isinstance(found, _Layered):
+        return found
+    made = _made(chosen, [extra for extra, does in zip(extras, which, strict=True) if does])
+    if any(choice is own for own in subject.facts.cluster.spec.fabrics):
+        kept[key] = made
+    return made
+
+
+def _made(chosen: Chosen, extras: Sequence[Extra]) -> _Layered:
+    spec, choice = chosen.profile.spec, chosen.choice
     result = spec.inject
     for version in spec.versions:
-        if version.name == (chosen.choice.version or spec.versions[0].name):
+        if version.name == (choice.version or spec.versions[0].name):
             result = over(result, version.inject)
-    for extra in spec.extras:
-        if holds(extra, options, chosen, most):
-            result = over(result, extra.inject)
-    return over(_renamed(result, chosen.choice.names), chosen.choice.inject)
+    for extra in extras:
+        result = over(result, extra.inject)
+    injected = over(_renamed(result, choice.names), choice.inject)
+    return _Layered(choice, injected, digest(injected))
 
 
 def claim_template(claim: Claim, subject: Subject) -> str:

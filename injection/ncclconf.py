@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from injection.parts import Downward, DownwardFile, FieldRef, Mount, Volume
+from kube import names
 
-ANNOTATION: Final = "muster.dev/nccl-conf"
+ANNOTATION: Final = names.NCCL_CONF
 PATH: Final = "/etc/nccl.conf"
 VOLUME: Final = "muster-nccl-conf"
 PREFIX: Final = "NCCL_"

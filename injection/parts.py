@@ -6,7 +6,6 @@ a pod gets.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -175,31 +174,28 @@ class ClaimUse(Part, frozen=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Which container: the list it is in, and where."""
 
     within: str
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerAdditions:
+class ContainerAdditions(msgspec.Struct, frozen=True, gc=False):
     """What one container is to have. ``resources``: extended ones, requests equal to limits.
 
     ``claims``: names of the pod's claims (``Additions.claims``) that it uses.
     """
 
     env: tuple[Env, ...] = ()
-    resources: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, str] = {}
     claims: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] = ()
     capabilities: tuple[str, ...] = ()
     privileged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Additions:
+class Additions(msgspec.Struct, frozen=True, gc=False):
     """What one source wants a pod to have; ``source`` names it in the ledger.
 
     ``networks``: Multus networks, ``namespace/name`` or ``name``, one entry per interface.
@@ -208,14 +204,14 @@ class Additions:
 
     source: str
     containers: tuple[tuple[Place, ContainerAdditions], ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
     networks: tuple[str, ...] = ()
     volumes: tuple[Volume, ...] = ()
     claims: tuple[PodClaim, ...] = ()
     sidecars: tuple[Sidecar, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
-    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = {}
     host_network: bool = False
     runtime_class: str = ""
     priority_class: str = ""

@@ -43,7 +43,10 @@ class Removal(Operation, frozen=True, gc=False, tag="remove"):
 
 def pointer(*tokens: str) -> str:
     """Return the JSON Pointer (RFC 6901) of a path of unescaped tokens."""
-    return "".join(f"/{token.translate(_ESCAPES)}" for token in tokens)
+    plain = "/" + "/".join(tokens)
+    if "~" not in plain and plain.count("/") == len(tokens):
+        return plain  # nearly all are
+    return "".join([f"/{token.translate(_ESCAPES)}" for token in tokens])
 
 
 def set_keys(
@@ -54,7 +57,8 @@ def set_keys(
         return []
     if not present:
         return [Operation(pointer(*path), dict(added))]
-    return [Operation(pointer(*path, key), value) for key, value in added.items()]
+    parent = pointer(*path)
+    return [Operation(parent + pointer(key), value) for key, value in added.items()]
 
 
 def set_annotations(present: Mapping[str, str], added: Mapping[str, str]) -> list[Operation]:
@@ -70,14 +74,16 @@ def append(
         return []
     if not present:
         return [Operation(pointer(*path), list(added))]
-    return [Operation(pointer(*path, "-"), item) for item in added]
+    end = pointer(*path, "-")
+    return [Operation(end, item) for item in added]
 
 
 def prepend(path: Sequence[str], present: int, added: Sequence[msgspec.Struct]) -> list[Operation]:
     """Return what puts items, in their order, before a list of ``present`` items."""
     if not present:
         return append(path, present, added)
-    return [Operation(pointer(*path, "0"), item) for item in reversed(added)]
+    start = pointer(*path, "0")
+    return [Operation(start, item) for item in reversed(added)]
 
 
 def append_gate(present: int, gate: str) -> Operation:

@@ -8,9 +8,10 @@ NET_BIND_SERVICE, volumes that are none of the core kinds, and containers withou
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from enum import StrEnum
 from typing import Final
+
+from msgspec.structs import replace
 
 from injection.parts import Additions, ContainerAdditions, Sidecar, Volume
 

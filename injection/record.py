@@ -21,7 +21,9 @@ from typing import Final
 
 import msgspec
 
-ANNOTATION: Final = "muster.dev/injected"
+from kube import names
+
+ANNOTATION: Final = names.INJECTED
 
 
 class _Ledger(msgspec.Struct, omit_defaults=True):
@@ -54,8 +56,11 @@ class Record:
         ledger = parse(present)
         for told, fields_of in ((ledger.set, self.set), (ledger.overridden, self.overridden)):
             for source, fields in fields_of.items():
-                known = told.setdefault(source, [])
-                known.extend(name for name in fields if name not in known)
+                known = told.get(source)
+                if known is None:
+                    told[source] = list(dict.fromkeys(fields))
+                else:
+                    known.extend([name for name in fields if name not in known])
         for name, source in self.kept.items():
             ledger.kept.setdefault(name, source)
         ledger.refused.update(self.refused)
@@ -72,6 +77,8 @@ def parse(text: str) -> _Ledger:
 
 def set_before(text: str) -> frozenset[str]:
     """Return the fields that earlier calls have set: those are Muster's, not the user's."""
+    if not text:
+        return frozenset()
     return frozenset(name for fields in parse(text).set.values() for name in fields)
 
 

@@ -1,6 +1,6 @@
 """One pod and everything that is known about where it will run: what every rule looks at."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from injection.clusterprofile import ClusterProfile
@@ -15,7 +15,7 @@ from injection.podview import Container, PodView
 from kube import wire
 from kube.quantity import QuantityError, to_units
 from workloads.accelerators import Accelerators
-from workloads.registry import place
+from workloads.registry import Placed, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,10 @@ class Facts:
     """Labels by name of namespace; a missing one is not known."""
     policies: Policies = NO_POLICIES
     owners: Owners = field(default_factory=dict)
+    derived: dict[Hashable, object] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    """What follows from these facts alone and was worked out before; new facts begin anew."""
 
     @property
     def tiers(self) -> Tiers:
@@ -65,6 +69,8 @@ class Subject:
     facts: Facts
     gang: Gang | None
     accelerated: Mapping[Place, int]
+    known: dict[Hashable, object] = field(default_factory=dict, compare=False, repr=False)
+    """What several rules ask and one answer is enough for."""
 
     @classmethod
     def of(cls, pod: PodView, namespace: str, facts: Facts, gang: Gang | None) -> "Subject":
@@ -114,7 +120,11 @@ def _units(amount: str | float) -> int:
 
 def gang_of(pod: wire.Pod) -> Gang | None:
     """Return what the pod's own words tell of its gang, ``None`` for a pod alone."""
-    placed = place(pod)
+    return gang_as(place(pod))
+
+
+def gang_as(placed: Placed | None) -> Gang | None:
+    """Return the same for a pod that has been looked up already (``registry.place``)."""
     if placed is None:
         return None
     return Gang(placed.dialect.name, placed.spec.size if placed.spec else None)

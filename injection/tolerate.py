@@ -11,7 +11,11 @@ from kube.wire import Toleration
 
 def tolerated(wanted: Toleration, present: Iterable[Toleration]) -> bool:
     """Return whether one of ``present`` tolerates all that ``wanted`` would, for as long."""
-    return any(_covers(own, wanted) for own in present)
+    key = wanted.key
+    for own in present:
+        if own.key in ("", key) and _covers(own, wanted):
+            return True
+    return False
 
 
 def _covers(own: Toleration, wanted: Toleration) -> bool:

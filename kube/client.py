@@ -30,8 +30,8 @@ import msgspec
 from cluster.events import PlanNote
 from kube.auth import Auth
 from kube.calls import Observer
-from kube.errors import Gone
-from kube.frames import Codec, Page
+from kube.errors import Gone, NotFound
+from kube.frames import Codec, Page, served
 from kube.podwrites import (
     BindOutcome,
     Pin,
@@ -172,6 +172,14 @@ class KubeClient:
         }
         path = resource.path(namespace=namespace)
         return self._transport.stream(Request("GET", path, query), idle_s=idle_s)
+
+    async def serves(self, resource: Resource[Any]) -> bool:
+        """Tell whether the server knows a resource now, by what it says of the group's version."""
+        try:
+            answer = await self._transport.send(Request("GET", resource.root))
+        except NotFound:
+            return False
+        return resource.plural in served(answer)
 
     async def ask(self, path: str, body: Body) -> bytes:
         """Send a review and return the answer. Nothing is stored, so standbys may ask, too."""

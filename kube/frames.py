@@ -69,6 +69,25 @@ class _Page(msgspec.Struct, Generic[T], frozen=True):
     items: list[T] | None = None  # a list of nothing may be null
 
 
+class _Kind(Wire, frozen=True):
+    name: str = ""
+
+
+class _Kinds(Wire, frozen=True):
+    """meta/v1 APIResourceList."""
+
+    resources: tuple[_Kind, ...] = ()
+
+
+def served(body: bytes) -> frozenset[str]:
+    """Return the plural names in a group version's list of resources. Raises ``DecodeError``."""
+    try:
+        found = msgspec.json.decode(body, type=_Kinds)
+    except _BAD_INPUT as error:
+        raise DecodeError(f"APIResourceList: {error}") from error
+    return frozenset(each.name for each in found.resources)
+
+
 class _RawPage(msgspec.Struct, frozen=True):
     metadata: ListMeta = ListMeta()
     items: list[msgspec.Raw] | None = None

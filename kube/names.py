@@ -24,12 +24,19 @@ ROLE: Final = PREFIX + "role"
 FABRIC: Final = PREFIX + "fabric"
 INJECT: Final = PREFIX + "inject"  # "false": nothing is injected; gate and profile stay
 MOVABLE: Final = PREFIX + "movable"  # "false": no proposal ever moves the pod
+FABRIC_OPTIONS: Final = PREFIX + "fabric-options"  # extras of the fabric, commas between them
+GPU_TIER: Final = PREFIX + "gpu-tier"  # tier of accelerators by name
+WORKLOAD: Final = PREFIX + "workload"  # kind of work, which stands for a tier
+CAPACITY: Final = PREFIX + "capacity"  # "spot" or "on-demand"
+DATASET: Final = PREFIX + "dataset-"  # and a name: a data set and where it is mounted
 MANAGED: Final = PREFIX + "managed"  # label on a namespace; "false": Muster stays out of it
 
 # Written by Muster.
 PLAN_GATE: Final = PREFIX + "plan"  # scheduling gate
 PLAN: Final = PREFIX + "plan"  # annotation: the intent, one compact JSON
 ORIGINAL_SCHEDULER: Final = PREFIX + "original-scheduler-name"  # annotation
+INJECTED: Final = PREFIX + "injected"  # annotation: the ledger of what injection did
+NCCL_CONF: Final = PREFIX + "nccl-conf"  # annotation: NCCL's settings, mounted as a file
 NODE_TOPOLOGY: Final = PREFIX + "node-topology"  # annotation on nodes (device plugin)
 NODE_ALLOCATIONS: Final = PREFIX + "node-allocations"  # annotation on nodes (device plugin)
 LEADER: Final = PREFIX + "leader"  # label on the leading replica's pod; its value names the Lease

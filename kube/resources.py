@@ -34,6 +34,11 @@ class Resource(Generic[T]):
         """Return ``group/version``, or the bare version of the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def root(self) -> str:
+        """Return the URL path of the group's version, where the server lists its resources."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
@@ -44,7 +49,7 @@ class Resource(Generic[T]):
         """
         if name and self.namespaced and not namespace:
             raise ValueError(f"{self} {name!r}: a namespace is needed, the resource is namespaced")
-        parts = ["/apis/" + self.group if self.group else "/api", self.version]
+        parts = [self.root]
         if namespace and self.namespaced:
             parts += ["namespaces", quote(namespace, safe="")]
         parts.append(self.plural)

@@ -35,7 +35,7 @@ def load(path: Path, kind: type[T], problems: Callable[[T], Iterable[str]]) -> T
 def parse(data: bytes, kind: type[T], problems: Callable[[T], Iterable[str]], *, source: str) -> T:
     """Read YAML ``data``, called ``source`` in messages; ``problems`` names what makes no sense."""
     try:
-        config = msgspec.yaml.decode(data, type=kind)
+        config = msgspec.yaml.decode(data, type=kind, dec_hook=_own_type)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{source}: {_explained(error, kind)}") from error
     except msgspec.DecodeError as error:
@@ -44,6 +44,13 @@ def parse(data: bytes, kind: type[T], problems: Callable[[T], Iterable[str]], *,
     if found:
         raise ConfigError("\n".join(f"{source}: {problem}" for problem in found))
     return config
+
+
+def _own_type(kind: type, value: object) -> object:
+    """Return a value of a type that YAML has not: a path is written as text."""
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise ValueError(f"expected a path, got {value!r}" if kind is Path else f"no {kind} here")
 
 
 def out_of_range(bounds: Iterable[Bound]) -> list[str]:

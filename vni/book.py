@@ -76,8 +76,16 @@ class VniBook:
             for vni in self._round(pool):
                 if vni not in self.lines and vni not in shunned:
                     return Chosen(vni, pool)
-        told = (f"{pool.name} ({self.used(pool)} of {len(pool.range)} used)" for pool in pools)
+        told = map(self._told, pools)
         return Exhausted(f"no VNI free in pool {', nor in pool '.join(told)}")
+
+    def _told(self, pool: Pool) -> str:
+        leave = sum(
+            line.standing is Standing.LEAVING and vni in pool.range
+            for vni, line in self.lines.items()
+        )
+        more = f", {leave} of them being taken down by their nodes" if leave else ""
+        return f"{pool.name} ({self.used(pool)} of {len(pool.range)} used{more})"
 
     def used(self, pool: Pool) -> int:
         """Return how many VNIs of a pool's range are not free."""

@@ -16,16 +16,17 @@ from injection.overrides.apply import Overridden
 from injection.patch import Operation
 from injection.podview import PodView
 from injection.run import Injection, inject, opted_out, overridden
-from injection.subject import Facts, gang_of
+from injection.subject import Facts, gang_as
 from kube import wire
 from webhook import groupobjects, jobtemplates, templates
 from webhook.errors import MalformedReview
 from webhook.injecting import NOT_INJECTED, TOO_EARLY, Early, Mode
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
-from webhook.validate import Findings, Rules, check_pod, check_templates, is_planned
+from webhook.validate import Findings, Rules, check_new, check_pod, check_templates, is_planned
 from workloads import gangproblems
 from workloads.managed import Policy, is_bound_by_nature
+from workloads.registry import Placed, place
 
 _READERS: Final = (templates, jobtemplates, groupobjects)
 _POD: Final = msgspec.json.Decoder(wire.Pod)
@@ -54,49 +55,58 @@ def admit_mutating(
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
     pod = _pod(request.object, request)
-    findings = check_pod(pod, None, request.user_info, rules)
+    placed = place(pod)
+    findings = check_new(pod, placed, request.user_info, rules)
     if findings.code is not HTTPStatus.OK:
         return _verdict(findings), NOTHING
     if facts is None or not policy.covers(request.namespace, {}):
-        return _gated(pod, policy, findings.warnings)
+        return _gated(pod, placed, policy, findings.warnings)
     if isinstance(facts, Early):
-        return _too_early(pod, policy, findings.warnings, facts)
-    decided = _decide(request, pod, policy, rules, facts)
+        return _too_early(pod, placed, policy, findings.warnings, facts)
+    decided = _decide(request, pod, placed, policy, rules, facts)
     if mode is Mode.SHADOW:
-        verdict, gate = _gated(pod, policy, findings.warnings)
+        verdict, gate = _gated(pod, placed, policy, findings.warnings)
         kept = replace(gate, overridden=decided.overridden, injected=decided.injected)
         return verdict, kept
     return _acted_upon(decided, findings.warnings)
 
 
-def _gated(pod: wire.Pod, policy: Policy, warnings: tuple[str, ...]) -> tuple[Verdict, Mutation]:
-    done = mutate(pod, policy)
+def _gated(
+    pod: wire.Pod, placed: Placed | None, policy: Policy, warnings: tuple[str, ...]
+) -> tuple[Verdict, Mutation]:
+    done = mutate(pod, policy, explicit=_names_group(placed))
     return Verdict(operations=done.patch(pod), warnings=warnings), done
 
 
 def _too_early(
-    pod: wire.Pod, policy: Policy, warnings: tuple[str, ...], early: Early
+    pod: wire.Pod, placed: Placed | None, policy: Policy, warnings: tuple[str, ...], early: Early
 ) -> tuple[Verdict, Mutation]:
     """Return what becomes of a pod that injection cannot decide about yet."""
     if is_bound_by_nature(pod) or opted_out(pod.metadata):
-        return _gated(pod, policy, warnings)
+        return _gated(pod, placed, policy, warnings)
     if early is Early.REFUSE:
         return denied(HTTPStatus.SERVICE_UNAVAILABLE, TOO_EARLY, warnings), NOTHING
-    return _gated(pod, policy, (*warnings, NOT_INJECTED))
+    return _gated(pod, placed, policy, (*warnings, NOT_INJECTED))
 
 
 def _decide(
-    request: AdmissionRequest, pod: wire.Pod, policy: Policy, rules: Rules, facts: Facts
+    request: AdmissionRequest,
+    pod: wire.Pod,
+    placed: Placed | None,
+    policy: Policy,
+    rules: Rules,
+    facts: Facts,
 ) -> Mutation:
     """Return everything that this cluster does to the pod: override policies, gate, injection."""
     overrides = _overridden(request, pod, rules, facts)
     changed = overrides or Overridden(request.object)
     if changed.operations:
         pod = _pod(changed.pod, request)
-    done = mutate(pod, policy)
+        placed = place(pod)
+    done = mutate(pod, policy, explicit=_names_group(placed))
     if is_bound_by_nature(pod):
         return replace(done, overridden=overrides)
-    injected = _injected(changed.pod, request.namespace, pod, facts, done.annotations)
+    injected = _injected(changed.pod, request.namespace, placed, facts, done.annotations)
     return replace(done, overridden=overrides, injected=injected)
 
 
@@ -113,6 +123,10 @@ def _acted_upon(decided: Mutation, warnings: tuple[str, ...]) -> tuple[Verdict, 
     return Verdict(operations=operations, warnings=warnings + injected.warnings), decided
 
 
+def _names_group(placed: Placed | None) -> bool:
+    return placed is not None and placed.explicit
+
+
 def _overridden(
     request: AdmissionRequest, pod: wire.Pod, rules: Rules, facts: Facts
 ) -> Overridden | None:
@@ -127,13 +141,13 @@ def _overridden(
 def _injected(
     data: bytes | msgspec.Raw,
     namespace: str,
-    pod: wire.Pod,
+    placed: Placed | None,
     facts: Facts,
     annotations: Mapping[str, str],
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
     view = _VIEW.decode(data)
-    return inject(view, namespace, facts, gang_of(pod), annotations)
+    return inject(view, namespace, facts, gang_as(placed), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:

@@ -51,6 +51,13 @@ def pods_to_mutate(policy: Policy) -> tuple[Condition, ...]:
     )
 
 
+def pods_to_override(policy: Policy) -> tuple[Condition, ...]:
+    """Return the conditions of the pods that ``pods_to_mutate`` leaves out, but bound ones."""
+    bound, *others = pods_to_mutate(policy)
+    sent = " && ".join(f"({condition.expression})" for condition in others)
+    return (bound, Condition("is-not-mutated-already", f"!({sent})"))
+
+
 def pods_to_validate(policy: Policy, rules: Rules) -> tuple[Condition, ...]:
     """Return the conditions of pod requests that touch what is Muster's.
 

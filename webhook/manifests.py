@@ -13,6 +13,8 @@ what is installed.
   rest relies on: nobody but Muster writes plans. Controllers try again. New pods are
   otherwise checked where they are mutated: that is one call less for each, and an outage
   does not stop them; the extender refuses a gang whose keys contradict each other.
+- mutating the other pods, for override policies (only where it is asked for: the API server calls
+  for every pod of the cluster then): *Ignore*. Nothing here may stop the cluster.
 - validating templates: *Ignore*. Only convenience: the pods are checked again.
 
 Nothing can lock itself out: kube-system, the namespace of Muster itself and opted-out
@@ -35,6 +37,7 @@ from webhook import groupobjects, jobtemplates
 from webhook.celfilters import (
     Condition,
     pods_to_mutate,
+    pods_to_override,
     pods_to_validate,
     templates_to_validate,
 )
@@ -162,21 +165,26 @@ def configurations(
     rules: Rules | None = None,
     failure: FailurePolicies | None = None,
     name: str = DEFAULT_NAME,
+    every_pod: bool = False,
 ) -> tuple[Configuration, Configuration]:
     """Return the mutating and the validating configuration; see ``to_json``.
 
-    ``ca_bundle``: PEM. ``policy`` and ``rules``: as the server is configured.
+    ``ca_bundle``: PEM. ``policy`` and ``rules``: as the server is configured. ``every_pod``: have
+    those sent, too, that are not Muster's to plan.
     """
     policy, rules = policy or Policy(), rules or Rules()
     failure = failure or FailurePolicies()
-    mutate = _mutating(target.at(MUTATE_PATH, ca_bundle), policy, failure)
+    client = target.at(MUTATE_PATH, ca_bundle)
+    mutate = (_mutating(client, policy, failure),)
+    if every_pod:
+        mutate += (_overriding(client, policy),)
     validate = target.at(VALIDATE_PATH, ca_bundle)
     checks = (
         _validating_pods(validate, policy, rules, failure),
         _validating_templates(validate, policy, failure),
     )
     return (
-        _configuration("MutatingWebhookConfiguration", name, (mutate,)),
+        _configuration("MutatingWebhookConfiguration", name, mutate),
         _configuration("ValidatingWebhookConfiguration", name, checks),
     )
 
@@ -199,6 +207,20 @@ def _mutating(client: ClientConfig, policy: Policy, failure: FailurePolicies) ->
         namespace_selector=_namespaces(policy, opt_out=True),
         match_conditions=pods_to_mutate(policy),
         failure_policy=failure.mutate_pods,
+        timeout_seconds=MUTATE_TIMEOUT_S,
+        reinvocation_policy="IfNeeded",
+    )
+
+
+def _overriding(client: ClientConfig, policy: Policy) -> Hook:
+    """Send the pods that ``_mutating`` leaves out."""
+    return _hook(
+        name="pods.override.muster.dev",
+        client_config=client,
+        rules=(_rule("", "v1", ("pods",), ("CREATE",)),),
+        namespace_selector=_namespaces(policy, opt_out=True),
+        match_conditions=pods_to_override(policy),
+        failure_policy="Ignore",
         timeout_seconds=MUTATE_TIMEOUT_S,
         reinvocation_policy="IfNeeded",
     )

@@ -53,14 +53,18 @@ NOTHING = Mutation()
 
 
 def mutate(
-    pod: wire.Pod, policy: Policy, namespace_labels: Mapping[str, str] = _NO_LABELS
+    pod: wire.Pod,
+    policy: Policy,
+    namespace_labels: Mapping[str, str] = _NO_LABELS,
+    *,
+    explicit: bool | None = None,
 ) -> Mutation:
-    """Return what to change on a pod that is being created.
+    """Return what to change on a pod that is being created; ``explicit``: see ``Policy.asks``.
 
     The API server does not send namespace labels; the namespaceSelector of the webhook
     configuration has already kept opted-out namespaces away.
     """
-    if pod.spec.node_name or not policy.asks(pod, namespace_labels):
+    if pod.spec.node_name or not policy.asks(pod, namespace_labels, explicit=explicit):
         return NOTHING
     scheduler = pod.spec.scheduler_name or DEFAULT_PROFILE
     old = scheduler if policy.replaces(scheduler) else ""

@@ -82,6 +82,11 @@ class OwnerLookup:
         self._asking: dict[str, asyncio.Task[_Entry]] = {}
         self._kinds: dict[str, tuple[Kinds, float]] = {}  # by apiVersion, and when they were asked
 
+    @property
+    def waiting(self) -> int:
+        """Return how many answers are awaited."""
+        return len(self._asking)
+
     async def facts(self, request: AdmissionRequest, facts: Facts) -> Facts:
         """Return the facts with the owners of the request's pod, as far as they can be known."""
         if not facts.policies or not _makes_a_pod(request):

@@ -140,7 +140,14 @@ def built(config: WebhookConfig, bundle: bytes, url: str = "") -> tuple[Configur
     policy, rules = policy_and_rules(config)
     asked = url if registration.url == "auto" else registration.url
     target = Target(asked, registration.service, registration.namespace)
-    return configurations(bundle, target, policy=policy, rules=rules, name=registration.name)
+    return configurations(
+        bundle,
+        target,
+        policy=policy,
+        rules=rules,
+        name=registration.name,
+        every_pod=registration.every_pod,
+    )
 
 
 @contextlib.asynccontextmanager

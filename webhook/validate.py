@@ -28,9 +28,10 @@ from kube import names, wire
 from webhook.review import UserInfo
 from webhook.templates import Template
 from workloads import registry
-from workloads.gangproblems import of_pod
+from workloads.gangproblems import of_placed
 from workloads.labels import FieldError, read, unknown
 from workloads.managed import Policy, has_gate
+from workloads.registry import Placed
 
 MUSTER_USERS: Final = frozenset(
     f"system:serviceaccount:muster-system:{name}" for name in ("muster-extender", "muster-webhook")
@@ -104,14 +105,22 @@ class Findings:
         return "; ".join((*self.forbidden, *self.invalid))
 
 
+def check_new(pod: wire.Pod, placed: Placed | None, user: UserInfo, rules: Rules) -> Findings:
+    """Return what is wrong with creating a pod; ``placed``: what it says of its gang."""
+    invalid = tuple(map(str, _errors_as(pod, placed, rules)))
+    forbidden = tuple(_plan(pod, None, user, rules))
+    return Findings(forbidden, invalid, tuple(_pod_warnings(pod, placed, rules)))
+
+
 def check_pod(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules) -> Findings:
     """Return what is wrong with creating ``new``, or with updating ``old`` to it."""
+    if old is None:
+        return check_new(new, registry.place(new), user, rules)
     invalid = _added(lambda pod: _pod_errors(pod, rules), new, old)
     forbidden = [*_plan(new, old, user, rules), *_gate(new, old, user, rules)]
-    if old is not None and not rules.is_muster(user):
+    if not rules.is_muster(user):
         invalid += _moved(new, old)
-    warnings = _pod_warnings(new, rules) if old is None else ()
-    return Findings(tuple(forbidden), tuple(invalid), tuple(warnings))
+    return Findings(tuple(forbidden), tuple(invalid))
 
 
 def check_templates(new: Sequence[Template], old: Sequence[Template], rules: Rules) -> Findings:
@@ -128,8 +137,13 @@ def check_templates(new: Sequence[Template], old: Sequence[Template], rules: Rul
 
 
 def _pod_errors(pod: wire.Pod, rules: Rules) -> list[FieldError | str]:
-    errors = registry.errors(pod, levels=rules.levels)
-    gang = [] if errors or not rules.plans(pod, "") else of_pod(pod, rules.levels)
+    return _errors_as(pod, registry.place(pod), rules)
+
+
+def _errors_as(pod: wire.Pod, placed: Placed | None, rules: Rules) -> list[FieldError | str]:
+    errors = registry.errors_as(pod, placed, rules.levels)
+    dialect = "" if placed is None else placed.dialect.name
+    gang = [] if errors or not rules.plans(pod, dialect) else of_placed(pod, placed, rules.levels)
     return [*errors, *gang, *rules.devices(pod)]
 
 
@@ -144,10 +158,10 @@ def is_planned(template: Template, rules: Rules) -> bool:
 
 
 def _added(
-    errors: Callable[[wire.Pod], list[FieldError | str]], new: wire.Pod, old: wire.Pod | None
+    errors: Callable[[wire.Pod], list[FieldError | str]], new: wire.Pod, old: wire.Pod
 ) -> list[str]:
     """Return the messages that ``new`` has and ``old`` has not."""
-    known = {str(error) for error in errors(old)} if old is not None else set()
+    known = {str(error) for error in errors(old)}
     return [str(error) for error in errors(new) if str(error) not in known]
 
 
@@ -160,8 +174,8 @@ def _plan(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules) -> 
         )
 
 
-def _gate(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules) -> Iterator[str]:
-    lifted = old is not None and has_gate(old) and not has_gate(new)
+def _gate(new: wire.Pod, old: wire.Pod, user: UserInfo, rules: Rules) -> Iterator[str]:
+    lifted = has_gate(old) and not has_gate(new)
     if lifted and not rules.may_ungate(user):
         yield (
             f"spec.schedulingGates: {names.PLAN_GATE} may not be removed by user "
@@ -182,10 +196,10 @@ def _moved(new: wire.Pod, old: wire.Pod) -> Iterator[str]:
         yield str(error)
 
 
-def _pod_warnings(pod: wire.Pod, rules: Rules) -> Iterator[str]:
+def _pod_warnings(pod: wire.Pod, placed: Placed | None, rules: Rules) -> Iterator[str]:
     yield from unknown(pod.metadata.labels, pod.metadata.annotations)
     yield from registry.conflicts(pod)
-    yield from registry.unread(pod)
+    yield from registry.unread_as(pod, placed)
     yield from rules.unread(pod)
 
 

@@ -15,7 +15,7 @@ from cluster.gangs import GangSpec
 from kube import wire
 from workloads.dialect import Specs, Watched
 from workloads.levels import resolve
-from workloads.registry import DIALECTS, spec_from_pod
+from workloads.registry import DIALECTS, SINGLE, Placed, spec_from_pod
 
 _WATCHED: Final[Mapping[tuple[str, str], tuple[Watched[Any], ...]]] = {
     (found.group, found.plural): tuple(
@@ -35,6 +35,11 @@ def of_pod(pod: wire.Pod, levels: Sequence[str]) -> list[str]:
     ``levels``: the cluster's topology levels, widest first; () if they are not known.
     """
     return _of(spec_from_pod(pod), levels)
+
+
+def of_placed(pod: wire.Pod, placed: Placed | None, levels: Sequence[str]) -> list[str]:
+    """Return the same for a pod that has been looked up already (``registry.place``)."""
+    return _of(placed.spec if placed is not None else SINGLE.spec_from_pod(pod), levels)
 
 
 def of_object(

@@ -26,7 +26,16 @@ from workloads.wishes import NONE, Wishes
 
 __all__ = ["FieldError", "Minimum", "Reading", "UserKeys", "overlay", "read", "unknown", "validate"]
 
-_MUSTERS_OWN: Final = frozenset({names.PLAN, names.ORIGINAL_SCHEDULER, names.MANAGED})
+_MUSTERS_OWN: Final = frozenset(
+    {names.PLAN, names.ORIGINAL_SCHEDULER, names.MANAGED, names.INJECTED, names.NCCL_CONF}
+)
+_OF_INJECTION: Final = frozenset(
+    {names.FABRIC_OPTIONS, names.GPU_TIER, names.WORKLOAD, names.CAPACITY}
+)
+_KNOWN: Final = USER_KEYS | _OF_INJECTION | _MUSTERS_OWN
+_SUGGESTED: Final = sorted(USER_KEYS | _OF_INJECTION)
+_LONGEST_SLIP: Final = 80  # characters of a key for which the nearest one is looked up
+_TOLD_AT_MOST: Final = 16  # unknown keys; the API server keeps 4096 characters of warnings
 _GANG_ONLY: Final = (names.GANG_SIZE, names.GANG_MIN, names.ROLE, names.SLICE_SIZE)
 
 
@@ -73,7 +82,8 @@ def unknown(labels: Mapping[str, str], annotations: Mapping[str, str]) -> list[s
     They are warned about, not refused: an older webhook must not block newer keys.
     """
     keys = {key for key in (*labels, *annotations) if key.startswith(names.PREFIX)}
-    return [_unknown(key) for key in sorted(keys - USER_KEYS - _MUSTERS_OWN)]
+    strange = sorted(key for key in keys - _KNOWN if not key.startswith(names.DATASET))
+    return [_unknown(key) for key in strange[:_TOLD_AT_MOST]]
 
 
 def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) -> GangSpec:
@@ -331,7 +341,7 @@ def _absolute(keys: UserKeys) -> int | None:
 
 
 def _unknown(key: str) -> str:
-    near = difflib.get_close_matches(key, USER_KEYS, n=1)
+    near = difflib.get_close_matches(key, _SUGGESTED, n=1) if len(key) <= _LONGEST_SLIP else []
     hint = f"did you mean {near[0]}?" if near else "it has no effect"
     return f'"{shorten(key)}" is not a key that Muster knows: {hint}'
 

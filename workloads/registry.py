@@ -29,7 +29,7 @@ from workloads.kai import Kai
 from workloads.koordinator import Koordinator
 from workloads.kubeflow import KUBEFLOW
 from workloads.kueue import Kueue
-from workloads.labels import Context, FieldError, contradictions, read
+from workloads.labels import Context, FieldError, Reading, contradictions, read
 from workloads.leaderworkerset import LeaderWorkerSets
 from workloads.lightweight import Lightweight
 from workloads.muster import MusterLabels
@@ -192,13 +192,30 @@ def errors(
     if not reading.found:
         return []
     speaker = dialect_of(pod)
-    group = speaker.name if speaker is not None else made_by
+    return _errors(reading, levels, speaker.name if speaker is not None else made_by)
+
+
+def errors_as(
+    pod: wire.Pod, placed: Placed | None, levels: tuple[str, ...] = names.DEFAULT_LEVELS
+) -> list[FieldError]:
+    """Return the same for a pod that has been looked up already (``place``)."""
+    reading = read(pod.metadata.labels, pod.metadata.annotations)
+    if not reading.found:
+        return []
+    return _errors(reading, levels, "" if placed is None else placed.dialect.name)
+
+
+def _errors(reading: Reading, levels: tuple[str, ...], group: str) -> list[FieldError]:
     return [*reading.errors, *contradictions(reading, Context(levels, group))]
 
 
 def unread(pod: wire.Pod) -> Iterator[str]:
     """Yield keys that have no effect on this pod because an object speaks for its gang."""
-    speaker = place(pod)
+    return unread_as(pod, place(pod))
+
+
+def unread_as(pod: wire.Pod, speaker: Placed | None) -> Iterator[str]:
+    """Yield the same for a pod that has been looked up already (``place``)."""
     if speaker is None or speaker.dialect.name not in _NAMED_BY_POD or speaker.spec is not None:
         return
     if not speaker.dialect.watched:

@@ -12,6 +12,8 @@ against each other.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from kube import names
@@ -21,6 +23,9 @@ MAX_MEMBERS: Final = 1_000_000  # members of one gang: the model's limit of pods
 SHORT_LEVELS: Final[Mapping[str, str]] = {
     "zone": names.ZONE, "block": names.BLOCK, "rack": names.RACK, "host": names.HOST,
 }  # fmt: skip
+_KEPT: Final = 1_024  # readings: gangs that arrive at about the same time
+_KEPT_CHARS: Final = 1_024  # of all values of a reading that is kept
+_Said = tuple[tuple[str, str], ...]
 _LONGEST_VALUE: Final = 80  # characters of a refused value that a message repeats
 _PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _LABEL_VALUE: Final = re.compile(_PART)
@@ -125,10 +130,25 @@ class Reading:
 def read(
     labels: Mapping[str, str], annotations: Mapping[str, str], *, path: str = "metadata"
 ) -> Reading:
-    """Read every user key; ``path`` is the prefix of the fields named in errors."""
+    """Read every user key; ``path`` is the prefix of the fields named in errors.
+
+    The pods of a gang say the same, and each is read more than once on its way: what the texts
+    mean is remembered for a while (a pure function of a few short texts; long ones are not kept).
+    """
     wished = wishes(labels, annotations)
-    if USER_KEYS.isdisjoint(labels) and USER_KEYS.isdisjoint(annotations):
+    on_labels = tuple([item for item in labels.items() if item[0] in USER_KEYS])
+    on_annotations = tuple([item for item in annotations.items() if item[0] in USER_KEYS])
+    if not on_labels and not on_annotations:
         return _NOTHING if wished is NONE else Reading(wishes=wished)
+    size = sum([len(text) for _, text in on_labels]) + sum([len(t) for _, t in on_annotations])
+    parse = _remembered if size <= _KEPT_CHARS else _parsed
+    reading = parse(on_labels, on_annotations, path)
+    return reading if wished is NONE else replace(reading, wishes=wished)
+
+
+def _parsed(on_labels: _Said, on_annotations: _Said, path: str) -> Reading:
+    """Return what the texts mean, whatever order they stand in."""
+    labels, annotations = dict(on_labels), dict(on_annotations)
     found: dict[str, tuple[str, str]] = {}
     errors: list[FieldError] = []
     values: dict[str, object] = {}
@@ -143,7 +163,11 @@ def read(
         except ValueError as error:
             errors.append(FieldError(found[key][0], text, str(error)))
         errors += _twice(key, labels, annotations, path)
-    return Reading(replace(UserKeys(), **values), tuple(errors), found, wished)  # type: ignore[arg-type]  # the table pairs attributes with parsers of their type
+    keys = replace(UserKeys(), **values)  # type: ignore[arg-type]  # the table pairs attributes with parsers of their type
+    return Reading(keys, tuple(errors), MappingProxyType(found))
+
+
+_remembered: Final = lru_cache(maxsize=_KEPT)(_parsed)
 
 
 def shorten(text: str) -> str:

@@ -63,7 +63,12 @@ _TEMPLATES: Final[Mapping[tuple[str, str], tuple[Template, ...]]] = {
         _at("spec.leaderWorkerTemplate.workerTemplate", leaderworkerset.WORKER),
     ),
 }
+_KUBEFLOW: Final = {
+    kind.name: (_at(f"spec.{kind.replicas_field}.*.template"),) for kind in kubeflow.KUBEFLOW
+}
 _POD: Final = (Template(()),)
+KINDS: Final = frozenset(_TEMPLATES) | {(kubeflow.GROUP, kind) for kind in _KUBEFLOW}
+"""Group and kind, Kubeflow's in small letters, of what is known to make pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +147,6 @@ def _templates(owner: Owner) -> tuple[Template, ...]:
     if (owner.group, owner.kind) == ("", "Pod"):
         return _POD
     return _TEMPLATES.get((owner.group, owner.kind), ())
-
-
-_KUBEFLOW: Final = {
-    kind.name: (_at(f"spec.{kind.replicas_field}.*.template"),) for kind in kubeflow.KUBEFLOW
-}
 
 
 def _role(template: Path, path: Path) -> str | None:

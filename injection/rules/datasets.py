@@ -26,8 +26,9 @@ from injection.parts import (
     Volume,
 )
 from injection.subject import Subject
+from kube import names
 
-PREFIX: Final = "muster.dev/dataset-"
+PREFIX: Final = names.DATASET
 GCS_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
 GCS_TRIGGER: Final = "gke-gcsfuse/volumes"
 _FORM: Final = re.compile(

@@ -17,9 +17,8 @@ from injection.amounts import amount
 from injection.choice import SOURCE, Chosen, choose, fixed, pool, told_labels
 from injection.clusterprofile import Channel
 from injection.containers import container_at
-from injection.digest import digest
 from injection.fabric import Fabric, Injected, Need, Targets, VolumeAt
-from injection.layers import claim_template, layered
+from injection.layers import claim_template, digested, layered
 from injection.parts import (
     CONTAINERS,
     Additions,
@@ -43,9 +42,9 @@ def fabric(subject: Subject) -> Iterator[Additions]:
     chosen = choose(subject)
     if chosen is None:
         return
-    injected = layered(chosen, subject)
+    injected, told = layered(chosen, subject), digested(chosen, subject)
     targets = _targets(chosen.profile, subject)
-    source = f"{SOURCE}{chosen.profile.name}@{digest(injected)}"
+    source = f"{SOURCE}{chosen.profile.name}@{told}"
     yield _Work(subject, chosen, injected, targets).additions(source)
     yield from shared_memory(source, injected.shared_memory, subject, targets)
 
@@ -177,7 +176,7 @@ class _Work:
 
     def _unsearched(self) -> Iterator[str]:
         """Yield a warning for each list of directories of the user's that lacks a needed one."""
-        for place in self.targets:
+        for place in self.targets if self.injected.paths else ():
             container = container_at(self.subject.pod, place)
             own = {e.name: e.value for e in container.env if not bytes(e.value_from)}
             for name, path in self.injected.paths.items():
@@ -188,6 +187,8 @@ class _Work:
 
 def _env(env: Mapping[str, str], paths: Mapping[str, str], container: Container) -> tuple[Env, ...]:
     """Return the variables for one container, without those that follow one the user decided."""
+    if not env and not paths:
+        return ()
     own = {e.name: e.value for e in container.env}
     given = {name: value for name, value in env.items() if not _decided(name, value, own)}
     missing = {name: path for name, path in paths.items() if name not in own}

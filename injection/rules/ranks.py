@@ -36,6 +36,8 @@ _FRAMEWORKS: Final = (
     "volcano.sh/", "ray.io/", "jobset.sigs.k8s.io/", "grove.io/", "mpi-operator",
 )  # fmt: skip
 
+_RANKS: Final = frozenset(name for name in EXACT if "VISIBLE" not in name)
+
 
 def ranks(subject: Subject) -> Iterator[Additions]:
     """Yield the rank environment of accelerator containers."""
@@ -85,5 +87,5 @@ def _has_framework(subject: Subject) -> bool:
 
 def _is_set(container: Container) -> bool:
     """Return whether the container says anything of ranks itself."""
-    names = (env.name for env in container.env)
-    return any((n in EXACT and "VISIBLE" not in n) or n.startswith(PREFIXES) for n in names)
+    names = [env.name for env in container.env]
+    return not _RANKS.isdisjoint(names) or any([name.startswith(PREFIXES) for name in names])

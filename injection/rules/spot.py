@@ -11,9 +11,10 @@ from typing import Final
 from injection.parts import Additions
 from injection.placesdata import Spot
 from injection.subject import Subject
+from kube import names
 from kube.wire import Toleration
 
-CAPACITY: Final = "muster.dev/capacity"
+CAPACITY: Final = names.CAPACITY
 _WORDS: Final = ("on-demand", "spot")
 
 

@@ -16,9 +16,10 @@ from typing import Final
 
 from injection.parts import Additions
 from injection.subject import Subject
+from kube import names
 
-TIER: Final = "muster.dev/gpu-tier"
-WORKLOAD: Final = "muster.dev/workload"
+TIER: Final = names.GPU_TIER
+WORKLOAD: Final = names.WORKLOAD
 
 
 def tier(subject: Subject) -> Iterator[Additions]:

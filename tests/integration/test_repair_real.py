@@ -35,7 +35,7 @@ CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 
 # The Job controller puts new pods off after pods that failed, for 10 s doubled with each
 # (pkg/controller/job/backoff_utils.go): 40 s after three that fail at once.
-PUT_OFF_S = 120.0
+PUT_OFF_S = 180.0
 
 
 async def recreate(fleet: Cluster, gang: pods.Gang, *ranks: int) -> None:
@@ -198,7 +198,7 @@ def forgiving_job(count: int) -> JSON:
     }
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(300)
 async def test_the_job_controller_makes_a_gang_anew_that_is_rolled_back(
     real_plane: ControlPlane,
 ) -> None:
@@ -207,7 +207,7 @@ async def test_the_job_controller_makes_a_gang_anew_that_is_rolled_back(
     Kubelets and the pod garbage collector are absent: the test ends deleted pods for them.
     """
     async with cluster(
-        real_plane, spareCount=0, partialAfterSeconds=1, rollBackAfterSeconds=3
+        real_plane, spareCount=0, partialAfterSeconds=1, rollBackAfterSeconds=8
     ) as fleet:
         await fleet.add_racks([0, 1], hosts=3)
         await fleet.plane.start_controllers("job")

@@ -202,6 +202,53 @@ def test_a_policy_of_any_shape_never_raises(pod: JSON, dialect: str, spec: Any) 
     result(below, Policies.of([found]), owners, cluster=HERE)
 
 
+PLACES = st.sampled_from([
+    "/metadata/annotations/a~1b", "/metadata/labels/app", "/spec/nodeSelector/pool",
+    "/spec/nodeSelector/x~1y", "/spec/containers/0/image", "/spec/containers/0/env/0",
+    "/spec/containers/0/env/-", "/spec/containers/0/command/0", "/spec/tolerations/0/key",
+    "/spec/tolerations/-", "/spec/priorityClassName", "/spec/initContainers/0/image",
+])  # fmt: skip
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "replace", "remove", "test"]),
+        PLACES,
+        st.sampled_from(["a", "1", {"name": "A", "value": "1"}, {"key": "k"}]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(PODS, STEPS, st.sampled_from(["kubeadmiral", "karmada"]))
+def test_what_a_patch_makes_of_the_template_is_what_it_makes_of_the_pod(
+    pod: JSON, steps: list[tuple[str, str, Any]], dialect: str
+) -> None:
+    """The workload as another implementation patches it, against the pod as this one does."""
+    if dialect == "karmada":
+        steps = [step for step in steps if step[0] != "test"]
+    made = [{"operator": o, "path": T + path, "value": value} for o, path, value in steps]
+    below, owners = owned(pod, *deployment(policy="p"))
+    own = policy(dialect, {"overrideRules": [{"overriders": {OVERRIDER[dialect]: made}}]}, "p")
+    found = result(below, loaded(own), owners)
+    standard = [{"op": o, "path": T + path, "value": value} for o, path, value in steps]
+    workload = {"spec": {"template": json.loads(json.dumps(below))}}
+    try:
+        wanted = jsonpatch.apply_patch(workload, standard)["spec"]["template"]
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+        return  # upstream the workload is not propagated; here missing parents are made
+    assert found is not None
+    (outcome,) = found.outcomes
+    if outcome.reason:
+        assert "what it makes is no pod" in outcome.reason
+        return
+    changed = json.loads(bytes(found.pod))
+    without_ledger(changed, below)
+    assert changed == wanted
+
+
+OVERRIDER = {"kubeadmiral": "jsonpatch", "karmada": "plaintext"}
+
+
 @given(st.lists(st.text(max_size=4)))
 def test_a_pointer_and_its_tokens_are_one(path: list[str]) -> None:
     assert tokens(pointer(*path)) == tuple(path)

@@ -1,30 +1,22 @@
 """Devices from any state to the wanted one, with the agent killed after any step.
 
-The kernel here is a few lines: it makes, changes and deletes what a step says, and frees the ports
-of a bridge that goes.
+The kernel is that of tests/support/kerneldevices.py.
 """
 
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from support.kerneldevices import Kernel
 
 from kube.jobnetworks import bridge_name, vxlan_name
 from vniagent.agent import PASSES
 from vniagent.desired import (
     ANY_MAC,
     MARK,
-    AddRemote,
-    Adopt,
     Device,
-    DropEntry,
     Entry,
-    MakeBridge,
-    MakeVxlan,
     Present,
-    Remove,
-    Settle,
-    Step,
     Wanted,
     held,
     ready,
@@ -33,43 +25,6 @@ from vniagent.desired import (
 
 VNIS = [7, 8, 16777215]
 ADDRESSES = ["10.0.0.2", "10.0.0.3", "10.0.0.4"]
-
-
-class Kernel:
-    def __init__(self, present: Present) -> None:
-        self.devices = {device.index: device for device in present.devices}
-        self.entries = set(present.entries)
-
-    def present(self) -> Present:
-        entries = [e for e in self.entries if e.index in self.devices]
-        return Present(tuple(self.devices.values()), tuple(entries))
-
-    def do(self, step: Step) -> None:
-        match step:
-            case MakeBridge(_, name, mtu):
-                self._make(Device(0, name, "bridge", MARK, mtu))
-            case MakeVxlan(name, w):
-                made = Device(0, name, "vxlan", MARK, w.mtu, vni=w.vni, local=w.local, port=w.port)
-                self._make(made)
-            case Adopt(index, _):
-                self.devices[index] = replace(self.devices[index], group=MARK)
-            case Settle(index, _, mtu, master):
-                assert not master or self.devices[master].kind == "bridge"
-                device = replace(self.devices[index], mtu=mtu, master=master)
-                self.devices[index] = replace(device, is_up=True, answers_arp=False)
-            case AddRemote(index, remote):
-                self.entries.add(Entry(index, ANY_MAC, remote))
-            case DropEntry(entry):
-                self.entries.remove(entry)
-            case Remove(index, _):
-                del self.devices[index]
-                freed = [d for d in self.devices.values() if d.master == index]
-                self.devices |= {d.index: replace(d, master=0) for d in freed}
-
-    def _make(self, device: Device) -> None:
-        assert device.name not in {d.name for d in self.devices.values()}
-        index = max(self.devices, default=0) + 1
-        self.devices[index] = replace(device, index=index)
 
 
 @st.composite

@@ -60,10 +60,11 @@ def definitions() -> list[JSON]:
     return [*yaml.safe_load_all(text), _MULTUS]
 
 
-async def install(api: Api) -> None:
-    """Create all definitions."""
+async def install(api: Api, without: str = "") -> None:
+    """Create all definitions, but that of the kind whose plural is ``without``."""
     for definition in definitions():
-        await api.create(CRDS, definition)
+        if definition["spec"]["names"]["plural"] != without:
+            await api.create(CRDS, definition)
 
 
 def pool(name: str = "jobs", first: int = 1000, last: int = 2000, **spec: Any) -> JSON:

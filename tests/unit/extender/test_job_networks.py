@@ -6,94 +6,26 @@
 """
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import pytest
-from support.apifaults import Fault, api_server
-from support.extenders import PODS, World, eventually, running_extender
+from support.apifaults import Fault
+from support.extenders import PODS, eventually
 from support.jobnetworks import (
     ANNOTATION,
-    ATTACHMENTS,
     ISOLATED,
-    NETWORKS,
     NODES,
     POOLS,
     address,
     agent,
-    install,
     isolated,
     pool,
     selections,
 )
+from support.networksite import HOSTS, Site, site
 
-from extender.config import ExtenderConfig
 from kube import names
-from loadtest.api import JSON, Api
+from loadtest.api import JSON
 from loadtest.pods import Gang
-
-HOSTS = 4
-
-
-@dataclass
-class Site:
-    """A cluster with networks, and the time."""
-
-    api: Api
-    world: World = field(init=False)
-    now: float = 1_000_000.0
-
-    async def networks(self) -> dict[str, JSON]:
-        found = await self.api.get(NETWORKS)
-        return {each["metadata"]["name"]: each for each in found["items"]}
-
-    async def attachments(self) -> dict[str, JSON]:
-        found = await self.api.get(ATTACHMENTS)
-        return {each["metadata"]["name"]: each for each in found["items"]}
-
-    async def submit(self, gang: Gang, **how: object) -> dict[str, str]:
-        """Create the gang and wait until it is released; return pod → node."""
-        await self.world.gang(gang, **how)  # type: ignore[arg-type]
-        return await self.world.released([f"{gang.name}-{rank}" for rank in range(gang.size)])
-
-    async def end(self, gang: Gang) -> None:
-        for rank in range(gang.size):
-            await self.api.delete(f"{PODS}/{gang.name}-{rank}")
-
-    async def until_networks(self, *expected: str) -> None:
-        async def there() -> bool:
-            return set(await self.networks()) == set(expected)
-
-        await eventually(there)
-
-    async def explained(self, pod: str) -> str:
-        async with self.world.http.get(f"/v1/explain/default/{pod}") as answer:
-            return await answer.text()
-
-    async def until_explained(self, pod: str, text: str) -> None:
-        async def told() -> bool:
-            return text in await self.explained(pod)
-
-        await eventually(told)
-
-
-@asynccontextmanager
-async def site(
-    *pools: JSON, mtu: int = 1500, agents: int = HOSTS, spares: int = 0
-) -> AsyncIterator[Site]:
-    config = ExtenderConfig(debounce_seconds=0.0, drain_seconds=2.0, spare_count=spares)
-    async with api_server() as (server, url), Api(url) as api:
-        await install(api)
-        for each in pools or (pool(),):
-            await api.create(POOLS, each)
-        for number in range(agents):
-            await agent(api, f"r1-{number}", number, mtu=mtu)
-        it = Site(api)
-        async with running_extender(server, url, config, lambda: it.now) as world:
-            it.world = world
-            await world.nodes({"r1": HOSTS})
-            yield it
 
 
 async def test_a_gang_gets_a_vni_an_attachment_and_an_address_for_each_member() -> None:

@@ -94,3 +94,24 @@ def test_the_configurations_follow_the_configuration() -> None:
     assert mutating.metadata.name == validating.metadata.name == "mine"
     assert mutating.webhooks[0].client_config.url == "https://h:1/mutate"
     assert '"a.b/c"' in mutating.webhooks[0].match_conditions[1].expression
+
+
+def test_the_files_of_injection_are_paths() -> None:
+    config = parse(
+        b"apiVersion: muster.dev/v1alpha1\nkind: WebhookConfiguration\n"
+        b"certificates: {source: directory, path: x}\n"
+        b"injection: {clusterProfile: /etc/cluster.yaml, fabrics: [/etc/a.yaml]}\n",
+        source="here",
+    )
+    assert config.injection is not None
+    assert config.injection.cluster_profile == Path("/etc/cluster.yaml")
+    assert config.injection.fabrics == (Path("/etc/a.yaml"),)
+
+
+def test_a_file_of_injection_that_is_no_text_is_refused_by_its_name() -> None:
+    with pytest.raises(ConfigError, match="injection.clusterProfile: expected a path, got 7"):
+        parse(
+            b"apiVersion: muster.dev/v1alpha1\nkind: WebhookConfiguration\n"
+            b"certificates: {source: directory, path: x}\ninjection: {clusterProfile: 7}\n",
+            source="here",
+        )

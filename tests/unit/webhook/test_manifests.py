@@ -60,6 +60,20 @@ def test_the_filter_knows_every_marker_and_every_accelerator() -> None:
         assert f'"{name}"' in expression
 
 
+def test_pods_that_are_not_musters_are_sent_only_where_that_is_asked_for() -> None:
+    mutating = configurations(b"", Target(), every_pod=True)[0].webhooks
+    assert [hook.name for hook in mutating] == [
+        "pods.mutate.muster.dev",
+        "pods.override.muster.dev",
+    ]
+    first, second = mutating
+    assert second.failure_policy == "Ignore"
+    assert second.namespace_selector == first.namespace_selector
+    assert second.match_conditions[0] == first.match_conditions[0]
+    assert all(each.expression in second.match_conditions[1].expression
+               for each in first.match_conditions[1:])  # fmt: skip
+
+
 def test_a_service_or_an_url_is_where_to_call() -> None:
     service = configurations(b"pem", Target(namespace="other"))[0].webhooks[0].client_config
     assert service.service is not None

@@ -192,6 +192,15 @@ def test_a_misspelt_key_is_told_with_the_nearest_one() -> None:
     ]
 
 
+def test_keys_that_injection_reads_are_known_and_not_warned_about() -> None:
+    keys = ("fabric-options", "gpu-tier", "workload", "capacity", "dataset-corpus", "injected")
+    assert unknown({}, {f"muster.dev/{key}": "x" for key in keys}) == []
+
+
+def test_a_thousand_unknown_keys_are_told_as_sixteen() -> None:
+    assert len(unknown({}, {f"muster.dev/{'k' * 100}{n}": "" for n in range(1000)})) == 16
+
+
 @given(
     labels=st.dictionaries(st.sampled_from(sorted(USER_KEYS)), st.text()),
     annotations=st.dictionaries(st.sampled_from(sorted(USER_KEYS)), st.text()),

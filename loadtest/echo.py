@@ -1,0 +1,44 @@
+"""``python -m loadtest.echo``: a TLS server of aiohttp that sends back what it gets.
+
+The floor of ``muster bench webhook``: the same server library, the same TLS, and no work.
+"""
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+
+from aiohttp import web
+
+from loadtest.process import until_terminated
+from webhook.tls import build
+
+
+async def _echo(request: web.Request) -> web.Response:
+    return web.Response(body=await request.read(), content_type="application/json")
+
+
+async def _serve(chain: Path, key: Path) -> None:
+    app = web.Application(client_max_size=1 << 20)
+    app.router.add_post("/echo", _echo)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    context = build(chain.read_bytes(), key.read_bytes())
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    host, port = runner.addresses[0][:2]
+    print(json.dumps({"listening": f"https://{host}:{port}"}), flush=True)  # noqa: T201
+    await until_terminated()
+    await runner.cleanup()
+
+
+def main() -> None:
+    """Serve until told to stop."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chain", type=Path, required=True)
+    parser.add_argument("--key", type=Path, required=True)
+    given = parser.parse_args()
+    asyncio.run(_serve(given.chain, given.key))
+
+
+if __name__ == "__main__":
+    main()
