@@ -1,7 +1,14 @@
 """`muster inject`: what admission would make of a manifest in a cluster, without the cluster.
 
 The same code as the webhook's. Without `--explain` the changed manifests are printed, to be
-applied or kept; with it what changes, why, and what of the user's stays.
+applied or kept, and what admission says of them goes to standard error; with it what changes, why,
+and what of the user's stays.
+
+exit status:
+  0  every document would be let in
+  1  a file or a profile cannot be used: the message names file, document and field
+  2  the command line cannot be read
+  3  a document, or its pods, would be refused; with --strict also one that is warned about
 """
 
 from __future__ import annotations
@@ -19,6 +26,9 @@ if TYPE_CHECKING:
     from cli.output import Subparsers
 
 
+REFUSED = 3  # exit status
+
+
 def register(commands: Subparsers) -> None:
     """Add `inject`."""
     command = commands.add_parser(
@@ -28,7 +38,11 @@ def register(commands: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
-        "-f", "--file", required=True, help="manifests in YAML or JSON; - reads standard input"
+        "-f",
+        "--file",
+        required=True,
+        action="append",
+        help="manifests in YAML or JSON; - reads standard input; may be repeated",
     )
     command.add_argument(
         "--profile", required=True, help="a ClusterProfile's file, or the name of a fabric"
@@ -43,33 +57,43 @@ def register(commands: Subparsers) -> None:
     )
     command.add_argument("-n", "--namespace", default="default", help="of objects that name none")
     command.add_argument("--explain", action="store_true", help="show what changes and why")
+    command.add_argument("--strict", action="store_true", help="warnings count as refusals")
     command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     add_json_flag(command)
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print; 1 where there is nothing to look at."""
+    """Print; returns the exit status that the description lists."""
     from cli import injecting  # noqa: PLC0415  --help starts without it
-    from cli.injectviews import explained, manifests  # noqa: PLC0415
+    from cli.injectviews import explained, manifests, told  # noqa: PLC0415
 
     facts = injecting.facts(arguments.profile, arguments.fabric)
-    outcomes = injecting.outcomes(_read(arguments.file), facts, arguments.namespace)
+    outcomes = [
+        outcome
+        for file in arguments.file
+        for outcome in injecting.outcomes(_named(file), _read(file), facts, arguments.namespace)
+    ]
     if not any(outcome.templates for outcome in outcomes):
-        raise Failure(f"{arguments.file}: has no pod and no pod template")
+        raise Failure(f"{', '.join(map(_named, arguments.file))}: has no pod and no pod template")
     if arguments.json:
         print(json.dumps({"documents": [_told(outcome) for outcome in outcomes]}))
     elif arguments.explain:
         explained(outcomes, color=arguments.color)
     else:
         sys.stdout.write(manifests(outcomes))
-    return 0
+        told(outcomes, color=arguments.color)
+    kinds = {kind for outcome in outcomes for kind, _ in outcome.messages()}
+    wrong = kinds & ({"refused", "warning"} if arguments.strict else {"refused"})
+    return REFUSED if wrong else 0
 
 
 def _told(outcome: Outcome) -> dict[str, object]:
     """Return one document as JSON: its name, and what happens to each template."""
     return {
+        "where": outcome.where,
         "object": outcome.name,
+        "when": outcome.when,
         "templates": [
             {
                 "path": each.template.where,
@@ -86,8 +110,14 @@ def _told(outcome: Outcome) -> dict[str, object]:
     }
 
 
+def _named(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
 def _read(file: str) -> str:
     try:
         return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
     except OSError as error:
         raise Failure(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Failure(f"{_named(file)}: is not UTF-8 at byte {error.start}") from error

@@ -6,40 +6,50 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import yaml
 
 from cli.output import Failure
 from injection import catalog, placesdata
 from injection.apply import applied
 from injection.clusterprofile import ClusterProfile, ClusterProfileSpec, FabricChoice, Pods
-from injection.errors import ProfileError
+from injection.errors import ProfileError, TemplateError
 from injection.fabric import Fabrics, Name
-from injection.manifests import Json, Template, templates, without_nulls
-from injection.patch import Operation, pointer
-from injection.podview import PodView
-from injection.run import Injection, inject
-from injection.subject import Facts, Gang, gang_of
-from kube import wire
+from injection.manifests import Json, without_nulls
+from injection.subject import Facts
+from injection.templates import Completed, completed, is_decided, is_queued, is_wanted, sayings
 from workloads.accelerators import load
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """One pod template and what happens to it."""
+class _Loader(yaml.SafeLoader):
+    """YAML as JSON has it: what looks like a date stays text."""
 
-    template: Template
-    injection: Injection
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in found if tag != "tag:yaml.org,2002:timestamp"]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One document before and after."""
+    """One document before and after. ``where``: file and number, as messages call it."""
 
+    where: str
     name: str
     before: Json
     after: Json
-    templates: tuple[Changed, ...]
+    templates: tuple[Completed, ...]
+    when: str
+
+    @property
+    def refused(self) -> bool:
+        """Whether admission would refuse it, or its pods."""
+        return any(each.injection.refusals for each in self.templates)
+
+    def messages(self) -> Iterator[tuple[str, str]]:
+        """Yield what admission says of it: ("refused" or "warning", text)."""
+        for kind, texts in sayings(self.templates).items():
+            yield from ((kind, text) for text in texts)
 
 
 def facts(profile: str, own: Sequence[Path]) -> Facts:
@@ -58,49 +68,60 @@ def facts(profile: str, own: Sequence[Path]) -> Facts:
     return Facts(cluster, fabrics, load(), placesdata.load())
 
 
-def outcomes(text: str, known: Facts, namespace: str) -> list[Outcome]:
-    """Return what becomes of each document of a file. Raises `Failure` for what is no YAML."""
-    try:
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
-    except yaml.YAMLError as error:
-        raise Failure(f"the manifests are not YAML: {error}") from error
-    return [outcome(without_nulls(document), known, namespace) for document in documents]
+def outcomes(file: str, text: str, known: Facts, namespace: str) -> list[Outcome]:
+    """Return what becomes of each document of a file.
 
-
-def outcome(document: Json, known: Facts, namespace: str) -> Outcome:
-    """Return what becomes of one document."""
-    found = templates(document)
-    changed = tuple(Changed(t, _inject(t, known, _namespace(document, namespace))) for t in found)
-    after = document
-    for each in changed:
-        after = applied(after, _operations(each))
-    return Outcome(_name(document), document, after, changed)
-
-
-def _operations(changed: Changed) -> Iterator[Operation]:
-    """Yield the operations on a template as ones on the whole document.
-
-    Every pod has metadata, a template need not.
+    Raises `Failure` for what is no YAML or no pod, with file, document and field.
     """
-    prefix, operations = pointer(*changed.template.path), changed.injection.operations
-    if operations and "metadata" not in changed.template.pod:
-        yield Operation(f"{prefix}/metadata", {})
-    for operation in operations:
-        yield msgspec.structs.replace(operation, path=prefix + operation.path)
+    documents = _documents(file, text)
+    return [
+        _outcome(
+            f"{file}, document {number}" if len(documents) > 1 else file, each, known, namespace
+        )
+        for number, each in enumerate(documents, 1)
+    ]
 
 
-def _inject(template: Template, known: Facts, namespace: str) -> Injection:
+def _documents(file: str, text: str) -> list[Json]:
     try:
-        view = msgspec.convert(template.pod, PodView)
-        pod = msgspec.convert(template.pod, wire.Pod)
-    except msgspec.ValidationError as error:
-        raise Failure(f"{template.where or 'the pod'}: {error}") from error
-    meta = msgspec.structs.replace(pod.metadata, namespace=namespace)
-    pod = msgspec.structs.replace(pod, metadata=meta)
-    gang = gang_of(pod)
-    if gang is None and template.pods > 1:
-        gang = Gang("manifest", template.pods)
-    return inject(view, namespace, known, gang)
+        found = list(yaml.load_all(text, _Loader))
+    except yaml.MarkedYAMLError as error:
+        at = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise Failure(f"{file}{at}: is not YAML: {error.problem}") from error
+    except yaml.YAMLError as error:
+        raise Failure(f"{file}: is not YAML: {error}") from error
+    return [without_nulls(document) for document in found if document is not None]
+
+
+def _outcome(where: str, document: Json, known: Facts, namespace: str) -> Outcome:
+    name = _name(document)
+    if not isinstance(document, dict) or "kind" not in document:
+        raise Failure(f"{where}: is no Kubernetes object: kind is missing")
+    own = _namespace(document, namespace)
+    try:
+        found = completed(document, own, known)
+        when = _when(document, own, known, found)
+    except TemplateError as error:
+        raise Failure(f"{where} ({name}): {error}") from error
+    after: Json = document
+    for each in found:
+        after = applied(after, each.operations())
+    return Outcome(where, name, document, after, tuple(found), when)
+
+
+def _when(
+    document: dict[str, Json], namespace: str, known: Facts, found: Sequence[Completed]
+) -> str:
+    """Return when it happens; "" for a pod, or where nothing happens."""
+    kind = document["kind"]
+    changed = [each for each in found if each.template.path and each.injection.operations]
+    if not changed:
+        return ""
+    queued = is_queued(document)
+    if is_wanted(document, namespace, known) and (not queued or all(map(is_decided, changed))):
+        why = ", whose template its queue counts" if queued else ""
+        return f"when the {kind} is made{why}"
+    return f"when its pods are made; the {kind} stays as it is written"
 
 
 def _fabrics(own: Sequence[Path]) -> Fabrics:
@@ -127,8 +148,8 @@ def _bytes(path: Path) -> bytes:
         raise Failure(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _namespace(document: Json, otherwise: str) -> str:
-    found = document.get("metadata") if isinstance(document, dict) else None
+def _namespace(document: dict[str, Json], otherwise: str) -> str:
+    found = document.get("metadata")
     named = found.get("namespace") if isinstance(found, dict) else None
     return named if isinstance(named, str) else otherwise
 

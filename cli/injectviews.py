@@ -1,20 +1,20 @@
-"""How `muster inject` shows what it did: manifests, or a diff with reasons."""
+"""How `muster inject` shows what it did: manifests, or a difference with reasons."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 
 import yaml
 from rich.console import Console
 from rich.text import Text
 
-from cli.injecting import Changed, Outcome
+from cli.injectdiff import difference
+from cli.injecting import Outcome
 from injection.manifests import Json
-from injection.record import ANNOTATION
+from injection.templates import Completed
 
-_CONTEXT = 2  # lines around each change
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_MESSAGES = {"refused": "bold red", "warning": "yellow"}
 
 
 def manifests(outcomes: Sequence[Outcome]) -> str:
@@ -23,67 +23,108 @@ def manifests(outcomes: Sequence[Outcome]) -> str:
 
 
 def explained(outcomes: Sequence[Outcome], *, color: str) -> None:
-    """Print what changes in each document and why."""
-    forced = {"always": True, "never": False}.get(color)
-    console = Console(
-        highlight=False, soft_wrap=True, force_terminal=forced, no_color=forced is False
-    )
-    for number, outcome in enumerate(outcomes):
-        if number:
-            console.print()
+    """Print what changes in each document and why, and what it comes to in the end."""
+    console = _console(color)
+    for outcome in outcomes:
         for line in _document(outcome):
             console.print(line)
+        console.print()
+    console.print(_sum(outcomes))
+
+
+def told(outcomes: Sequence[Outcome], *, color: str) -> None:
+    """Print on standard error what admission says, for those who only take the manifests."""
+    console = _console(color, stderr=True)
+    for outcome in outcomes:
+        for kind, text in outcome.messages():
+            said = Text(f"{kind}: ", style=_MESSAGES[kind])
+            console.print(Text(f"{outcome.where} ({outcome.name}): ") + said + Text(text))
+
+
+def _console(color: str, *, stderr: bool = False) -> Console:
+    forced = {"always": True, "never": False}.get(color)
+    return Console(
+        highlight=False,
+        soft_wrap=True,
+        stderr=stderr,
+        force_terminal=forced,
+        no_color=forced is False,
+    )
 
 
 def _document(outcome: Outcome) -> Iterator[Text]:
-    yield Text(outcome.name, style="bold")
-    if outcome.before == outcome.after:
+    yield Text(outcome.name, style="bold") + Text(f"   {outcome.where}", style="dim")
+    if outcome.before == outcome.after and not outcome.refused:
         yield Text("  nothing is changed")
-    for line in _diff(outcome):
+    for line in difference(outcome.before, outcome.after):
         yield Text(f"  {line}", style=_STYLES.get(line[:1], ""))
-    for changed in outcome.templates:
-        yield from _reasons(changed)
+    for same in _alike(outcome.templates):
+        yield from _reasons(same, several=len(outcome.templates) > 1)
+    for kind, text in outcome.messages():
+        yield Text(f"{kind}: ", style=_MESSAGES[kind]) + Text(text)
+    if outcome.when:
+        yield Text(f"happens {outcome.when}", style="dim")
 
 
-def _diff(outcome: Outcome) -> Iterator[str]:
-    """Yield the difference without the two lines of file names, and without the ledger."""
-    before, after = (
-        _yaml(_without_ledger(d)).splitlines() for d in (outcome.before, outcome.after)
-    )
-    lines = difflib.unified_diff(before, after, lineterm="", n=_CONTEXT)
-    yield from list(lines)[2:]
+def _alike(templates: Sequence[Completed]) -> list[list[Completed]]:
+    """Return the templates that get something, those together that get the same."""
+    groups: list[list[Completed]] = []
+    for each in templates:
+        record = each.injection.record
+        if not record.set and not record.kept:
+            continue
+        same = next((g for g in groups if g[0].injection.record == record), None)
+        if same is None:
+            groups.append([each])
+        else:
+            same.append(each)
+    return groups
 
 
-def _reasons(changed: Changed) -> Iterator[Text]:
+def _reasons(same: Sequence[Completed], *, several: bool) -> Iterator[Text]:
     """Yield who set what, and what the user wrote and keeps."""
-    done, where = changed.injection, changed.template.where
-    if where and (done.record.set or done.record.kept or done.warnings or done.refusals):
-        yield Text(f"{where}", style="bold")
-    for source, fields in done.record.set.items():
-        yield Text(f"  set by {source}", style="green")
-        yield from (Text(f"    {field}") for field in fields)
-    if done.record.kept:
-        yield Text("  yours, kept", style="yellow")
-    for field, source in done.record.kept.items():
-        yield Text(f"    {field}   {source} has another value")
-    for refusal in done.refusals:
-        yield Text(f"  refused: {refusal}", style="bold red")
-    for warning in done.warnings:
-        yield Text(f"  warning: {warning}", style="yellow")
+    record = same[0].injection.record
+    if several:
+        yield from (Text(each.template.where, style="bold") for each in same)
+    for source, fields in record.set.items():
+        yield Text("set by ") + Text(source, style="green")
+        yield from (Text(f"  {line}") for line in _grouped(fields))
+    if record.kept:
+        yield Text("yours, kept", style="yellow")
+    for field, source in record.kept.items():
+        yield Text(f"  {field}   ({source.partition('@')[0]} has another value)")
 
 
-def _without_ledger(document: Json) -> Json:
-    """Return the document without the ledger, which says again what is printed below."""
-    if isinstance(document, list):
-        return [_without_ledger(item) for item in document]
-    if not isinstance(document, dict):
-        return document
-    return {
-        key: left
-        for key, value in document.items()
-        if key != ANNOTATION and ((left := _without_ledger(value)) != {} or value == {})
-    }
+def _grouped(fields: Sequence[str]) -> Iterator[str]:
+    """Yield fields of one map or list on one line: ``containers[main].env: A, B``."""
+    groups: dict[str, list[str]] = {}
+    for field in fields:
+        group, _, name = field.removesuffix("]").rpartition("[")
+        named = field.endswith("]")
+        groups.setdefault(group if named else field, []).extend([name] if named else [])
+    for group, names in groups.items():
+        yield f"{group}: {', '.join(names)}" if names else group
+
+
+def _sum(outcomes: Sequence[Outcome]) -> Text:
+    """Return one line of what came of all of them."""
+    messages = [kind for outcome in outcomes for kind, _ in outcome.messages()]
+    refused = sum(outcome.refused for outcome in outcomes)
+    changed = sum(outcome.before != outcome.after for outcome in outcomes)
+    warnings = messages.count("warning")
+    parts = [
+        _count(len(outcomes), "document"),
+        f"{changed} changed",
+        f"{refused} refused" if refused else "",
+        _count(warnings, "warning") if warnings else "",
+    ]
+    style = "bold red" if refused else "yellow" if warnings else "bold"
+    return Text(", ".join(filter(None, parts)), style=style)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _yaml(document: Json) -> str:
-    return yaml.safe_dump(document, sort_keys=False, default_flow_style=False, width=100)
+    return str(yaml.safe_dump(document, sort_keys=False, default_flow_style=False, width=100))

@@ -13,6 +13,7 @@ new pod small, and a pod that asks for what most nodes have finds one.
 """
 
 from collections import Counter
+from typing import Final
 
 from injection.choice import Chosen, requested
 from injection.fabric import Need
@@ -20,6 +21,10 @@ from injection.nodes import NodeGroup
 from injection.podview import Container
 from kube.quantity import QuantityError, to_units
 from workloads.accelerators import Accelerators
+
+# An interface is an entry in an annotation, and users write amounts: a pod that asks for a thousand
+# million NICs must wait for ever, not fill the webhook's memory. No node has more (AWS p5: 32).
+MOST_INTERFACES: Final = 128
 
 
 def amount(

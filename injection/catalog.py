@@ -67,6 +67,8 @@ def _of_choice(choice: FabricChoice, fabrics: Fabrics) -> Iterator[str]:
     if choice.version and choice.version not in versions:
         allowed = _listed(versions)
         yield f"version: {choice.version!r} is none of {fabric.name}; allowed are {allowed}"
+    if choice.strict and not fabric.spec.net:
+        yield f"strict: {fabric.name} has no net, so NCCL_NET is not known; leave it out"
     known = _renameable(fabric)
     for name in choice.names:
         if name not in known:

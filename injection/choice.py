@@ -68,6 +68,15 @@ def _choose(subject: Subject) -> Chosen | None:
     return next(again, next(iter(found), None))
 
 
+def fitting(subject: Subject) -> list[Chosen]:
+    """Return every choice that the pod could get, the one that it names alone."""
+    if subject.annotations.get(names.FABRIC, ""):
+        named = choose(subject)
+        return [named] if named is not None else []
+    candidates = (_candidate(c, subject) for c in subject.facts.cluster.spec.fabrics)
+    return [chosen for chosen in candidates if chosen is not None]
+
+
 def _candidate(choice: FabricChoice, subject: Subject) -> Chosen | None:
     """Return what a choice of the cluster comes to for this pod, if it is for it."""
     profile = subject.facts.fabrics.get(choice.profile)

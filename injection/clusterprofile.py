@@ -31,6 +31,14 @@ class Pods(StrEnum):
     ASKING = "asking"  # only those that name it: annotation muster.dev/fabric
 
 
+class Templates(StrEnum):
+    """Whose pod templates are completed when the object is made (``injection.templates``)."""
+
+    NEVER = "never"
+    QUEUED = "queued"  # jobs that a queue counts by their template: Kueue's
+    ALWAYS = "always"
+
+
 class Channel(StrEnum):
     """How NCCL's settings reach the ranks."""
 
@@ -47,7 +55,8 @@ class FabricChoice(Part, frozen=True):
     What: ``options``: extras of the profile that are on for every pod. ``version``: of the
     vendor's software in this cluster; by default the profile's first. ``names``: what resources,
     networks and claim templates of the profile are called here. ``inject``: what is otherwise
-    here, over what the profile says.
+    here, over what the profile says. ``strict``: NCCL may use this network only (``NCCL_NET``), and
+    fails where it cannot be had, in place of going over TCP.
     """
 
     profile: str
@@ -60,20 +69,23 @@ class FabricChoice(Part, frozen=True):
     names: dict[str, str] = msgspec.field(default_factory=dict)
     inject: Injected = Injected()
     channel: Channel = Channel.ENV
+    strict: bool = False
 
 
 class OfNamespace(Part, frozen=True):
-    """Classes that accelerator pods of a namespace get where they name none."""
+    """What is otherwise in a namespace: classes of accelerator pods that name none, templates."""
 
     runtime_class: str = ""
     priority_class: str = ""
+    job_templates: Templates | None = None
 
 
 class ClusterProfileSpec(Part, frozen=True):
     """See ``FabricChoice``; ``tolerations`` are given to every accelerator pod.
 
     ``tiers``: in place of those that come with Muster. ``spot``: name of the provider's entry in
-    ``spot.yaml``; "" lets the nodes tell.
+    ``spot.yaml``; "" lets the nodes tell. ``job_templates``: whose pod templates are completed
+    when the object is made.
     """
 
     aliases: tuple[str, ...] = ()
@@ -84,6 +96,7 @@ class ClusterProfileSpec(Part, frozen=True):
     spot: str = ""
     namespaces: dict[str, OfNamespace] = msgspec.field(default_factory=dict)
     without_fabric: Loudness = Loudness.WARN
+    job_templates: Templates = Templates.QUEUED
 
 
 class ClusterProfile(Part, frozen=True):

@@ -1,11 +1,14 @@
 """Which of the wanted additions one container gets; ``injection.draft`` tells the rules."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from injection.emit import WantedContainer
 from injection.parts import CONTAINERS, ContainerAdditions, Env, Mount, Place
 from injection.podview import Capabilities, Container, PodView
+
+_NAMED: Final = 3  # variables in a warning, which the API server cuts after 256 characters
 
 
 @dataclass(slots=True)
@@ -17,6 +20,7 @@ class ContainerDraft:
     where: str
     put: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
+    hiding: list[str] = field(default_factory=list)
 
     def take(self, additions: ContainerAdditions) -> None:
         """Take over what the container, and the sources before, do not say already."""
@@ -48,8 +52,23 @@ class ContainerDraft:
             if env.name not in there:
                 self.taken.env.append(env)
                 self.put.append(name)
+                self.hiding.append(env.name)
             elif there[env.name] != env.value:
                 self.kept.append(name)
+
+    def hides(self, source: str) -> Iterator[str]:
+        """Yield a warning where variables from ``envFrom``, unknown here, may lose against ours.
+
+        core/v1: a variable of ``env`` wins over one of the same name from ``envFrom``.
+        """
+        prefixes = [each.prefix for each in self.present.env_from]
+        hidden = [name for name in self.hiding if any(name.startswith(p) for p in prefixes)]
+        if hidden:
+            named = ", ".join(hidden[:_NAMED]) + (", …" if len(hidden) > _NAMED else "")
+            yield (
+                f"{self.where}.envFrom: what it says of {named} loses against "
+                f"{source.partition('@')[0]}: what is meant stands in env"
+            )
 
     def _resources(self, wanted: Mapping[str, str]) -> None:
         """Take extended resources; a container that says any amount, even 0, keeps its own."""

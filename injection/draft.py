@@ -80,8 +80,16 @@ class Draft:
             before = self.pod.metadata.annotations.get(record.ANNOTATION, "")
             text = self.record().text(before)
             if text != before:
-                self._wanted.annotations[record.ANNOTATION] = text
+                self._tell(text)
         return tuple(operations(self.pod, self._wanted))
+
+    def _tell(self, ledger: str) -> None:
+        """Write the ledger, unless the pod would be refused for all that its annotations say."""
+        notes = {**self.pod.metadata.annotations, **self._wanted.annotations}
+        if record.fits(notes, ledger):
+            self._wanted.annotations[record.ANNOTATION] = ledger
+        else:
+            self.warnings.append(f"{record.ANNOTATION}: left out, {record.TOO_MUCH}")
 
     def _put(self, source: str, name: str) -> None:
         self._set.setdefault(source, []).append(name)
@@ -173,6 +181,7 @@ class Draft:
         taken = self._wanted.containers.setdefault(place, WantedContainer())
         decision = ContainerDraft(present, taken, f"{place.within}[{present.name}]")
         decision.take(additions)
+        self.warnings.extend(decision.hides(source))
         for name in decision.put:
             self._put(source, name)
         for name in decision.kept:

@@ -2,11 +2,12 @@
 
 ::
 
-    inject ◄─ version ◄─ extras that hold ◄─ names of the cluster ◄─ inject of the cluster
+    inject ◄─ version ◄─ extras that hold ◄─ the cluster's: names ◄─ NCCL_NET ◄─ inject
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,8 @@ from injection.digest import digest
 from injection.fabric import Claim, Extra, Injected
 from injection.over import over
 from injection.subject import Subject
+
+_NET: Final = "NCCL_NET"  # by name: the only network that NCCL tries (src/plugin/net.cc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,10 @@ def _made(chosen: Chosen, extras: Sequence[Extra]) -> _Layered:
             result = over(result, version.inject)
     for extra in extras:
         result = over(result, extra.inject)
-    injected = over(_renamed(result, choice.names), choice.inject)
+    result = _renamed(result, choice.names)
+    if choice.strict and spec.net:
+        result = over(result, Injected(env={_NET: spec.net}))
+    injected = over(result, choice.inject)
     return _Layered(choice, injected, digest(injected))
 
 

@@ -17,12 +17,14 @@ class Template:
     """A pod or a pod template inside ``document``.
 
     ``path``: its members from the root, empty for the document itself. ``pods``: how many such
-    pods the document makes, as far as it says.
+    pods the document makes, as far as it says. ``owner``: the path of the object that it stands
+    in, which in a List or an AppWrapper is not the document.
     """
 
     document: Json
     path: tuple[str, ...]
     pods: int
+    owner: tuple[str, ...] = ()
 
     @property
     def pod(self) -> dict[str, Json]:
@@ -31,14 +33,21 @@ class Template:
         return found if isinstance(found, dict) else {}
 
     @property
+    def object(self) -> dict[str, Json]:
+        """Return the object that the template stands in."""
+        found = at(self.document, self.owner)
+        return found if isinstance(found, dict) else {}
+
+    @property
     def where(self) -> str:
-        """Return the path as people write it; "" for the document itself."""
-        return ".".join(self.path)
+        """Return the path as people write it, ``spec.tasks[1].template``; "" for the document."""
+        steps = (f"[{step}]" if step.isdecimal() else f".{step}" for step in self.path)
+        return "".join(steps).removeprefix(".")
 
 
 def templates(document: Json) -> list[Template]:
     """Return every pod and pod template of one document, in the order they stand there."""
-    return [Template(document, path, pods) for path, pods in _found(document, (), 1)]
+    return [Template(document, *found) for found in _found(document, (), 1, ())]
 
 
 def at(document: Json, path: tuple[str, ...]) -> Json:
@@ -60,17 +69,21 @@ def without_nulls(document: Json) -> Json:
     return document
 
 
-def _found(value: Json, path: tuple[str, ...], pods: int) -> Iterator[tuple[tuple[str, ...], int]]:
+def _found(
+    value: Json, path: tuple[str, ...], pods: int, owner: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], int, tuple[str, ...]]]:
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _found(item, (*path, str(index)), pods)
+            yield from _found(item, (*path, str(index)), pods, owner)
     if not isinstance(value, dict):
         return
+    if "apiVersion" in value and "kind" in value:
+        owner = path
     spec = value.get("spec")
     if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
-        yield path, pods
+        yield path, pods, owner
         return
     numbers = [n for key in _MULTIPLIERS if isinstance(n := value.get(key), int) and n > 0]
     most = pods * max(numbers, default=1)
     for key, item in value.items():
-        yield from _found(item, (*path, key), most)
+        yield from _found(item, (*path, key), most, owner)

@@ -47,7 +47,7 @@ def allowed(additions: Additions, level: Level) -> Additions:
     left = replace(
         additions, containers=containers, volumes=volumes, sidecars=sidecars, host_network=False
     )
-    missing = _missing(additions, left)
+    missing = left_out(additions, left)
     if not missing:
         return additions
     text = f"{additions.source}: the namespace enforces {level}: left out {', '.join(missing)}"
@@ -76,8 +76,8 @@ def _is_plain(sidecar: Sidecar, gone: set[str], level: Level) -> bool:
     )
 
 
-def _missing(wanted: Additions, left: Additions) -> list[str]:
-    """Return the names of what was left out, each once."""
+def left_out(wanted: Additions, left: Additions) -> list[str]:
+    """Return the names of what ``left`` lacks of ``wanted``, each once."""
     found = ["hostNetwork"] if wanted.host_network else []
     kept: tuple[Volume | Sidecar, ...] = (*left.volumes, *left.sidecars)
     names = {part.name for part in kept}

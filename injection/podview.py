@@ -13,7 +13,6 @@ from kube.wire import (
     Affinity,
     ObjectMeta,
     PodResourceClaim,
-    Present,
     Quantity,
     ResourceClaimUse,
     SchedulingGate,
@@ -28,6 +27,12 @@ class EnvVar(Wire, frozen=True):
     name: str = ""
     value: str = ""
     value_from: msgspec.Raw = msgspec.Raw()
+
+
+class EnvFrom(Wire, frozen=True):
+    """core/v1 EnvFromSource: variables of a ConfigMap or Secret, whose names are not known here."""
+
+    prefix: str = ""
 
 
 class VolumeMount(Wire, frozen=True):
@@ -68,7 +73,7 @@ class Container(Wire, frozen=True):
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     env: tuple[EnvVar, ...] = ()
-    env_from: tuple[Present, ...] = ()
+    env_from: tuple[EnvFrom, ...] = ()
     resources: Resources | None = None
     volume_mounts: tuple[VolumeMount, ...] = ()
     security_context: SecurityContext | None = None

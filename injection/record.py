@@ -24,6 +24,8 @@ import msgspec
 from kube import names
 
 ANNOTATION: Final = names.INJECTED
+_NOTES_BYTES: Final = 256 * 1024  # apimachinery api/validation, TotalAnnotationSizeLimitB
+TOO_MUCH: Final = f"a pod's annotations may have {_NOTES_BYTES} bytes in all"
 
 
 class _Ledger(msgspec.Struct, omit_defaults=True):
@@ -73,6 +75,13 @@ def parse(text: str) -> _Ledger:
         return _DECODER.decode(text) if text else _Ledger()
     except msgspec.MsgspecError:
         return _Ledger()
+
+
+def fits(notes: Mapping[str, str], ledger: str) -> bool:
+    """Return whether the API server takes these annotations with the ledger among them."""
+    others = (key + value for key, value in notes.items() if key != ANNOTATION)
+    told = sum(len(text.encode()) for text in others)
+    return told + len(ANNOTATION) + len(ledger.encode()) <= _NOTES_BYTES
 
 
 def set_before(text: str) -> frozenset[str]:

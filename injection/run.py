@@ -20,9 +20,11 @@ from typing import Final
 import msgspec
 
 from injection.checks.arguments import arguments
+from injection.checks.deprecated import deprecated
 from injection.checks.devices import devices
 from injection.checks.fabric import fabric_is_there
 from injection.checks.sharedmemory import shared_memory_is_enough
+from injection.checks.silenttcp import silent_tcp
 from injection.draft import Draft
 from injection.findings import Finding
 from injection.overrides.apply import Overridden, override
@@ -49,7 +51,9 @@ Check = Callable[[Subject], Iterable[Finding]]
 RULES: Final[tuple[Rule, ...]] = (
     fabric, ranks, tier, spot, taints, tolerations, datasets, namespaced
 )  # fmt: skip
-CHECKS: Final[tuple[Check, ...]] = (fabric_is_there, arguments, devices, shared_memory_is_enough)
+CHECKS: Final[tuple[Check, ...]] = (
+    fabric_is_there, silent_tcp, arguments, devices, shared_memory_is_enough, deprecated
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +115,9 @@ def inject(
     if refusals:
         return Injection(refusals=refusals)
     _apply_rules(subject, draft)
+    operations = draft.operations()
     told = (*draft.warnings, *(finding.text for finding in findings))
-    return Injection(draft.operations(), draft.record(), told)
+    return Injection(operations, draft.record(), told)
 
 
 def _apply_rules(subject: Subject, draft: Draft) -> None:

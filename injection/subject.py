@@ -54,10 +54,15 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """What is known of the pod's gang. ``size``: members in all, ``None`` where nobody said."""
+    """What is known of the pod's gang. ``size``: members in all, ``None`` where nobody said.
+
+    ``made``: how many pods the object makes, where that is at hand. It may be scaled later, so it
+    is good for a word to its author, but not for what stays in the pods.
+    """
 
     dialect: str = ""
     size: int | None = None
+    made: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

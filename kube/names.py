@@ -42,6 +42,11 @@ NODE_ALLOCATIONS: Final = PREFIX + "node-allocations"  # annotation on nodes (de
 LEADER: Final = PREFIX + "leader"  # label on the leading replica's pod; its value names the Lease
 TERM: Final = PREFIX + "term"  # annotation on a replica's pod: the mark of its term
 
+# Who Muster is: the ServiceAccounts of the shipped manifests.
+SERVICE_ACCOUNTS: Final = tuple(
+    f"system:serviceaccount:muster-system:{name}" for name in ("muster-extender", "muster-webhook")
+)
+
 # Node label keys of the default topology, widest first; the host level is always last.
 ZONE: Final = "topology.kubernetes.io/zone"
 BLOCK: Final = PREFIX + "block"

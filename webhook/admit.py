@@ -21,15 +21,24 @@ from kube import wire
 from webhook import groupobjects, jobtemplates, templates
 from webhook.errors import MalformedReview
 from webhook.injecting import NOT_INJECTED, TOO_EARLY, Early, Mode
+from webhook.jobs import admit_job, completes
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
-from webhook.review import ALLOWED, AdmissionRequest, Verdict, denied
+from webhook.review import ALLOWED, UNREADABLE, AdmissionRequest, Verdict, denied
 from webhook.validate import Findings, Rules, check_new, check_pod, check_templates, is_planned
 from workloads import gangproblems
 from workloads.managed import Policy, is_bound_by_nature
 from workloads.registry import Placed, place
 
+
+class _Reviewed(wire.Pod, frozen=True):
+    """A pod as the API server sends it; a patch of one without these parts would not apply."""
+
+    metadata: wire.ObjectMeta
+    spec: wire.PodSpec
+
+
 _READERS: Final = (templates, jobtemplates, groupobjects)
-_POD: Final = msgspec.json.Decoder(wire.Pod)
+_POD: Final = msgspec.json.Decoder(_Reviewed)
 _VIEW: Final = msgspec.json.Decoder(PodView)
 _NULL: Final = b"null"
 
@@ -51,7 +60,10 @@ def admit_mutating(
     ``Early``: they are not known yet.
     """
     if not _is_pod(request):
-        return _wrong_kind(request, "pods"), NOTHING
+        if completes(request.resource):
+            known = None if mode is Mode.SHADOW or isinstance(facts, Early) else facts
+            return admit_job(request, policy, known), NOTHING
+        return _wrong_kind(request, "pods and jobs"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
     pod = _pod(request.object, request)
@@ -106,7 +118,7 @@ def _decide(
     done = mutate(pod, policy, explicit=_names_group(placed))
     if is_bound_by_nature(pod):
         return replace(done, overridden=overrides)
-    injected = _injected(changed.pod, request.namespace, placed, facts, done.annotations)
+    injected = _injected(changed.pod, request, placed, facts, done.annotations)
     return replace(done, overridden=overrides, injected=injected)
 
 
@@ -140,14 +152,17 @@ def _overridden(
 
 def _injected(
     data: bytes | msgspec.Raw,
-    namespace: str,
+    request: AdmissionRequest,
     placed: Placed | None,
     facts: Facts,
     annotations: Mapping[str, str],
 ) -> Injection:
     """Return what the cluster adds, and ``annotations``."""
-    view = _VIEW.decode(data)
-    return inject(view, namespace, facts, gang_as(placed), annotations)
+    try:
+        view = _VIEW.decode(data)
+    except UNREADABLE as error:
+        raise _malformed(request, error) from error
+    return inject(view, request.namespace, facts, gang_as(placed), annotations)
 
 
 def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
@@ -184,7 +199,7 @@ def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rule
         told = _gang_problems(request, new, rules)
         known = _gang_problems(request, old, rules) if told and before else []
         return replace(findings, invalid=tuple(text for text in told if text not in known))
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise _malformed(request, error) from error
 
 
@@ -196,7 +211,7 @@ def _gang_problems(request: AdmissionRequest, data: msgspec.Raw, rules: Rules) -
 def _pod(data: bytes | msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
     try:
         return in_namespace(_POD.decode(data), request.namespace)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except UNREADABLE as error:
         raise _malformed(request, error) from error
 
 

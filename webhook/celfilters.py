@@ -58,6 +58,21 @@ def pods_to_override(policy: Policy) -> tuple[Condition, ...]:
     return (bound, Condition("is-not-mutated-already", f"!({sent})"))
 
 
+def jobs_to_mutate(policy: Policy) -> tuple[Condition, ...]:
+    """Return the conditions of jobs whose pods may get something.
+
+    What another job's controller makes has been looked at with its owner. Plain Jobs are many and
+    keep their template in one place, so it is asked for accelerators; the others are few.
+    """
+    owners = "object.metadata.?ownerReferences.orValue([])"
+    controlled = f'{owners}.exists(o, o.?controller.orValue(false) && o.kind != "CronJob")'
+    asked = _asks_for(policy).replace("object.spec", "object.spec.template.spec")
+    return (
+        Condition("is-not-controlled", f"!{controlled}"),
+        Condition("asks-for-accelerators", f'request.resource.group != "batch" || {asked}'),
+    )
+
+
 def pods_to_validate(policy: Policy, rules: Rules) -> tuple[Condition, ...]:
     """Return the conditions of pod requests that touch what is Muster's.
 

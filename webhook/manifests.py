@@ -16,6 +16,7 @@ what is installed.
 - mutating the other pods, for override policies (only where it is asked for: the API server calls
   for every pod of the cluster then): *Ignore*. Nothing here may stop the cluster.
 - validating templates: *Ignore*. Only convenience: the pods are checked again.
+- mutating jobs: *Ignore*. What their templates do not get their pods do.
 
 Nothing can lock itself out: kube-system, the namespace of Muster itself and opted-out
 namespaces are excluded, nodes and leases are not matched at all, and admission webhooks
@@ -33,9 +34,10 @@ from typing import Final, Literal
 import msgspec
 
 from kube import names
-from webhook import groupobjects, jobtemplates
+from webhook import groupobjects, jobs, jobtemplates
 from webhook.celfilters import (
     Condition,
+    jobs_to_mutate,
     pods_to_mutate,
     pods_to_override,
     pods_to_validate,
@@ -155,6 +157,7 @@ class FailurePolicies:
     mutate_pods: FailurePolicy = "Ignore"
     validate_pods: FailurePolicy = "Fail"
     validate_templates: FailurePolicy = "Ignore"
+    mutate_jobs: FailurePolicy = "Ignore"
 
 
 def configurations(
@@ -175,7 +178,10 @@ def configurations(
     policy, rules = policy or Policy(), rules or Rules()
     failure = failure or FailurePolicies()
     client = target.at(MUTATE_PATH, ca_bundle)
-    mutate = (_mutating(client, policy, failure),)
+    mutate: tuple[Hook, ...] = (
+        _mutating(client, policy, failure),
+        _mutating_jobs(client, policy, failure),
+    )
     if every_pod:
         mutate += (_overriding(client, policy),)
     validate = target.at(VALIDATE_PATH, ca_bundle)
@@ -221,6 +227,20 @@ def _overriding(client: ClientConfig, policy: Policy) -> Hook:
         namespace_selector=_namespaces(policy, opt_out=True),
         match_conditions=pods_to_override(policy),
         failure_policy="Ignore",
+        timeout_seconds=MUTATE_TIMEOUT_S,
+        reinvocation_policy="IfNeeded",
+    )
+
+
+def _mutating_jobs(client: ClientConfig, policy: Policy, failure: FailurePolicies) -> Hook:
+    """Return the hook of jobs; it is called again where another one has named a queue since."""
+    return _hook(
+        name="jobs.mutate.muster.dev",
+        client_config=client,
+        rules=tuple(_rule(*at, found, ("CREATE",)) for at, found in jobs.RESOURCES.items()),
+        namespace_selector=_namespaces(policy, opt_out=True),
+        match_conditions=jobs_to_mutate(policy),
+        failure_policy=failure.mutate_jobs,
         timeout_seconds=MUTATE_TIMEOUT_S,
         reinvocation_policy="IfNeeded",
     )

@@ -13,11 +13,12 @@ from typing import Final, Literal
 import msgspec
 
 from injection.patch import Operation
-from webhook.errors import MalformedReview
+from webhook.errors import MalformedReview, cut
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 WARNING_CHARS: Final = 256  # admission/v1: longer warnings may be cut by the API server
+MESSAGE_CHARS: Final = 4096  # of a refusal; what is refused is quoted, and may be megabytes
 WARNINGS_AT_MOST: Final = 16  # the API server keeps 4096 characters of all of them together
 
 
@@ -98,6 +99,8 @@ class Verdict:
 
 
 ALLOWED: Final = Verdict()
+# What bytes that cannot be decoded raise: bad JSON and types, too deep, not UTF-8.
+UNREADABLE: Final = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _DECODER: Final = msgspec.json.Decoder(_Review)
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -106,7 +109,7 @@ def parse(body: bytes) -> AdmissionRequest:
     """Read a review; raises ``MalformedReview`` with what is wrong and where."""
     try:
         return _DECODER.decode(body).request
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedReview(f"body is not an {API_VERSION} {KIND}: {error}") from error
 
 
@@ -121,7 +124,8 @@ def respond(uid: str, verdict: Verdict) -> bytes:
         response.patch_type = "JSONPatch"
         response.patch = base64.b64encode(_ENCODER.encode(verdict.operations)).decode()
     if not verdict.allowed:
-        response.status = _Status(verdict.code, verdict.message, verdict.code.phrase)
+        message = cut(verdict.message, MESSAGE_CHARS)
+        response.status = _Status(verdict.code, message, verdict.code.phrase)
     return _ENCODER.encode(_Reply(API_VERSION, KIND, response))
 
 
@@ -133,4 +137,4 @@ def denied(code: HTTPStatus, message: str, warnings: tuple[str, ...] = ()) -> Ve
 def _clean(warning: str) -> str:
     """Return a warning the API server will not drop: no control characters, not too long."""
     text = "".join(c if c.isprintable() else " " for c in warning)
-    return text if len(text) <= WARNING_CHARS else text[: WARNING_CHARS - 1] + "…"
+    return cut(text, WARNING_CHARS)

@@ -33,9 +33,7 @@ from workloads.labels import FieldError, read, unknown
 from workloads.managed import Policy, has_gate
 from workloads.registry import Placed
 
-MUSTER_USERS: Final = frozenset(
-    f"system:serviceaccount:muster-system:{name}" for name in ("muster-extender", "muster-webhook")
-)
+MUSTER_USERS: Final = frozenset(names.SERVICE_ACCOUNTS)
 ADMINISTRATORS: Final = frozenset({"system:masters"})  # group of the cluster's own administrators
 
 

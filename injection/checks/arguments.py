@@ -1,51 +1,70 @@
 """Arguments that will not do what they look like.
 
 - ``${NAME}`` in the exec form: Kubernetes expands only ``$(NAME)``; the program gets the braces as
-  they stand. A shell that is asked to run a string (``sh -c``) expands it itself and is left out.
+  they stand. A shell that is asked to run a string expands it itself and is left out, whatever
+  wraps it (``tini -- bash -c``); so is an image's entrypoint that is a shell, if that is known.
 - ``--nnodes`` of torchrun that is not the gang's size: the rendezvous waits for ever, or leaves
   members out. A range (``2:8``) is checked by its upper end, a name like ``$(NNODES)`` not at all.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from injection.findings import Finding
+from injection.parts import CONTAINERS, INIT_CONTAINERS
 from injection.podview import Container
 from injection.subject import Subject
 
 _BRACES: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
-_NNODES: Final = re.compile(r"--nnodes[= ](?:\d+:)?(\d+)\b")
+_NNODES: Final = re.compile(r"--nnodes[= ](?:[0-9]+:)?([0-9]{1,9})\b")
 
 
 def arguments(subject: Subject) -> Iterator[Finding]:
     """Yield what is odd about commands and arguments."""
-    for container in subject.pod.spec.containers:
-        words = (*container.command, *container.args)
-        if not _by_shell(words):
-            yield from _unexpanded(container, words)
-        yield from _other_size(container, words, subject)
+    spec = subject.pod.spec
+    for within, containers in (
+        (CONTAINERS, spec.containers),
+        (INIT_CONTAINERS, spec.init_containers),
+    ):
+        for container in containers:
+            where = f"{within}[{container.name}]"
+            if not _by_shell(container):
+                yield from _unexpanded(where, container)
+            yield from _other_size(where, container, subject)
 
 
-def _by_shell(words: Sequence[str]) -> bool:
-    return bool(words) and words[0].rsplit("/", 1)[-1] in _SHELLS
+def nodes(container: Container) -> int | None:
+    """Return how many nodes the program is told that there are, ``None`` where it is told none."""
+    found = _NNODES.search(" ".join((*container.command, *container.args)))
+    return int(found[1]) if found else None
 
 
-def _unexpanded(container: Container, words: Sequence[str]) -> Iterator[Finding]:
+def _by_shell(container: Container) -> bool:
+    """Return whether a shell is among the words before the first that holds braces."""
+    for word in (*container.command, *container.args):
+        if word.rsplit("/", 1)[-1] in _SHELLS:
+            return True
+        if _BRACES.search(word):
+            return False
+    return False
+
+
+def _unexpanded(where: str, container: Container) -> Iterator[Finding]:
+    words = (*container.command, *container.args)
     found = dict.fromkeys(name for word in words for name in _BRACES.findall(word))
+    unless = "" if container.command else ", unless the image's entrypoint is one"
     for name in found:
         yield Finding(
-            f"containers[{container.name}]: {name} is not expanded without a shell: "
-            f"write $({name[2:-1]})"
+            f"{where}: {name} is not expanded without a shell{unless}: write $({name[2:-1]})"
         )
 
 
-def _other_size(container: Container, words: Sequence[str], subject: Subject) -> Iterator[Finding]:
-    size = subject.gang.size if subject.gang else None
-    found = _NNODES.search(" ".join(words))
-    if size is not None and found is not None and int(found[1]) != size:
+def _other_size(where: str, container: Container, subject: Subject) -> Iterator[Finding]:
+    size = (subject.gang.size or subject.gang.made) if subject.gang else None
+    told = nodes(container)
+    if size is not None and told is not None and told != size:
         yield Finding(
-            f"containers[{container.name}]: --nnodes {found[1]} but the gang has {size} members: "
-            f"say $(PET_NNODES) or {size}"
+            f"{where}: --nnodes {told} but the gang has {size} members: say $(PET_NNODES) or {size}"
         )

@@ -3,13 +3,16 @@
 It would run over TCP, many times slower, and nobody would hear of it for weeks. So it is said at
 admission, with what stands between the pod and the fabric (``injection.fabricproblems``), as loud
 as the ClusterProfile wants it (``spec.withoutFabric``: ignore, warn, deny). What contradicts the
-pod's own words is always refused.
+pod's own words is always refused. A pod that is told of other nodes (``--nnodes 4``) and names no
+gang is one of several all the same.
 """
 
 from collections.abc import Iterator
 
+from injection.checks.arguments import nodes
 from injection.choice import NONE, choose
 from injection.clusterprofile import Loudness
+from injection.containers import container_at
 from injection.fabricproblems import problems
 from injection.findings import Finding
 from injection.problem import Severity
@@ -27,18 +30,28 @@ def fabric_is_there(subject: Subject) -> Iterator[Finding]:
             yield Finding(str(problem), refused=problem.severity in refused)
     if loudness is not Loudness.IGNORE and _goes_without(subject):
         yield Finding(
-            f"no fabric of cluster {subject.facts.cluster.metadata.name} fits this gang, so it "
-            f"would run over TCP: name one in annotation {names.FABRIC} ({_choices(subject)}), "
+            f"no fabric of cluster {subject.facts.cluster.metadata.name} fits {_who(subject)}, so "
+            f"it would run over TCP: name one in annotation {names.FABRIC} ({_choices(subject)}), "
             f"or {NONE} if that is meant",
             refused=loudness is Loudness.DENY,
         )
 
 
 def _goes_without(subject: Subject) -> bool:
-    """Return whether a gang that asks for accelerators gets none of the cluster's fabrics."""
+    """Return whether one of several pods with accelerators gets none of the cluster's fabrics."""
     named = subject.annotations.get(names.FABRIC, "")
-    concerned = subject.is_gang and bool(subject.accelerated) and not named
+    if named or not subject.accelerated:
+        return False
+    concerned = subject.is_gang or _says_several(subject)
     return concerned and bool(subject.facts.cluster.spec.fabrics) and choose(subject) is None
+
+
+def _says_several(subject: Subject) -> bool:
+    return any((nodes(container_at(subject.pod, p)) or 1) > 1 for p in subject.accelerated)
+
+
+def _who(subject: Subject) -> str:
+    return "this gang" if subject.is_gang else f"this pod, which names no gang ({names.GANG})"
 
 
 def _choices(subject: Subject) -> str:

@@ -31,8 +31,9 @@ from kube import names
 PREFIX: Final = names.DATASET
 GCS_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
 GCS_TRIGGER: Final = "gke-gcsfuse/volumes"
+_NAME: Final = re.compile("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")  # the end of a volume's name
 _FORM: Final = re.compile(
-    r"(?P<kind>gs|pvc|lustre)://(?P<name>[a-z0-9][a-z0-9._-]*)(?:/(?P<dir>[^:]*))?"
+    r"(?P<kind>gs|pvc|lustre)://(?P<name>[a-z0-9][a-z0-9._-]*)(?:/(?P<dir>[^/:][^:]*)?)?"
     r":(?P<path>/[^:]*)(?P<ro>:ro)?"
 )
 
@@ -45,8 +46,11 @@ def datasets(subject: Subject) -> Iterator[Additions]:
 
 
 def _dataset(name: str, key: str, text: str, subject: Subject) -> Additions:
+    if not _NAME.fullmatch(name):
+        told = f"{key}: {name!r} names a volume, so lower-case letters, digits and '-' are allowed"
+        return Additions("dataset", warnings=(told,))
     found = _FORM.fullmatch(text)
-    if found is None:
+    if found is None or ".." in (found["dir"] or "").split("/"):
         form = "gs://BUCKET[/DIR], pvc://CLAIM[/DIR] or lustre://CLAIM, then :/where/to[:ro]"
         return Additions("dataset", warnings=(f"{key}: {text!r} cannot be read; write {form}",))
     volume = _volume(f"dataset-{name}", found)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from injection import ncclconf
-from injection.amounts import amount
+from injection.amounts import MOST_INTERFACES, amount
 from injection.choice import SOURCE, Chosen, choose, fixed, pool, told_labels
 from injection.clusterprofile import Channel
 from injection.containers import container_at
@@ -127,7 +127,7 @@ class _Work:
         return tuple(
             need.name
             for need in self.injected.networks
-            for _ in range(self._amount(need, asked, own))
+            for _ in range(min(self._amount(need, asked, own), MOST_INTERFACES))
         )
 
     def _annotations(
@@ -202,11 +202,13 @@ def _decided(name: str, value: str, own: Mapping[str, str]) -> bool:
 
 
 def _count(resource: str, container: Container, added: ContainerAdditions) -> int:
-    """Return how many of a resource the container has in the end: its own word, else ours."""
+    """Return how many interfaces the container has in the end: by its own word, else by ours."""
     own = container.resources
     said = {**own.requests, **own.limits}.get(resource) if own else None
     text = str(added.resources.get(resource, "0") if said is None else said)
-    return int(text) if text.isdecimal() else 0
+    if len(text) > len(str(MOST_INTERFACES)):
+        return MOST_INTERFACES if text.isdecimal() else 0
+    return min(int(text), MOST_INTERFACES) if text.isdecimal() else 0
 
 
 def _is_free(volume: VolumeAt, container: Container) -> bool:

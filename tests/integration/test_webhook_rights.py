@@ -6,7 +6,8 @@
          │ create, get, patch         Secret muster-webhook-authority
          ├──────────────────────────► kube-apiserver ──► audit log: every call, and who made it
          │ create, get, update, patch two webhook configurations
-         │ list, watch                nodes, namespaces, profiles
+         │ list, watch                nodes, namespaces, profiles, override policies
+         │ patch                      statuses of profiles
          │ create, patch              Events on a profile that cannot be used
 """
 

@@ -65,7 +65,7 @@ def test_the_explanation_names_who_set_what_and_what_was_kept(
 ) -> None:
     inject(job, "--explain")
     said = capsys.readouterr().out
-    assert "+      hostNetwork: true" in said
+    assert "\n  +   hostNetwork: true\n" in said
     assert "set by fabric/generic-roce-hostnet@" in said
     assert "yours, kept" in said
 

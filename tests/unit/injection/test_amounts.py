@@ -53,6 +53,12 @@ def test_interfaces_follow_the_amount_that_the_user_states() -> None:
     assert nics(pod, cluster((8, 16, 1))) == (2, 2)
 
 
+def test_an_amount_that_no_node_has_does_not_become_as_many_interfaces() -> None:
+    asked = {"limits": {GPU: "8", NIC: "1000000000"}}
+    greedy = gpu_pod(container={"resources": asked})
+    assert nics(greedy, cluster((8, 8, 1))) == (1_000_000_000, 128)
+
+
 def test_a_user_who_says_none_gets_none() -> None:
     pod = gpu_pod(container={"resources": {"limits": {GPU: "8", NIC: "0"}}})
     assert nics(pod, cluster((8, 16, 1))) == (0, 0)

@@ -37,6 +37,6 @@ def test_a_template_is_found_wherever_its_kind_keeps_it() -> None:
         }
     }
     (found,) = templates(jobset)
-    assert found.where == "spec.replicatedJobs.0.template.spec.template"
+    assert found.where == "spec.replicatedJobs[0].template.spec.template"
     assert found.pods == 8
     assert found.pod == pod

@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 from support.anypods import PODS, without_additions
-from support.injecting import FABRICS, GPU, JSON, facts, injected, patch, result
+from support.injecting import FABRICS, GPU, JSON, facts, gpu_pod, injected, patch, result
 
 from injection.subject import Facts
 
@@ -54,6 +54,22 @@ def test_pods_of_one_role_are_changed_alike(pod: JSON, cluster: Facts) -> None:
     twin = json.loads(json.dumps(pod))
     twin["metadata"]["name"] = "p-1"
     assert patch(result(pod, cluster)) == patch(result(twin, cluster))
+
+
+def test_a_pod_that_is_full_of_annotations_is_still_accepted_with_all_that_it_needs() -> None:
+    """The API server takes 256 KiB of them in all; the ledger is what can be spared."""
+    cluster = facts({"profile": "generic-roce-hostnet", "pods": "accelerated"})
+    for room, told in ((32 * 1024, True), (200, False)):
+        pod = gpu_pod()
+        pod["metadata"]["annotations"] = {"note": "é" * ((256 * 1024 - room) // 2)}
+        said = result(pod, cluster)
+        after = injected(pod, cluster)
+        notes = after["metadata"]["annotations"]
+        assert sum(len(f"{k}{v}".encode()) for k, v in notes.items()) <= 256 * 1024
+        assert ("muster.dev/injected" in notes) is told
+        assert any("262144 bytes" in warning for warning in said.warnings) is not told
+        assert after["spec"]["containers"][0]["env"]
+        assert patch(result(after, cluster)) == []
 
 
 def _once(names: list[str]) -> None:

@@ -103,6 +103,22 @@ def test_a_data_set_that_cannot_be_read_is_told_with_the_form() -> None:
     assert "pvc://CLAIM" in warning
 
 
+@pytest.mark.parametrize("text", ["pvc://corpus/../x:/data", "pvc://corpus//x:/data"])
+def test_a_directory_outside_of_its_claim_is_told_and_not_mounted(text: str) -> None:
+    """The API server would refuse the pod (core/v1 VolumeMount: subPath)."""
+    said = result(asking(dataset_c4=text), NOTHING_SAID)
+    assert "pvc://CLAIM" in said.warnings[0]
+    assert not any("dataset" in source for source in said.record.set)
+
+
+def test_a_data_set_whose_name_no_volume_can_have_is_told() -> None:
+    pod = gpu_pod()
+    pod["metadata"]["annotations"] = {"muster.dev/dataset-My_Data": "pvc://corpus:/data"}
+    said = result(pod, NOTHING_SAID)
+    assert said.warnings[0].startswith("muster.dev/dataset-My_Data: 'My_Data' names a volume")
+    assert not any("dataset" in source for source in said.record.set)
+
+
 def test_a_namespace_gives_its_classes_to_those_that_name_none() -> None:
     known = facts(namespaces={"team-a": {"runtimeClass": "nvidia", "priorityClass": "research"}})
     spec = injected(gpu_pod(priorityClassName="urgent"), known)["spec"]

@@ -158,7 +158,7 @@ async def test_readiness_follows_the_checks_and_liveness_does_not(
 
 async def test_reviews_are_counted_by_path_and_outcome(client: Client) -> None:
     await client.post("/mutate", data=review(GPU))
-    await client.post("/mutate", data=review({"spec": {}}))
+    await client.post("/mutate", data=review({"metadata": {}, "spec": {}}))
     await client.post("/mutate", data=b"{")
     text = await (await client.get("/metrics")).text()
     for line in (

@@ -41,6 +41,7 @@ def test_only_what_guards_plans_fails_closed() -> None:
     policies = {hook.name: hook.failure_policy for hook in hooks()}
     assert policies == {
         "pods.mutate.muster.dev": "Ignore",
+        "jobs.mutate.muster.dev": "Ignore",
         "pods.validate.muster.dev": "Fail",
         "templates.validate.muster.dev": "Ignore",
     }
@@ -49,12 +50,12 @@ def test_only_what_guards_plans_fails_closed() -> None:
 
 
 def test_mutation_is_asked_again_when_others_changed_the_pod() -> None:
-    assert [hook.reinvocation_policy for hook in hooks()] == ["IfNeeded", "", ""]
+    assert [hook.reinvocation_policy for hook in hooks()] == ["IfNeeded", "IfNeeded", "", ""]
 
 
 def test_the_filter_knows_every_marker_and_every_accelerator() -> None:
     policy = Policy()
-    (mutating,) = configurations(b"", Target(), policy=policy)[0].webhooks
+    (mutating, _) = configurations(b"", Target(), policy=policy)[0].webhooks
     expression = mutating.match_conditions[1].expression
     for name in (*markers(), *policy.accelerators.resources, *policy.accelerators.prefixes):
         assert f'"{name}"' in expression
@@ -64,9 +65,10 @@ def test_pods_that_are_not_musters_are_sent_only_where_that_is_asked_for() -> No
     mutating = configurations(b"", Target(), every_pod=True)[0].webhooks
     assert [hook.name for hook in mutating] == [
         "pods.mutate.muster.dev",
+        "jobs.mutate.muster.dev",
         "pods.override.muster.dev",
     ]
-    first, second = mutating
+    first, _, second = mutating
     assert second.failure_policy == "Ignore"
     assert second.namespace_selector == first.namespace_selector
     assert second.match_conditions[0] == first.match_conditions[0]

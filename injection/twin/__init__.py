@@ -1,0 +1,1 @@
+"""The policies that the API server can carry out itself while no webhook answers."""

@@ -1,0 +1,219 @@
+"""Which pods are meant, as CEL: the rules of ``injection.choice`` and ``workloads.managed``.
+
+Conditions that choose a policy know no variables, so each of these stands for itself; they
+look only at what the pod and its namespace say, never at nodes.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from injection.choice import fixed, pool
+from injection.clusterprofile import FabricChoice, Pods
+from injection.subject import Facts
+from injection.twin.cel import both, items, keys, literal, text
+from injection.twin.static import Block, kinds
+from kube import names
+from workloads import spark
+from workloads.accelerators import Accelerators
+from workloads.managed import MIRROR, Policy
+from workloads.ranks import COMPLETION_INDEX
+from workloads.registry import markers
+
+Conditions = Iterator[tuple[str, str]]
+LISTS: Final = ("containers", "initContainers")
+_META: Final = "object.metadata"
+_LABELS: Final = keys(_META, "labels")
+_NOTES: Final = keys(_META, "annotations")
+_AFFINITY: Final = "object.spec.?affinity.?nodeAffinity"
+_TERMS: Final = (
+    f"{_AFFINITY}.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([])"
+)
+NAMED: Final = f'object.metadata.?annotations[?{text(names.FABRIC)}].orValue("")'
+
+
+def managed(policy: Policy) -> Conditions:
+    """Yield what makes a pod Muster's, as ``Policy.asks``: conditions by name."""
+    schedulers = sorted({policy.profile, *policy.profiles, *policy.rewrite, ""})
+    native = "has(object.spec.schedulingGroup) || has(object.spec.workloadRef)"
+    parts = literal([*sorted(policy.device_names.annotations)])
+    asks = f"{asked_by_pod(policy.accelerators)} > 0 || {native}"
+    yield "is-not-bound", 'object.spec.?nodeName.orValue("") == ""'
+    yield "has-a-choice-of-nodes", _not_bound_by_nature()
+    yield "asks-for-muster", f"{asks} || {_any_of(markers())} || {parts}.exists(k, k in {_NOTES})"
+    yield (
+        "names-a-scheduler-of-ours",
+        f'object.spec.?schedulerName.orValue("") in {literal([*schedulers])}',
+    )
+
+
+def block(found: Block, facts: Facts) -> Conditions:
+    """Yield which of the managed pods a block is for."""
+    known = facts.accelerators
+    yield "is-not-opted-out", not_opted_out()
+    yield "asks-for-accelerators", f"{asked_by_pod(known)} > 0"
+    if found.asks:
+        named = f"{keys('c.?resources', 'limits')}.exists(r, r.startsWith({text(found.asks)}))"
+        yield "asks-for-that-kind", f"({every_container()}).exists(c, {named})"
+    if found.sizes:
+        sizes = literal(list(found.sizes))
+        yield "asks-for-so-many", f"{asked_by_pod(known)} in {sizes}"
+    if found.choice is not None:
+        yield "gets-that-fabric", gets(found.choice, facts)
+        yield from _tells(found, facts)
+
+
+def every_container() -> str:
+    """Return the list of containers of both sorts."""
+    return " + ".join(items("object.spec", within) for within in LISTS)
+
+
+def asked(container: str, known: Accelerators) -> str:
+    """Return how many accelerators a container asks for.
+
+    Limits are enough: the API server wants them for extended resources, equal to requests.
+    """
+    exact, prefixes = literal([*sorted(known.resources)]), literal([*known.prefixes])
+    ours = f"(r in {exact} || {prefixes}.exists(p, r.startsWith(p)))"
+    amount = f"quantity({container}.resources.limits[r]).asInteger()"
+    return f"([0] + {keys(f'{container}.?resources', 'limits')}.map(r, {ours}, {amount})).sum()"
+
+
+def asked_by_pod(known: Accelerators) -> str:
+    """Return how many the container with the most asks for."""
+    return f"({every_container()}).map(c, {asked('c', known)}).max()"
+
+
+def not_opted_out() -> str:
+    """Return whether nothing says that nothing is to be added."""
+    key = f"[?{text(names.INJECT)}]"
+    said = (f'{_META}.?{field}{key}.orValue("")' for field in ("labels", "annotations"))
+    return both(f'{each} != "false"' for each in said)
+
+
+def told_by_affinity(key: str) -> str:
+    """Return the list of values, one or none, that every term narrows a node label to."""
+    one = f'{{0}}.key == {text(key)} && {{0}}.operator == "In" && size({{0}}.values) == 1'
+    same = _exists("t", "f", f"{one.format('f')} && f.values == e.values")
+    everywhere = f"{one.format('e')} && {_TERMS}.all(t, {same})"
+    first = f"{_TERMS}[0].?matchExpressions.orValue([])"
+    return (
+        f"(size({_TERMS}) == 0 ? [] : {first}.filter(e, {everywhere}).map(e, string(e.values[0])))"
+    )
+
+
+def in_gang() -> str:
+    """Return whether the pod says that it has siblings, in any dialect."""
+    native = "has(object.spec.schedulingGroup) || has(object.spec.workloadRef)"
+    owner = 'o.?controller.orValue(false) && o.kind == "Job" && o.apiVersion.startsWith("batch/")'
+    job = f"{_any_of((COMPLETION_INDEX,))} && {items(_META, 'ownerReferences')}.exists(o, {owner})"
+    role = f'{_META}.?labels[?{text(spark.ROLE)}].orValue("") == {text(spark.EXECUTOR)}'
+    works = f"{literal([spark.OPERATOR_APP, spark.APP])}.exists(k, k in {_LABELS}) && {role}"
+    size = f"[?{text(names.GANG_SIZE)}]"
+    alone = f'{_META}.?labels{size}.or({_META}.?annotations{size}).orValue("") == "1"'
+    return f"({_any_of(markers())} || {native} || ({job}) || ({works})) && !({alone})"
+
+
+def gets(number: int, facts: Facts) -> str:
+    """Return whether a pod gets the cluster's choice of that number: by name, or by its sort."""
+    choices = facts.cluster.spec.fabrics
+    earlier = [f"!({fits(each, facts)})" for each in choices[:number]]
+    given = both((f'{NAMED} == ""', fits(choices[number], facts), *earlier))
+    return f"({given}) || ({_gets_by_name(number, facts)})"
+
+
+def fits(choice: FabricChoice, facts: Facts) -> str:
+    """Return whether a choice is for a pod that names none."""
+    if choice.pods is Pods.ASKING:
+        return "false"
+    parts = [in_gang()] if choice.pods is Pods.GANGS else []
+    if choice.namespaces:
+        parts.append(f"request.namespace in {literal(list(choice.namespaces))}")
+    for key, value in choice.namespace_labels.items():
+        there = f"{text(key)} in {keys('namespaceObject.metadata', 'labels')}"
+        same = f" && namespaceObject.metadata.labels[{text(key)}] == {text(value)}"
+        parts.append(there + same if value else there)
+    return both((*parts, *usable(choice, facts), _open(choice, facts)))
+
+
+def usable(choice: FabricChoice, facts: Facts) -> Iterator[str]:
+    """Yield what a pod must ask for, and must not, beside the fabric."""
+    spec = facts.fabrics[choice.profile].spec
+    if spec.accelerators:
+        yield f"{asked_by_pod(facts.accelerators)} >= {spec.accelerators}"
+    for entry in spec.forbids:
+        yield f"!({requests(entry.resource)})"
+
+
+def requests(resource: str) -> str:
+    """Return whether a container states an amount of a resource."""
+    stated = (f"{text(resource)} in {keys('c.?resources', f)}" for f in ("limits", "requests"))
+    return f"({every_container()}).exists(c, {' || '.join(stated)})"
+
+
+def _gets_by_name(number: int, facts: Facts) -> str:
+    """Return whether the pod names the fabric, and this is its choice: open to it, or the first."""
+    choices = facts.cluster.spec.fabrics
+    own = choices[number]
+    same = [n for n, each in enumerate(choices) if each.profile == own.profile]
+    mine = both(
+        (_open(own, facts), *(f"!({_open(choices[n], facts)})" for n in same if n < number))
+    )
+    if number == same[0]:
+        mine = f"({mine}) || !({' || '.join(f'({_open(choices[n], facts)})' for n in same)})"
+    if len(same) == 1:
+        mine = ""
+    return both((f"{NAMED} == {text(own.profile)}", mine, *usable(own, facts)))
+
+
+def _open(choice: FabricChoice, facts: Facts) -> str:
+    """Return whether the pod insists on no other nodes than those of the choice's pool."""
+    labels = pool(facts.fabrics[choice.profile], choice)
+    return both(
+        f"!({' && '.join(f'({_ruled_out(key, value)})' for value in values)})"
+        for key, values in labels.items()
+        if values
+    )
+
+
+def _ruled_out(key: str, value: str) -> str:
+    name, wanted = text(key), text(value)
+    selected = f"object.spec.?nodeSelector[?{name}].orValue({wanted}) != {wanted}"
+    other = f'(e.operator == "In" && !({wanted} in e.values))'
+    without = f'(e.operator == "NotIn" && {wanted} in e.values) || e.operator == "DoesNotExist"'
+    every = f"{_TERMS}.all(t, {_exists('t', 'e', f'e.key == {name} && ({other} || {without})')})"
+    return f"{selected} || (size({_TERMS}) > 0 && {every})"
+
+
+def _exists(term: str, expression: str, condition: str) -> str:
+    return f"{items(term, 'matchExpressions')}.exists({expression}, {condition})"
+
+
+def _tells(found: Block, facts: Facts) -> Conditions:
+    """Yield what the pod says of its nodes, where the profile has settings for several kinds."""
+    if found.choice is None:
+        return
+    known = kinds(facts.cluster.spec.fabrics[found.choice], facts)
+    for number, (key, value) in enumerate(found.told):
+        by_selector = f"object.spec.?nodeSelector[?{text(key)}].hasValue()"
+        selected = f'object.spec.?nodeSelector[?{text(key)}].orValue("")'
+        said = f"({by_selector} ? [{selected}] : {told_by_affinity(key)})"
+        rest = f"!{said}.exists(v, v in {literal([*known[key]])})"
+        yield f"tells-kind-{number}", f"{text(value)} in {said}" if value else rest
+
+
+def pinned(found: Block, facts: Facts) -> frozenset[str]:
+    """Return the keys of a block's node selector that a pod's affinity makes unnecessary."""
+    if found.choice is None:
+        return frozenset()
+    choice = facts.cluster.spec.fabrics[found.choice]
+    return frozenset(fixed(pool(facts.fabrics[choice.profile], choice)))
+
+
+def _any_of(listed: Iterable[str]) -> str:
+    return f"{literal([*listed])}.exists(k, k in {_LABELS} || k in {_NOTES})"
+
+
+def _not_bound_by_nature() -> str:
+    made = 'o.?controller.orValue(false) && o.kind == "DaemonSet"'
+    owned = f"{items(_META, 'ownerReferences')}.exists(o, {made})"
+    return f"!({text(MIRROR)} in {_NOTES}) && !{owned}"

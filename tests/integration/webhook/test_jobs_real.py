@@ -1,0 +1,124 @@
+"""Jobs of a queue on a real kube-apiserver: completed when they are made, and never again.
+
+::
+
+    test ──► kube-apiserver ──TLS──► python -m webhook (ClusterProfile from a file)
+             Job, JobSet with JobSet's own CRD, PyTorchJob with Kubeflow's
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+import yaml
+from support.customkinds import install
+from support.jobs import job, of_kind
+from support.webhookpods import CONFIG, PODS, pod, until_gated, write
+from support.webhookprocess import running
+
+from injection.manifests import templates
+from loadtest import crds
+from loadtest.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
+from loadtest.controlplane import ControlPlane
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+CLUSTER = """
+apiVersion: muster.dev/v1alpha1
+kind: ClusterProfile
+metadata: {name: train-eu}
+spec:
+  fabrics: [{profile: generic-roce-hostnet}]
+  namespaces: {default: {priorityClass: system-cluster-critical}}
+"""
+NIC = "rdma/roce_v2"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+CUSTOM = {"JobSet": "jobset.x-k8s.io", "PyTorchJob": "kubeflow.org", "RayCluster": "ray.io"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def webhook(
+    plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[str]:
+    folder = tmp_path_factory.mktemp("webhook")
+    (folder / "cluster.yaml").write_text(CLUSTER)
+    injection = {"clusterProfile": str(folder / "cluster.yaml")}
+    config = write(folder, {**CONFIG, "injection": injection})
+    async with running(config, "--kubeconfig", str(plane.kubeconfig("muster-webhook"))) as url:
+        async with plane.api() as api:
+            await until_gated(api)
+        yield url
+
+
+def in_default(document: JSON) -> JSON:
+    document["metadata"]["namespace"] = "default"
+    return document
+
+
+def asked(document: JSON) -> Iterator[dict[str, str]]:
+    for each in templates(document):
+        (container,) = each.pod["spec"]["containers"]  # type: ignore[index,call-overload]
+        yield container["resources"].get("requests", {})  # type: ignore[index,union-attr,misc]
+
+
+async def test_a_queued_job_is_completed_and_a_job_without_a_queue_is_not(api: Api) -> None:
+    queued = await api.create(f"{JOBS}?dryRun=All", in_default(job("research")))
+    alone = await api.create(f"{JOBS}?dryRun=All", in_default(job()))
+    assert [amounts[NIC] for amounts in asked(queued)] == ["1"]
+    assert all(NIC not in amounts for amounts in asked(alone))
+
+
+async def test_what_a_queue_writes_on_admission_stands_and_nothing_is_added_then(api: Api) -> None:
+    made = in_default(job("research"))
+    made["metadata"]["name"] = "admitted"
+    made["spec"]["suspend"] = True
+    before = await api.create(JOBS, made)
+    # As Kueue admits: selectors of the flavor in, suspend off.
+    flavor = {"template": {"spec": {"nodeSelector": {"flavor": "h100"}}}}
+    after = await api.patch(f"{JOBS}/admitted", {"spec": flavor}, kind=STRATEGIC_PATCH)
+    after = await api.patch(f"{JOBS}/admitted", {"spec": {"suspend": False}}, kind=STRATEGIC_PATCH)
+    was, now = before["spec"]["template"]["spec"], after["spec"]["template"]["spec"]
+    assert now.pop("nodeSelector") == {"flavor": "h100", **was.pop("nodeSelector", {})}
+    assert now == was
+
+
+async def test_a_pod_of_a_completed_template_only_gets_its_gate(api: Api) -> None:
+    made = await api.create(f"{JOBS}?dryRun=All", in_default(job("research")))
+    template = made["spec"]["template"]
+    wanted = {**pod(), "spec": template["spec"]}
+    wanted["metadata"]["annotations"] = template["metadata"]["annotations"]
+    created = await api.create(f"{PODS}?dryRun=All", wanted)
+    assert created["spec"]["schedulingGates"] == [{"name": "muster.dev/plan"}]
+    for field in ("nodeSelector", "hostNetwork", "volumes", "priorityClassName"):
+        assert created["spec"].get(field) == template["spec"].get(field)
+    (now,), (was,) = created["spec"]["containers"], template["spec"]["containers"]
+    assert [now[field] for field in ("env", "volumeMounts")] == [was["env"], was["volumeMounts"]]
+    assert now["resources"]["limits"] == was["resources"]["limits"]
+    assert created["metadata"]["annotations"] == template["metadata"]["annotations"]
+
+
+async def test_the_schemas_of_other_projects_take_what_is_added(
+    api: Api,
+) -> None:
+    objects = {kind: in_default(of_kind(kind, queue="research")) for kind in CUSTOM}
+    plurals = await install(api, await asyncio.to_thread(crds.ensure), objects.values())
+    for kind, document in objects.items():
+        plural = plurals[CUSTOM[kind], kind]
+        path = f"/apis/{document['apiVersion']}/namespaces/default/{plural}"
+        made = await api.create(f"{path}?dryRun=All&fieldValidation=Strict", document)
+        assert any(NIC in amounts for amounts in asked(made)), yaml.safe_dump(made)
+
+
+async def test_a_refused_job_says_which_template_and_why(api: Api) -> None:
+    wrong = in_default(job())
+    wrong["spec"]["template"]["metadata"] = {"annotations": {"muster.dev/fabric": "token-ring"}}
+    with pytest.raises(ApiFailed, match=r"spec\.template: metadata\.annotations\[muster\.dev/fab"):
+        await api.create(f"{JOBS}?dryRun=All", wrong)
+
+
+async def test_a_job_without_accelerators_is_not_sent_to_us(api: Api) -> None:
+    plain = in_default(job("research"))
+    plain["spec"]["template"]["metadata"] = {"annotations": {"muster.dev/fabric": "token-ring"}}
+    plain["spec"]["template"]["spec"]["containers"][0]["resources"] = {}
+    await api.create(f"{JOBS}?dryRun=All", plain)  # sent, it would be refused

@@ -1,0 +1,121 @@
+"""Whatever is sent, a valid AdmissionReview comes back, or what it is that cannot be read.
+
+What counts as valid: apiserver, pkg/admission/plugin/webhook/request/admissionreview.go. A patch
+that does not apply is refused whatever the failurePolicy says, so none may leave.
+"""
+
+import base64
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+
+import jsonpatch
+from hypothesis import given
+from hypothesis import strategies as st
+from support.anypods import PODS
+from support.hostile import JSON, OTHERS, POD, TREES, review, spoilt
+from support.injecting import facts
+
+from webhook.admit import admit_mutating, admit_validating
+from webhook.errors import MalformedReview
+from webhook.review import AdmissionRequest, Verdict, denied, parse, respond
+from webhook.validate import Rules
+from workloads.managed import Policy
+
+FACTS = facts(
+    {"profile": "generic-roce-hostnet", "pods": "accelerated"},
+    tolerations=[{"key": "gpu", "operator": "Exists"}],
+)
+POLICY, RULES = Policy(), Rules()
+
+
+def mutated(request: AdmissionRequest) -> Verdict:
+    return admit_mutating(request, POLICY, RULES, FACTS)[0]
+
+
+def validated(request: AdmissionRequest) -> Verdict:
+    return admit_validating(request, RULES)
+
+
+GOOD = st.builds(
+    lambda pod, operation: review(pod, operation=operation, oldObject=pod),
+    PODS,
+    st.sampled_from(["CREATE", "CREATE", "UPDATE", "DELETE"]),
+)
+JOBS = st.builds(
+    lambda pod, resource: review({"metadata": {"name": "j"}, "spec": {"template": pod}}, resource),
+    PODS,
+    st.sampled_from(OTHERS),
+)
+DECIDE = st.sampled_from([mutated, validated])
+
+
+@given(spoilt(GOOD | JOBS), DECIDE)
+def test_a_spoilt_review_is_answered_or_named_malformed(
+    body: bytes, decide: Callable[[AdmissionRequest], Verdict]
+) -> None:
+    answer(body, decide)
+
+
+@given(st.builds(review, TREES, st.sampled_from([POD, *OTHERS])), DECIDE)
+def test_any_json_as_the_object_is_answered_or_named_malformed(
+    sent: JSON, decide: Callable[[AdmissionRequest], Verdict]
+) -> None:
+    answer(json.dumps(sent).encode(), decide)
+
+
+@given(st.binary(max_size=200) | st.builds(lambda tree: json.dumps(tree).encode(), TREES), DECIDE)
+def test_anything_else_is_malformed(
+    body: bytes, decide: Callable[[AdmissionRequest], Verdict]
+) -> None:
+    assert answer(body, decide) is None
+
+
+@given(GOOD, DECIDE)
+def test_a_good_review_is_never_malformed(
+    sent: JSON, decide: Callable[[AdmissionRequest], Verdict]
+) -> None:
+    assert answer(json.dumps(sent).encode(), decide) is not None
+
+
+def answer(body: bytes, decide: Callable[[AdmissionRequest], Verdict]) -> JSON | None:
+    """Return the response, checked as the API server checks it; ``None``: it was malformed."""
+    try:
+        request = parse(body)
+        reply = json.loads(respond(request.uid, decide(request)))
+    except MalformedReview as error:
+        malformed = str(error).encode()  # what the API server reads
+    else:
+        malformed = b""
+    assert len(malformed) < 4096
+    if malformed:
+        return None
+    response: JSON = reply["response"]
+    assert (reply["apiVersion"], reply["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert response["uid"] == request.uid
+    assert ("patch" in response) is ("patchType" in response)
+    assert response["allowed"] or "patch" not in response
+    if "patch" in response:
+        assert decide is mutated
+        applied(request, json.loads(base64.b64decode(response["patch"])))
+    return response
+
+
+def applied(request: AdmissionRequest, patch: list[JSON]) -> None:
+    """Apply a patch as the API server does; asked again about the result there is none."""
+    after = jsonpatch.apply_patch(json.loads(bytes(request.object)), patch)
+    again = json.dumps(review(after)).encode()
+    assert not mutated(parse(again)).operations
+
+
+def test_a_pod_without_the_parts_that_a_patch_goes_into_is_malformed() -> None:
+    for part in ("metadata", "spec"):
+        whole = {"metadata": {"labels": {"muster.dev/queue": "q"}}, "spec": {"containers": []}}
+        del whole[part]
+        assert answer(json.dumps(review(whole)).encode(), mutated) is None
+
+
+def test_a_refusal_that_quotes_megabytes_is_cut() -> None:
+    refused = denied(HTTPStatus.FORBIDDEN, "x" * 2_000_000)
+    message = json.loads(respond("u", refused))["response"]["status"]["message"]
+    assert (len(message), message[-1]) == (4096, "…")

@@ -1,0 +1,220 @@
+"""One pod twice: changed by policies of the API server, and by the webhook's own code.
+
+::
+
+    pod ──► namespace of the cluster ──► the API server's policies ──► what it would keep ─┐
+    pod ──► webhook.admit, in process ──► namespace opted out ───────► what it would keep ─┴─ same
+
+Every cluster (a ClusterProfile) has a namespace of its own on one API server: its policies are
+narrowed to that.
+"""
+
+import asyncio
+import copy
+import json
+from collections.abc import Callable, Iterable, Iterator
+
+import jsonpatch
+import msgspec
+from support.injecting import JSON
+
+from injection import record
+from injection.subject import Facts
+from injection.twin import policies
+from injection.twin.unsaid import DIFFERENCES
+from kube import names
+from loadtest.api import Api, ApiFailed
+from loadtest.assets import Minor
+from loadtest.controlplane import Options
+from webhook.admit import admit_mutating
+from webhook.review import AdmissionRequest, GroupVersionKind, GroupVersionResource
+from webhook.validate import Rules
+from workloads.managed import Policy
+
+POLICY = Policy()
+OPTED_OUT = "opted-out"
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+TOLD_APART_S = 120.0  # until the API server has read and compiled every policy
+
+
+class Refused(Exception):
+    """The pod is not let in."""
+
+
+def options(minor: Minor) -> Options:
+    """Options with mutating policies on: beta and off by default in 1.35 (KEP-3962)."""
+    if minor != "1.35":
+        return Options(minor=minor)
+    return Options(
+        minor=minor,
+        feature_gates=("MutatingAdmissionPolicy=true",),
+        runtime_config=(f"{policies.GROUP}/v1beta1=true",),
+    )
+
+
+def version(minor: Minor) -> policies.Version:
+    """The version of mutating policies."""
+    return "v1beta1" if minor == "1.35" else "v1"
+
+
+def documents(known: Facts, minor: Minor) -> list[JSON]:
+    """The policies of a cluster."""
+    made = [
+        *policies.mutating(known, POLICY, version(minor)),
+        *policies.validating(known, POLICY),
+    ]
+    return [document for document in made if isinstance(document, dict)]
+
+
+async def add_namespace(api: Api, name: str, **labels: str) -> None:
+    """Make a namespace."""
+    await api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+
+
+async def install(api: Api, known: Facts, minor: Minor, *namespaces: str) -> None:
+    """Create a cluster's policies, for these namespaces only; each has its own of all names."""
+    for document in documents(known, minor):
+        own = copy.deepcopy(document)
+        own["metadata"]["name"] += f"-{namespaces[0]}"
+        if "policyName" in own["spec"]:
+            own["spec"]["policyName"] += f"-{namespaces[0]}"
+        else:
+            selector = own["spec"]["matchConstraints"]["namespaceSelector"]
+            only = {"key": NAMESPACE_NAME, "operator": "In", "values": list(namespaces)}
+            selector["matchExpressions"].append(only)
+        await api.create(_collection(own), own)
+
+
+def _collection(policy: JSON) -> str:
+    kind = policy["kind"].lower()
+    plural = f"{kind.removesuffix('y')}ies" if kind.endswith("y") else f"{kind}s"
+    return f"/apis/{policy['apiVersion']}/{plural}"
+
+
+async def in_force(api: Api, cases: Iterable[tuple[JSON, str]], known: Facts) -> None:
+    """Wait until the API server, which reads policies with a delay, does something to each pod."""
+    async with asyncio.timeout(TOLD_APART_S):
+        for pod, namespace in cases:
+            while not await _is_changed(api, pod, namespace):  # noqa: ASYNC110 - nothing to wait on
+                await asyncio.sleep(0.2)
+
+
+async def _is_changed(api: Api, pod: JSON, namespace: str) -> bool:
+    """Return whether the gate, which is on every pod, and more than the gate is there."""
+    try:
+        spec = (await kept(api, pod, namespace))["spec"]
+    except Refused:
+        return False
+    return "schedulingGates" in spec
+
+
+async def kept(api: Api, pod: JSON, namespace: str) -> JSON:
+    """What the API server would keep of a pod: its labels, annotations and spec."""
+    try:
+        made: JSON = await api.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
+    except ApiFailed as error:
+        raise Refused(str(error)) from error
+    meta = made["metadata"]
+    return {
+        "labels": meta.get("labels", {}),
+        "annotations": meta.get("annotations", {}),
+        "spec": made["spec"],
+    }
+
+
+def admitted(pod: JSON, known: Facts, namespace: str) -> JSON:
+    """The pod as the webhook returns it, put together by an independent library."""
+    raw = msgspec.Raw(json.dumps({**pod, "metadata": {**pod["metadata"], "namespace": namespace}}))
+    request = AdmissionRequest(
+        uid="1",
+        kind=GroupVersionKind("", "v1", "Pod"),
+        resource=GroupVersionResource("", "v1", "pods"),
+        operation="CREATE",
+        namespace=namespace,
+        object=raw,
+    )
+    verdict, _ = admit_mutating(request, POLICY, Rules(), known)
+    if not verdict.allowed:
+        raise Refused(verdict.message)
+    patch = json.loads(msgspec.json.encode(verdict.operations))
+    tracked = {**json.loads(bytes(raw))}
+    tracked["metadata"].pop("namespace")
+    after: JSON = jsonpatch.apply_patch(tracked, patch)
+    after["metadata"].pop("managedFields", None)
+    return after
+
+
+async def both_ways(api: Api, pod: JSON, known: Facts, namespace: str) -> tuple[JSON, JSON]:
+    """What policies make of a pod, and what the webhook does; refused: the reason is all."""
+    try:
+        wanted = await kept(api, admitted(copy.deepcopy(pod), known, namespace), OPTED_OUT)
+    except Refused as refused:
+        wanted = {"refused": str(refused)}
+    try:
+        found = await kept(api, pod, namespace)
+    except Refused as refused:
+        found = {"refused": str(refused)}
+    return found, wanted
+
+
+def _by_key(spec: JSON) -> JSON:
+    ordered = sorted(spec.get("tolerations", []), key=lambda t: sorted(map(str, t.items())))
+    return {**spec, "tolerations": ordered}
+
+
+def _in_any_order(side: JSON) -> JSON:
+    return {**side, "spec": _by_key(side["spec"])}
+
+
+def _without_ledger(side: JSON) -> JSON:
+    notes = {k: v for k, v in side["annotations"].items() if k != record.ANNOTATION}
+    return {**side, "annotations": notes}
+
+
+_EVENED: dict[str, Callable[[JSON], JSON]] = {"ledger": _without_ledger, "order": _in_any_order}
+"""The differences of every pod, and what takes them away from both sides."""
+assert set(_EVENED) <= set(DIFFERENCES)
+
+
+def evened(side: JSON) -> JSON:
+    """One side of a comparison without the differences that every pod has."""
+    if "refused" in side:
+        return {"refused": True}
+    for even in _EVENED.values():
+        side = even(side)
+    return side
+
+
+def differing(found: JSON, wanted: JSON) -> list[str]:
+    """The fields in which two pods differ, as paths; lists of named things by name."""
+    return sorted(_differing(evened(found), evened(wanted), ""))
+
+
+def _differing(found: object, wanted: object, path: str) -> Iterator[str]:
+    found, wanted = _by_name(found), _by_name(wanted)
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for key in {*found, *wanted}:
+            yield from _differing(found.get(key), wanted.get(key), f"{path}.{key}" if path else key)
+    elif found != wanted:
+        yield path
+
+
+def _by_name(value: object) -> object:
+    """Return a list of things with names as a map, with the order as one more member."""
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(i, dict) and "name" in i for i in value)
+    ):
+        named = {item["name"]: item for item in value}
+        return {**named, "(order)": list(named)} if len(named) == len(value) else value
+    return value
+
+
+def in_gang(pod: JSON, size: int = 4) -> JSON:
+    """The same pod as a member of a gang."""
+    pod = copy.deepcopy(pod)
+    meta = pod["metadata"]
+    meta["labels"] = {names.GANG: "llama", **meta.get("labels", {})}
+    meta["annotations"] = {names.GANG_SIZE: str(size), **meta.get("annotations", {})}
+    return pod
