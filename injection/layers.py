@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from injection.alike import keep
 from injection.choice import Chosen, asked_options, holds
 from injection.clusterprofile import FabricChoice
 from injection.digest import digest
@@ -57,7 +58,7 @@ def _layered(chosen: Chosen, subject: Subject) -> _Layered:
         return found
     made = _made(chosen, [extra for extra, does in zip(extras, which, strict=True) if does])
     if any(choice is own for own in subject.facts.cluster.spec.fabrics):
-        kept[key] = made
+        keep(kept, key, made)
     return made
 
 
