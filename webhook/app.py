@@ -134,7 +134,7 @@ class Server:
             _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
 
     def _count(self, path: str, outcome: str) -> None:
-        self._metrics.reviews.labels(path, outcome).inc()
+        self._metrics.reviewed(path, outcome)
 
     async def _livez(self, _http: web.Request) -> web.Response:
         return web.Response(text="ok\n")

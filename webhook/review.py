@@ -136,5 +136,6 @@ def denied(code: HTTPStatus, message: str, warnings: tuple[str, ...] = ()) -> Ve
 
 def _clean(warning: str) -> str:
     """Return a warning the API server will not drop: no control characters, not too long."""
-    text = "".join(c if c.isprintable() else " " for c in warning)
+    plain = warning.isprintable()
+    text = warning if plain else "".join([c if c.isprintable() else " " for c in warning])
     return cut(text, WARNING_CHARS)
