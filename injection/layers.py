@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from injection.alike import keep
 from injection.choice import Chosen, asked_options, holds
 from injection.clusterprofile import FabricChoice
 from injection.digest import digest
@@ -58,7 +57,7 @@ def _layered(chosen: Chosen, subject: Subject) -> _Layered:
         return found
     made = _made(chosen, [extra for extra, does in zip(extras, which, strict=True) if does])
     if any(choice is own for own in subject.facts.cluster.spec.fabrics):
-        keep(kept, key, made)
+        kept[key] = made
     return made
 
 

@@ -19,7 +19,6 @@ from typing import Final
 
 import msgspec
 
-from injection.alike import LONGEST, digestible, impersonal, keep
 from injection.checks.arguments import arguments
 from injection.checks.deprecated import deprecated
 from injection.checks.devices import devices
@@ -105,28 +104,7 @@ def inject(
     """Return what a pod gets in this cluster; one that opts out gets ``annotations`` only.
 
     ``annotations``: what the caller writes beside, in the same patch; not told in the ledger.
-    A pod like one that came before, with these facts, gets the same answer (``injection.alike``).
     """
-    plain, kept = impersonal(pod), facts.derived
-    text = digestible(plain)
-    key = namespace, gang, tuple(annotations.items()), text
-    found = kept.get(key)
-    if isinstance(found, Injection):
-        return found
-    made = decide(plain, namespace, facts, gang, annotations)
-    if len(text) <= LONGEST:
-        keep(kept, key, made)
-    return made
-
-
-def decide(
-    pod: PodView,
-    namespace: str,
-    facts: Facts,
-    gang: Gang | None,
-    annotations: Mapping[str, str] = _NONE,
-) -> Injection:
-    """Return the same as ``inject``, worked out anew."""
     draft = Draft(pod)
     draft.annotate(annotations)
     if opted_out(pod.metadata):

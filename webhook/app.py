@@ -24,6 +24,7 @@ from injection.subject import Facts
 from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
 from webhook.admit import admit_mutating, admit_validating
+from webhook.alike import Alike, Answer, Known
 from webhook.errors import MalformedReview
 from webhook.injecting import Early, Mode
 from webhook.manifests import MUTATE_PATH, VALIDATE_PATH
@@ -33,6 +34,8 @@ from webhook.review import AdmissionRequest, Verdict, parse, respond
 from webhook.validate import Rules
 from workloads.managed import Policy
 
+SMALL_BYTES: Final = 64 * 1024  # also what a connection buffers before its request is read
+LARGE_AT_ONCE: Final = 8  # bodies of up to the limit that are in memory at one time
 _DEFECT: Final = "Muster's webhook failed on this pod and left it unchanged; see its log"
 _log = logging.getLogger(__name__)
 
@@ -67,6 +70,8 @@ class Server:
         self._mode = mode
         self._owners = owners
         self._body_seconds = body_seconds
+        self._alike = Alike(lambda request, known: self._admit(request, known))
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
         self.app = web.Application(client_max_size=body_limit_bytes)
         self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
         self.app.router.add_post(VALIDATE_PATH, self._review(VALIDATE_PATH, self._validate))
@@ -96,10 +101,17 @@ class Server:
         return handle
 
     async def _body(self, http: web.Request) -> bytes:
-        """Return the body; a client that is too slow with it is told so (408)."""
+        """Return the body; a client that is too slow with it is told so (408).
+
+        Large ones are read a few at a time and wait for their turn within the same time, so slow
+        clients cannot fill the memory; those of common size are in a buffer already.
+        """
         try:
             async with asyncio.timeout(self._body_seconds):
-                return await http.read()
+                if http.content_length is not None and http.content_length <= SMALL_BYTES:
+                    return await http.read()
+                async with self._large:
+                    return await http.read()
         except TimeoutError as error:
             raise web.HTTPRequestTimeout from error
 
@@ -108,7 +120,7 @@ class Server:
             facts = self._facts()
             if isinstance(facts, Facts) and self._owners is not None:
                 facts = await self._owners(request, facts)
-            verdict, done = admit_mutating(request, self._policy, self._rules, facts, self._mode)
+            verdict, done = self._alike.answer(request, facts)
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
@@ -117,6 +129,9 @@ class Server:
         if done is not NOTHING:
             self._note(request, done)
         return _told(request, verdict)
+
+    def _admit(self, request: AdmissionRequest, facts: Known) -> Answer:
+        return admit_mutating(request, self._policy, self._rules, facts, self._mode)
 
     async def _validate(self, request: AdmissionRequest) -> Verdict:
         return _told(request, admit_validating(request, self._rules))

@@ -28,7 +28,7 @@ from kube.events import EventRecorder
 from kube.transport import Transport
 from observability.health import Health
 from observability.metrics import new_registry
-from webhook.app import Owners, Server
+from webhook.app import SMALL_BYTES, Owners, Server
 from webhook.certificates import Certificates, create, keep
 from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
@@ -192,7 +192,12 @@ async def _listening(
         body_limit_bytes=config.body_limit_bytes,
         body_seconds=config.body_seconds,
     )
-    runner = web.AppRunner(server.app, access_log=None, keepalive_timeout=KEEP_ALIVE_S)
+    runner = web.AppRunner(
+        server.app,
+        access_log=None,
+        keepalive_timeout=KEEP_ALIVE_S,
+        read_bufsize=SMALL_BYTES,
+    )
     await runner.setup()
     listener = socket.create_server((config.listen.host, config.listen.port), backlog=_BACKLOG)
     try:

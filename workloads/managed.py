@@ -92,7 +92,8 @@ class Policy:
 
     def device_problems(self, pod: wire.Pod) -> tuple[str, ...]:
         """Return what contradicts itself in the device asks of a pod that is Muster's to plan."""
-        return self.devices.problems(pod) if self.plans(pod) else ()
+        found = self.devices.problems(pod)
+        return found if found and self.plans(pod) else ()
 
     def plans(self, pod: wire.Pod, *, explicit: bool | None = None) -> bool:
         """Return whether a pod under review, or a template's, will be Muster's to plan."""
