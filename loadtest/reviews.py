@@ -221,7 +221,7 @@ def _fields() -> JSON:
             "f:ownerReferences": {".": {}, 'k:{"uid":"9b0d2a64-1f3e-4d0c-8a71-0242ac120002"}': {}},
         },
         "f:spec": {
-            'f:containers': {
+            "f:containers": {
                 f'k:{{"name":"{name}"}}': {
                     ".": {}, "f:name": {}, "f:image": {}, "f:env": {}, "f:resources": {},
                     "f:volumeMounts": {}, "f:imagePullPolicy": {},

@@ -70,7 +70,7 @@ class Server:
         self._mode = mode
         self._owners = owners
         self._body_seconds = body_seconds
-        self._alike = Alike(lambda request, known: self._admit(request, known))
+        self._alike = Alike(self._admit)
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
         self.app = web.Application(client_max_size=body_limit_bytes)
         self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
