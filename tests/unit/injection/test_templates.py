@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from support.anypods import PODS, without_additions
-from support.injecting import JSON, facts
+from support.injecting import JSON, facts, injected
 from support.jobs import KINDS, of_kind, train_job
 
 from injection.manifests import Json, Template, templates
@@ -63,6 +63,20 @@ def test_the_pods_of_a_completed_template_are_left_as_they_are(
         view = msgspec.convert(each.pod, PodView)
         later = inject(view, "team-a", known, Gang("any"))
         assert later.operations == ()
+
+
+@given(st.sampled_from(sorted(KINDS)), PODS, CLUSTERS)
+def test_a_pod_is_the_same_whether_its_template_was_completed_or_not(
+    kind: str, pod: JSON, known: Facts
+) -> None:
+    """Up to what only lets the API server compute a pod's field anew."""
+    before = filled(kind, pod)
+    for template, new in zip(templates(before), templates(done(before, known)), strict=True):
+        alone = injected(dict(template.pod), known)
+        for field in ("priority", "preemptionPolicy"):
+            if alone["spec"].get(field, 0) is None:
+                del alone["spec"][field]
+        assert alone == new.pod
 
 
 def test_a_template_in_an_object_within_another_belongs_to_the_inner_one() -> None:

@@ -1,19 +1,23 @@
 """Objects that make pods, as they are created: what their author hears, what a queue will count."""
 
+import contextlib
 import json
 
 import jsonpatch
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.injecting import GPU, JSON, facts
 from support.jobs import KINDS, job, of_kind
 
-from injection.manifests import templates
+from injection.manifests import Json, templates
 from injection.nodes import NodeGroup, Nodes
 from injection.podview import PodView
 from injection.run import inject
 from injection.subject import Facts, Gang
 from webhook.admit import admit_mutating
+from webhook.errors import MalformedReview
 from webhook.review import AdmissionRequest, GroupVersionKind, GroupVersionResource, Verdict
 from webhook.validate import Rules
 from workloads.managed import Policy
@@ -23,17 +27,24 @@ ROCE = facts({"profile": "generic-roce-hostnet"})
 RUN_TO_COMPLETION = sorted(KINDS.keys() - {"RayService", "LeaderWorkerSet"})
 
 
-def admitted(document: JSON, known: Facts = ROCE, operation: str = "CREATE") -> Verdict:
-    group, _, version = document["apiVersion"].rpartition("/")
-    request = AdmissionRequest(
+def review(
+    kind: str, body: bytes, api_version: str = "batch/v1", operation: str = "CREATE"
+) -> AdmissionRequest:
+    group, _, version = api_version.rpartition("/")
+    return AdmissionRequest(
         uid="u",
-        kind=GroupVersionKind(group, version, document["kind"]),
-        resource=GroupVersionResource(group, version, f"{document['kind'].lower()}s"),
+        kind=GroupVersionKind(group, version, kind),
+        resource=GroupVersionResource(group, version, f"{kind.lower()}s"),
         operation=operation,  # type: ignore[arg-type]
         namespace="team-a",
         name="llama",
-        object=msgspec.Raw(json.dumps(document).encode()),
+        object=msgspec.Raw(body),
     )
+
+
+def admitted(document: JSON, known: Facts = ROCE, operation: str = "CREATE") -> Verdict:
+    body = json.dumps(document).encode()
+    request = review(document["kind"], body, document["apiVersion"], operation)
     return admit_mutating(request, Policy(), Rules(), known)[0]
 
 
@@ -229,11 +240,40 @@ def test_an_object_without_accelerators_is_allowed_as_it_is() -> None:
 
 
 def test_where_nothing_is_injected_jobs_are_not_looked_at() -> None:
-    request = AdmissionRequest(
-        uid="u",
-        kind=GroupVersionKind("batch", "v1", "Job"),
-        resource=GroupVersionResource("batch", "v1", "jobs"),
-        operation="CREATE",
-        object=msgspec.Raw(json.dumps(job("q")).encode()),
-    )
+    request = review("Job", json.dumps(job("q")).encode())
     assert admit_mutating(request, Policy(), Rules())[0].operations == ()
+
+
+# -- anything at all -------------------------------------------------------------------------------
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["Job", "true"])
+FIELDS = st.text() | st.sampled_from(
+    ["metadata", "spec", "template", "containers", "labels", "annotations", "name", "parallelism"]
+)
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.sampled_from(["Job", *KINDS]), ANYTHING, ANYTHING, st.data())
+def test_whatever_an_object_holds_it_gets_a_verdict_or_is_called_unreadable(
+    kind: str, spec: Json, strange: Json, data: st.DataObject
+) -> None:
+    document = job("q") if kind == "Job" else of_kind(kind, queue="q")
+    where = data.draw(st.sampled_from(["spec", "metadata", "within"]))
+    if where == "within":
+        for each in templates(document):
+            each.pod["spec"] = {"containers": [strange], "initContainers": spec}
+    else:
+        document[where] = spec
+    with contextlib.suppress(MalformedReview):
+        verdict = admitted(document)
+        assert verdict.allowed or verdict.message
+
+
+def test_an_object_as_deep_as_a_stack_is_called_unreadable() -> None:
+    deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+    with pytest.raises(MalformedReview, match="object Job team-a/llama cannot be read"):
+        admit_mutating(review("Job", deep.encode()), Policy(), Rules(), ROCE)
