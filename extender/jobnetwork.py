@@ -330,15 +330,18 @@ class JobNetworks:
 
     def _changed(self) -> None:
         """Have those looked at again that may get now what they lacked."""
+        self._ask_again()
+        self._wake.set()
+
+    def _ask_again(self) -> None:
         for key in sorted(self._short):
             self.look_again(key)
-        self._wake.set()
 
     def _fails(self, why: str) -> None:
         log.warning("job networks", extra={"error": why})
         if not self._listed and why != self._unlisted:
             self._unlisted = why
-            self._changed()
+            self._ask_again()
 
     def _lift_setbacks(self) -> None:
         now = self.engine.clock()
