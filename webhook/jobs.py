@@ -27,7 +27,14 @@ from injection.templates import (
     sayings,
 )
 from webhook.errors import MalformedReview
-from webhook.review import ALLOWED, AdmissionRequest, GroupVersionResource, Verdict, denied
+from webhook.review import (
+    ALLOWED,
+    UNREADABLE,
+    AdmissionRequest,
+    GroupVersionResource,
+    Verdict,
+    denied,
+)
 from workloads.kubeflow import GROUP, KUBEFLOW
 from workloads.managed import Policy
 from workloads.volcano import JOB_GROUP
@@ -64,7 +71,7 @@ def admit_job(request: AdmissionRequest, policy: Policy, facts: Facts | None) ->
         if not isinstance(document, dict) or not is_watched(document):
             return ALLOWED
         return _decided(document, request.namespace, facts)
-    except (msgspec.MsgspecError, RecursionError, TemplateError) as error:
+    except (*UNREADABLE, TemplateError) as error:
         kind, where = request.kind.kind, f"{request.namespace}/{request.name}"
         raise MalformedReview(f"object {kind} {where} cannot be read: {error}") from error
 
