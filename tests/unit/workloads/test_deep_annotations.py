@@ -1,4 +1,4 @@
-"""Annotations that are JSON as deep as nobody writes it: every user may, and no reader may end of it.
+"""Annotations that are JSON as deep as nobody writes it: any user may, no reader may end of it.
 
 The extender reads them from its watch, so an error there would end it, and it would end again after
 each start for as long as the pod is there.
