@@ -63,6 +63,7 @@ def test_no_label_names_an_object() -> None:
     assert labels == closed | {
         *("path", "operation", "scheduler", "route", "reason", "kind", "step", "lacks"),
         "pool",  # of VNIs: an operator's, and few
+        *("source", "field"),  # of what is injected: sorts, never a user's own name
         "dialect",  # whose override policies: one of two control planes
     }
 
