@@ -88,6 +88,7 @@ class Slipped:
     _told: Counter[GangKey] = field(default_factory=Counter)
     _since: datetime | None = None
     _looked: float = float("-inf")
+    _known: bool = True
 
     def see(self, uid: PodUid, pod: wire.Pod, gang: GangKey | None) -> None:
         """Take note of a pod at first sight; ``gang``: none where another scheduler has it."""
@@ -147,7 +148,8 @@ class Slipped:
     async def _look(self) -> bool:
         """Learn since when the webhook is there and what it gives; return whether it is known."""
         if self.monotonic() - self._looked < LOOK_S:
-            return True
+            return self._known
+        before, self._known, self._looked = self._known, True, self.monotonic()
         try:
             found = await self.client.get(CONFIGURATIONS, self.webhook)
             self._since = found.metadata.creation_timestamp
@@ -155,10 +157,10 @@ class Slipped:
         except NotFound:
             self._since = None
         except KubeError as error:
-            log.warning("webhook configuration unknown", extra={"error": str(error)})
-            return False
-        self._looked = self.monotonic()
-        return True
+            self._known = False
+            if before:
+                log.warning("webhook configuration unknown", extra={"error": str(error)})
+        return self._known
 
     def _is_younger(self, pod: wire.Pod) -> bool:
         created = pod.metadata.creation_timestamp

@@ -186,7 +186,7 @@ class Sync:
                 self._metrics.applied.labels(source.resource.plural).inc()
                 try:
                     source.upserted(found)
-                except ValueError as error:  # what no cluster can have; one object, not the watch
+                except (ValueError, RecursionError) as error:  # one odd object, not the watch
                     self._unreadable(str(source.resource), str(error))
             case Gone(meta=meta):
                 self._metrics.applied.labels(source.resource.plural).inc()

@@ -43,7 +43,7 @@ def _json(text: str, wanted: tuple[str, ...], namespace: str) -> str | None:
     """Return the list with what is missing at its end; the text before stays as it is."""
     try:
         named = _NAMED.decode(text)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(f"is no JSON list of networks: {error}") from error
     there = [f"{n.namespace}/{n.name}" if n.namespace else n.name for n in named]
     missing = [_selected(name) for name in _missing(there, wanted, namespace)]

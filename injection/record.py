@@ -73,7 +73,7 @@ def parse(text: str) -> _Ledger:
     """Read the annotation; an empty ledger for none, or for what is no ledger."""
     try:
         return _DECODER.decode(text) if text else _Ledger()
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return _Ledger()
 
 

@@ -121,7 +121,7 @@ def _unit(plain: GangSpec, meta: wire.ObjectMeta, problems: list[str]) -> tuple[
         return ()
     try:
         names = msgspec.json.decode(text, type=list[str])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         names = [""]
     if not all(name.count("/") == 1 and all(name.split("/")) for name in names):
         problems.append(f'metadata.annotations[{GROUPS}]: is not a list of "namespace/name"')
@@ -136,7 +136,7 @@ def _with_topology(laid: GangSpec, meta: wire.ObjectMeta, problems: list[str]) -
         return laid
     try:
         rules = msgspec.json.decode(text, type=Topology).gather_strategy
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         problems.append(f"metadata.annotations[{TOPOLOGY}]: {error}")
         return laid
     multiples = [rule for rule in rules if rule.pod_count_multiple > 1]

@@ -147,7 +147,7 @@ def _layers(text: str, problems: list[str]) -> list[tuple[int, str]]:
     """Read Kueue's list of nested slices, widest first."""
     try:
         layers = msgspec.json.decode(text, type=list[_Layer], strict=False)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         problems.append(f"{_LAYERS}: {error}")
         return []
     for wide, narrow in pairwise(layers):

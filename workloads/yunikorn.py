@@ -83,7 +83,7 @@ def _roles(text: str) -> tuple[tuple[RoleSpec, ...], tuple[str, ...]]:
     field = f"metadata.annotations[{TASK_GROUPS}]"
     try:
         groups = msgspec.json.decode(text, type=list[TaskGroup], strict=False)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         return (), (f"{field}: {error}",)
     problems = [
         problem

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.anypods import PODS
 from support.hostile import JSON, OTHERS, POD, TREES, review, spoilt
-from support.injecting import facts
+from support.injecting import facts, gpu_pod
 
 from webhook.admit import admit_mutating, admit_validating
 from webhook.errors import MalformedReview
@@ -42,11 +42,34 @@ GOOD = st.builds(
     PODS,
     st.sampled_from(["CREATE", "CREATE", "UPDATE", "DELETE"]),
 )
-JOBS = st.builds(
-    lambda pod, resource: review({"metadata": {"name": "j"}, "spec": {"template": pod}}, resource),
+QUEUED = {"name": "j", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+
+
+def job(pod: JSON) -> JSON:
+    """Return the review of a Job in a queue, whose template is completed."""
+    template = {"metadata": pod["metadata"], "spec": pod["spec"]}
+    spec = {"completions": 4, "parallelism": 4, "template": template}
+    whole = {"apiVersion": "batch/v1", "kind": "Job", "metadata": QUEUED, "spec": spec}
+    return review(whole, ("batch", "v1", "jobs"))
+
+
+def job_set(pod: JSON) -> JSON:
+    """Return the review of a JobSet in a queue, of two jobs with the same template."""
+    inner = {"spec": {"template": {"metadata": pod["metadata"], "spec": pod["spec"]}}}
+    jobs = [{"name": name, "replicas": 2, "template": inner} for name in ("driver", "workers")]
+    version = "jobset.x-k8s.io/v1alpha2"
+    whole = {"apiVersion": version, "kind": "JobSet", "metadata": QUEUED}
+    return review(
+        {**whole, "spec": {"replicatedJobs": jobs}}, ("jobset.x-k8s.io", "v1alpha2", "jobsets")
+    )
+
+
+OTHER = st.builds(
+    lambda pod, resource: review({"metadata": QUEUED, "spec": {"template": pod}}, resource),
     PODS,
     st.sampled_from(OTHERS),
 )
+JOBS = OTHER | st.builds(job, PODS) | st.builds(job_set, PODS)
 DECIDE = st.sampled_from([mutated, validated])
 
 
@@ -71,7 +94,7 @@ def test_anything_else_is_malformed(
     assert answer(body, decide) is None
 
 
-@given(GOOD, DECIDE)
+@given(GOOD | st.builds(job, PODS) | st.builds(job_set, PODS), DECIDE)
 def test_a_good_review_is_never_malformed(
     sent: JSON, decide: Callable[[AdmissionRequest], Verdict]
 ) -> None:
@@ -104,7 +127,8 @@ def answer(body: bytes, decide: Callable[[AdmissionRequest], Verdict]) -> JSON |
 def applied(request: AdmissionRequest, patch: list[JSON]) -> None:
     """Apply a patch as the API server does; asked again about the result there is none."""
     after = jsonpatch.apply_patch(json.loads(bytes(request.object)), patch)
-    again = json.dumps(review(after)).encode()
+    asked = request.resource
+    again = json.dumps(review(after, (asked.group, asked.version, asked.resource))).encode()
     assert not mutated(parse(again)).operations
 
 
@@ -119,3 +143,20 @@ def test_a_refusal_that_quotes_megabytes_is_cut() -> None:
     refused = denied(HTTPStatus.FORBIDDEN, "x" * 2_000_000)
     message = json.loads(respond("u", refused))["response"]["status"]["message"]
     assert (len(message), message[-1]) == (4096, "…")
+
+
+DEEP = "[" * 20_000 + "]" * 20_000
+
+
+@given(
+    st.sampled_from(["muster.dev/injected", "k8s.v1.cni.cncf.io/networks", "muster.dev/dataset-a"]),
+    st.sampled_from([DEEP, f'[{{"name": "x", "y": {DEEP}}}]', f'{{"x": {DEEP}}}', DEEP[:20_000]]),
+)
+def test_an_annotation_as_deep_as_nobody_writes_it_is_the_users_and_stays(
+    key: str, text: str
+) -> None:
+    pod = gpu_pod()
+    pod["metadata"]["annotations"] = {key: text}
+    response = answer(json.dumps(review(pod)).encode(), mutated)
+    assert response is not None
+    assert response["allowed"]
