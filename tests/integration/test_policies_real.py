@@ -42,7 +42,11 @@ from loadtest.api import MERGE_PATCH, Api
 from loadtest.assets import MINORS, Minor
 from loadtest.controlplane import ControlPlane
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(900),  # the first test waits for hundreds of policies to be compiled
+]
 
 FIRST = {"profile": "generic-roce-hostnet"}
 REST = [{"profile": name, "pods": "asking"} for name in FABRICS if name != FIRST["profile"]]
