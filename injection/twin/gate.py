@@ -14,10 +14,8 @@ def mutations(policy: Policy) -> Iterator[str]:
     """Yield the expressions: the old name is noted before it is replaced."""
     gates = items("object.spec", "schedulingGates")
     missing = f"!{gates}.exists(g, g.name == {text(names.PLAN_GATE)})"
-    gate = put(
-        "object.spec", '"/spec"', ("schedulingGates", "-"), literal({"name": names.PLAN_GATE})
-    )
-    yield where(missing, gate)
+    gate = literal({"name": names.PLAN_GATE})
+    yield where(missing, put("object.spec", '"/spec"', ("schedulingGates", "-"), gate))
     replaced = f"{_SCHEDULER} in {literal([*sorted(policy.rewrite)])}"
     tokens = ("annotations", names.ORIGINAL_SCHEDULER)
     note = put("object.metadata", '"/metadata"', tokens, _SCHEDULER)

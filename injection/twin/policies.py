@@ -23,6 +23,7 @@ would run without its fabric, and nobody would hear of it.
 """
 
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Final, Literal
 
 from injection.manifests import Json
@@ -35,7 +36,12 @@ from workloads.managed import Policy
 
 Version = Literal["v1", "v1beta1"]
 GROUP: Final = "admissionregistration.k8s.io"
-PART_OF: Final = "app.kubernetes.io/part-of"
+LABELS: Final = MappingProxyType(
+    {
+        "app.kubernetes.io/part-of": "muster",
+        "app.kubernetes.io/component": "policies",
+    }
+)  # by which old ones are pruned
 
 
 def mutating(facts: Facts, policy: Policy, version: Version) -> list[Json]:
@@ -140,8 +146,7 @@ def _with_binding(
     bound: dict[str, Json] = {"policyName": name}
     if kind == "Validating":
         bound["validationActions"] = [action]
-    labels: dict[str, Json] = {PART_OF: "muster"}
-    meta: dict[str, Json] = {"name": name, "labels": labels}
+    meta: dict[str, Json] = {"name": name, "labels": dict(LABELS)}
     return [
         {"apiVersion": api, "kind": policy, "metadata": meta, "spec": spec},
         {"apiVersion": api, "kind": f"{policy}Binding", "metadata": meta, "spec": bound},

@@ -36,13 +36,17 @@ from support.twins import (
 )
 
 from injection.subject import Facts
-from injection.twin.unsaid import missing
+from injection.twin.unsaid import DIFFERENCES, missing
 from kube import names
 from loadtest.api import MERGE_PATCH, Api
 from loadtest.assets import MINORS, Minor
 from loadtest.controlplane import ControlPlane
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(900),  # the first test waits for hundreds of policies to be compiled
+]
 
 FIRST = {"profile": "generic-roce-hostnet"}
 REST = [{"profile": name, "pods": "asking"} for name in FABRICS if name != FIRST["profile"]]
@@ -211,6 +215,44 @@ CASES: dict[str, JSON] = {
 @pytest.mark.parametrize("case", CASES)
 async def test_policies_and_webhook_make_the_same_of_a_pod(plane: Plane, case: str) -> None:
     assert await plane.differences(CASES[case], KNOWN, BIG) == []
+
+
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
+OF_A_JOB = {"batch.kubernetes.io/job-completion-index": "1", "batch.kubernetes.io/job-name": "j"}
+NAMED: dict[str, tuple[JSON, str]] = {
+    "stated-amounts": (
+        member(
+            {names.FABRIC: "nvidia-sriov"},
+            container={"resources": {"limits": {GPU: "8", "nvidia.com/sriovlegacy": "2"}}},
+        ),
+        f"annotations.{NETWORKS}",
+    ),
+    "json-networks": (member({NETWORKS: '[{"name": "mine"}]'}), f"annotations.{NETWORKS}"),
+    "own-words": (member({names.GPU_TIER: "inference"}), "spec.nodeSelector"),
+    "ranks": (
+        in_gang({**gpu_pod(), "metadata": {"name": "p", "labels": OF_A_JOB}}),
+        "spec.containers.main.env",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+async def test_a_difference_that_has_a_name_is_in_the_field_that_it_names(
+    plane: Plane, name: str
+) -> None:
+    assert name in DIFFERENCES
+    pod, field = NAMED[name]
+    found = await plane.differences(pod, KNOWN, BIG)
+    assert found
+    assert [path for path in found if not path.startswith(field)] == []
+
+
+async def test_a_fabric_that_the_profile_does_not_list_is_refused_by_policies(plane: Plane) -> None:
+    assert "other-fabrics" in DIFFERENCES
+    with pytest.raises(
+        Refused, match=r"muster.dev/fabric\]: not known here; allowed: gke-tcpx, none"
+    ):
+        await kept(plane.api, member({names.FABRIC: "plain-tcp"}), LENIENT)
 
 
 @pytest.mark.parametrize("fabric", sorted(FABRICS))

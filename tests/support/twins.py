@@ -40,7 +40,7 @@ from workloads.managed import Policy
 POLICY = Policy()
 OPTED_OUT = "opted-out"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
-TOLD_APART_S = 120.0  # until the API server has read and compiled every policy
+TOLD_APART_S = 300.0  # until the API server has read and compiled every policy
 
 
 class Refused(Exception):
@@ -84,17 +84,24 @@ async def add_namespace(api: Api, name: str, **labels: str) -> None:
 
 
 async def install(api: Api, policies: Iterable[JSON], *namespaces: str) -> None:
-    """Create policies for these namespaces only, under names that no others have."""
-    for document in policies:
-        own = copy.deepcopy(document)
-        own["metadata"]["name"] += f"-{namespaces[0]}"
-        if "policyName" in own["spec"]:
-            own["spec"]["policyName"] += f"-{namespaces[0]}"
-        else:
-            selector = own["spec"]["matchConstraints"]["namespaceSelector"]
-            only = {"key": NAMESPACE_NAME, "operator": "In", "values": list(namespaces)}
-            selector["matchExpressions"].append(only)
-        await api.create(_collection(own), own)
+    """Create policies for these namespaces only, under names that no others have.
+
+    All at once: most of the time goes into compiling their expressions.
+    """
+    made = [_narrowed(document, namespaces) for document in policies]
+    await asyncio.gather(*(api.create(_collection(policy), policy) for policy in made))
+
+
+def _narrowed(document: JSON, namespaces: tuple[str, ...]) -> JSON:
+    own = copy.deepcopy(document)
+    own["metadata"]["name"] += f"-{namespaces[0]}"
+    if "policyName" in own["spec"]:
+        own["spec"]["policyName"] += f"-{namespaces[0]}"
+    else:
+        selector = own["spec"]["matchConstraints"]["namespaceSelector"]
+        only = {"key": NAMESPACE_NAME, "operator": "In", "values": list(namespaces)}
+        selector["matchExpressions"].append(only)
+    return own
 
 
 def _collection(policy: JSON) -> str:

@@ -110,6 +110,32 @@ def test_a_file_without_pods_is_said_to_have_none(
     assert "has no pod and no pod template" in capsys.readouterr().err
 
 
+def test_policies_are_printed_for_the_cluster_with_what_they_leave_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = tmp_path / "cluster.yaml"
+    profile.write_text(PROFILE)
+    assert main(["inject", "--policies", "v1beta1", "--profile", str(profile)]) == 0
+    text = capsys.readouterr().out
+    head = text[: text.index("---")]
+    assert "cluster train-eu" in head
+    assert "--feature-gates=MutatingAdmissionPolicy=true" in head
+    assert "no override policies" in head
+    documents = list(yaml.safe_load_all(text))
+    assert {d["apiVersion"] for d in documents if d["kind"].startswith("Mutating")} == {
+        "admissionregistration.k8s.io/v1beta1"
+    }
+    assert "muster-fabric-0-generic-roce-hostnet" in {d["metadata"]["name"] for d in documents}
+
+
+def test_manifests_and_policies_are_not_asked_for_at_once(
+    job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        inject(job, "--policies")
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
 # -- several documents, kinds and files ------------------------------------------------------------
 
 

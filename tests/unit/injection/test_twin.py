@@ -1,6 +1,8 @@
 """What the policies are made from; tests/integration/test_policies_real.py runs them."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from support.injecting import FABRICS, JSON, facts
@@ -94,6 +96,12 @@ def test_a_gang_without_its_fabric_is_as_loud_as_the_profile_says(
 
 def test_a_cluster_that_ignores_it_has_no_such_policy() -> None:
     assert guard.without_fabric(facts({"profile": "plain-tcp"}, withoutFabric="ignore")) is None
+
+
+def test_the_page_names_every_difference_and_no_other() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "policies.md").read_text()
+    table = page[page.index("| name | |") : page.index("A second run")]
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)) == set(DIFFERENCES)
 
 
 def test_every_difference_is_told_to_whoever_installs() -> None:
