@@ -99,6 +99,12 @@ class Metrics:
         self.warnings = Counter(
             "muster_webhook_injection_warnings", "Warnings given to authors.", registry=registry
         )
+        self.findings = Counter(
+            "muster_webhook_findings",
+            "What checks found about pods, by check and whether it refuses the pod.",
+            ("check", "outcome"),
+            registry=registry,
+        )
         self.broken_profiles = Gauge(
             "muster_webhook_profiles_broken",
             "ClusterProfiles and FabricProfiles that cannot be used as they are now.",
@@ -116,6 +122,8 @@ class Metrics:
             self.fields_set.labels(*labels).inc(count)
         for labels, count in fields_kept(decided).items():
             self.fields_kept.labels(*labels).inc(count)
+        for check, refused in decided.found:
+            self.findings.labels(check, "refused" if refused else "told").inc()
         if decided.warnings:
             self.warnings.inc(len(decided.warnings))
 

@@ -64,6 +64,7 @@ def test_no_label_names_an_object() -> None:
         *("path", "operation", "scheduler", "route", "reason", "kind", "step"),
         "pool",  # of VNIs: an operator's, and few
         "dialect",  # whose override policies: one of two control planes
+        *("source", "field", "check"),  # of injection: fabrics of the cluster, kinds, functions
     }
 
 
