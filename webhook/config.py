@@ -34,11 +34,16 @@ class Listen(_Section, frozen=True):
 
 
 class Trusted(_Section, frozen=True):
-    """Who is Muster (``users``, ``groups``), and who may lift its gate by hand."""
+    """Who is Muster (``users``, ``groups``), and who may lift its gate by hand.
+
+    ``opt_out_groups``: who may label namespaces ``muster.dev/managed``; empty for whoever may label
+    them at all.
+    """
 
     users: tuple[str, ...] = tuple(sorted(MUSTER_USERS))
     groups: tuple[str, ...] = ()
     ungate_groups: tuple[str, ...] = tuple(sorted(ADMINISTRATORS))
+    opt_out_groups: tuple[str, ...] = ()
 
 
 class _SelfSigned(_Section, frozen=True, kw_only=True):

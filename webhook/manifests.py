@@ -15,6 +15,8 @@ what is installed.
   does not stop them; the extender refuses a gang whose keys contradict each other.
 - mutating the other pods, for override policies (only where it is asked for: the API server calls
   for every pod of the cluster then): *Ignore*. Nothing here may stop the cluster.
+- validating namespaces (only where ``trusted.optOutGroups`` names somebody): *Fail*. It is only
+  called where the opt-out label changes (``webhook.optout``).
 - validating templates: *Ignore*. Only convenience: the pods are checked again.
 - mutating jobs: *Ignore*. What their templates do not get their pods do.
 
@@ -34,7 +36,7 @@ from typing import Final, Literal
 import msgspec
 
 from kube import names
-from webhook import groupobjects, jobs, jobtemplates
+from webhook import groupobjects, jobs, jobtemplates, optout
 from webhook.celfilters import (
     Condition,
     jobs_to_mutate,
@@ -185,10 +187,12 @@ def configurations(
     if every_pod:
         mutate += (_overriding(client, policy),)
     validate = target.at(VALIDATE_PATH, ca_bundle)
-    checks = (
+    checks: tuple[Hook, ...] = (
         _validating_pods(validate, policy, rules, failure),
         _validating_templates(validate, policy, failure),
     )
+    if rules.opt_out_groups:
+        checks += (_validating_namespaces(validate, policy),)
     return (
         _configuration("MutatingWebhookConfiguration", name, mutate),
         _configuration("ValidatingWebhookConfiguration", name, checks),
@@ -257,6 +261,18 @@ def _validating_pods(
         namespace_selector=_namespaces(policy, opt_out=False),
         match_conditions=pods_to_validate(policy, rules),
         failure_policy=failure.validate_pods,
+        timeout_seconds=VALIDATE_TIMEOUT_S,
+    )
+
+
+def _validating_namespaces(client: ClientConfig, policy: Policy) -> Hook:
+    return _hook(
+        name="namespaces.validate.muster.dev",
+        client_config=client,
+        rules=(_rule("", "v1", ("namespaces",), ("CREATE", "UPDATE")),),
+        namespace_selector=_namespaces(policy, opt_out=False),
+        match_conditions=(Condition("changes-the-opt-out", optout.condition()),),
+        failure_policy="Fail",
         timeout_seconds=VALIDATE_TIMEOUT_S,
     )
 
