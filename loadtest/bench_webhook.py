@@ -25,6 +25,7 @@ import base64
 import json
 import os
 import random
+import ssl
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator
@@ -164,9 +165,7 @@ async def _webhook(
     }
     config.write_text(json.dumps(settings), encoding="utf-8")
     alone = {k: v for k, v in os.environ.items() if k != "KUBERNETES_SERVICE_HOST"}
-    return await children.start_module(
-        name, "webhook", "--config", str(config), environment=alone
-    )
+    return await children.start_module(name, "webhook", "--config", str(config), environment=alone)
 
 
 # --- requests and right answers -------------------------------------------------------
@@ -193,11 +192,16 @@ def _uid(body: bytes) -> bytes:
     return body[start : body.index(b'"', start)]
 
 
-def _check(target: Target, context: object) -> None:
+def _check(target: Target, context: ssl.SSLContext) -> None:
     """Look once at what the patch says: every rule must have had its word."""
     replies: list[bytes] = []
-    keep = Target(target.url, target.requests[:1], lambda _, body: not replies.append(body))
-    tlsload.closed(keep, context, 1, 1)  # type: ignore[arg-type]
+
+    def accept(_number: int, body: bytes) -> bool:
+        replies.append(body)
+        return True
+
+    keep = Target(target.url, target.requests[:1], accept)
+    tlsload.closed(keep, context, 1, 1)
     response = json.loads(replies[0])["response"]
     patch = base64.b64decode(response.get("patch", "")).decode()
     missing = [word for word in reviews.INJECTED if word not in patch]
@@ -231,7 +235,7 @@ class _Both:
     def __init__(
         self,
         settings: Settings,
-        context: object,
+        context: ssl.SSLContext,
         ours: Target,
         floor: Target,
         costs: dict[str, _Costs],
@@ -247,7 +251,7 @@ class _Both:
 
         def once(name: str, target: Target) -> Outcome:
             count = int(rates[name] * s.seconds) + 1
-            done = tlsload.closed(target, self._context, s.connections, count)  # type: ignore[arg-type]
+            done = tlsload.closed(target, self._context, s.connections, count)
             rates[name] = len(done.seconds) / done.took
             found[name].append(rates[name])
             return done
@@ -267,7 +271,7 @@ class _Both:
         due = list(_due(s))
 
         def once(name: str, target: Target) -> Outcome:
-            done = tlsload.opened(target, self._context, s.connections, due)  # type: ignore[arg-type]
+            done = tlsload.opened(target, self._context, s.connections, due)
             if done.seconds:
                 low, high = np.percentile(np.asarray(done.seconds) * 1000, (50, 99))
                 found[name].append((float(low), float(high)))

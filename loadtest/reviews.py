@@ -42,8 +42,11 @@ INJECTED: Final = (
 """What the patch of such a pod has in it, once each rule has said its word."""
 
 
-def review(index: int) -> bytes:
-    """Return the AdmissionReview for the creation of one pod of the job."""
+def review(index: int, *, alone: bool = False) -> bytes:
+    """Return the AdmissionReview for the creation of one pod of the job.
+
+    ``alone``: of a job of its own, so that nothing decided about another pod holds for it.
+    """
     uid = _UID.format(index)
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     resource = {"group": "", "version": "v1", "resource": "pods"}
@@ -63,7 +66,7 @@ def review(index: int) -> bytes:
                 "uid": "b0c1d2e3-0000-4000-8000-000000000001",
                 "groups": ["system:serviceaccounts", "system:authenticated"],
             },
-            "object": pod(index),
+            "object": pod(index, f"{_JOB}-{index}" if alone else _JOB),
             "oldObject": None,
             "dryRun": False,
             "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
@@ -72,9 +75,9 @@ def review(index: int) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def pod(index: int) -> JSON:
-    """Return one pod of the job, with variables until it has its size."""
-    made = _pod(index)
+def pod(index: int, job: str = _JOB) -> JSON:
+    """Return one pod of a job, with variables until it has its size."""
+    made = _pod(index, job)
     env: list[JSON] = made["spec"]["containers"][0]["env"]
     missing = POD_BYTES - len(json.dumps(made, separators=(",", ":")))
     for number in range(missing // 90):
@@ -84,12 +87,12 @@ def pod(index: int) -> JSON:
     return made
 
 
-def _pod(index: int) -> JSON:
+def _pod(index: int, job: str) -> JSON:
     token = f"kube-api-access-{index:05d}"  # the API server draws one for every pod
     return {
         "kind": "Pod",
         "apiVersion": "v1",
-        "metadata": _meta(index),
+        "metadata": _meta(index, job),
         "spec": {
             "volumes": [
                 {"name": "scratch", "emptyDir": {"sizeLimit": "200Gi"}},
@@ -103,7 +106,7 @@ def _pod(index: int) -> JSON:
             "serviceAccountName": "trainer",
             "serviceAccount": "trainer",
             "securityContext": {},
-            "hostname": f"{_JOB}-{index}",
+            "hostname": f"{job}-{index}",
             "subdomain": "llama",
             "schedulerName": "default-scheduler",
             "tolerations": [
@@ -118,23 +121,23 @@ def _pod(index: int) -> JSON:
     }
 
 
-def _meta(index: int) -> JSON:
+def _meta(index: int, job: str) -> JSON:
     job_uid = "9b0d2a64-1f3e-4d0c-8a71-0242ac120002"
     return {
-        "generateName": f"{_JOB}-{index}-",
+        "generateName": f"{job}-{index}-",
         "namespace": "team-a",
         "creationTimestamp": None,
         "labels": {
             _INDEX: str(index),
-            "batch.kubernetes.io/job-name": _JOB,
+            "batch.kubernetes.io/job-name": job,
             "batch.kubernetes.io/controller-uid": job_uid,
             "controller-uid": job_uid,
-            "job-name": _JOB,
+            "job-name": job,
             "app.kubernetes.io/name": "llama",
             "app.kubernetes.io/component": "pretrain",
             "app.kubernetes.io/managed-by": "helm",
             "team": "team-a",
-            names.GANG: _JOB,
+            names.GANG: job,
         },
         "annotations": {
             _INDEX: str(index),
@@ -149,7 +152,7 @@ def _meta(index: int) -> JSON:
             {
                 "apiVersion": "batch/v1",
                 "kind": "Job",
-                "name": _JOB,
+                "name": job,
                 "uid": job_uid,
                 "controller": True,
                 "blockOwnerDeletion": True,
@@ -218,7 +221,7 @@ def _fields() -> JSON:
             "f:ownerReferences": {".": {}, 'k:{"uid":"9b0d2a64-1f3e-4d0c-8a71-0242ac120002"}': {}},
         },
         "f:spec": {
-            'f:containers': {
+            "f:containers": {
                 f'k:{{"name":"{name}"}}': {
                     ".": {}, "f:name": {}, "f:image": {}, "f:env": {}, "f:resources": {},
                     "f:volumeMounts": {}, "f:imagePullPolicy": {},

@@ -25,6 +25,7 @@ from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
 from webhook import deadline as deadlines
 from webhook.admit import admit_mutating, admit_validating
+from webhook.alike import Alike, Answer, Known
 from webhook.callers import Callers
 from webhook.config import Limits
 from webhook.door import busy
@@ -76,6 +77,7 @@ class Server:
         self._mode = mode
         self._owners = owners
         self._callers = callers
+        self._alike = Alike(self._answer)
         limits = limits or Limits()
         self._bodies = Bodies(body_limit_bytes, body_seconds, limits.large_bytes)
         self._at_most, self._deciding = limits.deciding, 0
@@ -142,7 +144,7 @@ class Server:
             facts = self._facts()
             if isinstance(facts, Facts):
                 facts = await self._with_owners(request, facts, deadline)
-            verdict, done = admit_mutating(request, self._policy, self._rules, facts, self._mode)
+            verdict, done = self._alike.answer(request, facts)
         except MalformedReview:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the pod must get through: see above
@@ -162,6 +164,9 @@ class Server:
         except TimeoutError:
             return facts
 
+    def _answer(self, request: AdmissionRequest, facts: Known) -> Answer:
+        return admit_mutating(request, self._policy, self._rules, facts, self._mode)
+
     async def _validate(self, request: AdmissionRequest, _deadline: float) -> Verdict:
         return _told(request, admit_validating(request, self._rules))
 
@@ -178,7 +183,7 @@ class Server:
             _log.debug("mutated", extra={**_subject(request), "rewritten": done.rewritten})
 
     def _count(self, path: str, outcome: str) -> None:
-        self._metrics.reviews.labels(path, outcome).inc()
+        self._metrics.reviewed(path, outcome)
 
     async def _livez(self, _http: web.Request) -> web.Response:
         return web.Response(text="ok\n")

@@ -82,18 +82,18 @@ class Registration(_Section, frozen=True):
     """The webhook configurations to keep right.
 
     ``create``: make them at start where they are missing or differ (the demo and tests;
-    a cluster applies the manifests and gives no right to create). ``every_pod``: have pods
-    that are not Muster's to plan sent, too, so that override policies reach them. ``url``:
-    how the API server reaches this process, ``auto`` for its own listening address; without
-    one it is the Service ``service`` in ``namespace``.
+    a cluster applies the manifests and gives no right to create). ``url``: how the API
+    server reaches this process, ``auto`` for its own listening address; without one it is
+    the Service ``service`` in ``namespace``. ``every_pod``: have pods sent that ask for nothing
+    of Muster's, too: override policies may be for them.
     """
 
     name: str = "muster-webhook"
     create: bool = False
-    every_pod: bool = False
     url: str = ""
     service: str = "muster-webhook"
     namespace: str = "muster-system"
+    every_pod: bool = False
 
 
 class Injection(_Section, frozen=True):

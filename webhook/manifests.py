@@ -13,8 +13,6 @@ what is installed.
   rest relies on: nobody but Muster writes plans. Controllers try again. New pods are
   otherwise checked where they are mutated: that is one call less for each, and an outage
   does not stop them; the extender refuses a gang whose keys contradict each other.
-- mutating the other pods, for override policies (only where it is asked for: the API server calls
-  for every pod of the cluster then): *Ignore*. Nothing here may stop the cluster.
 - validating namespaces (only where ``trusted.optOutGroups`` names somebody): *Fail*. It is only
   called where the opt-out label changes (``webhook.optout``).
 - validating templates: *Ignore*. Only convenience: the pods are checked again.
@@ -41,7 +39,6 @@ from webhook.celfilters import (
     Condition,
     jobs_to_mutate,
     pods_to_mutate,
-    pods_to_override,
     pods_to_validate,
     templates_to_validate,
 )
@@ -174,18 +171,14 @@ def configurations(
 ) -> tuple[Configuration, Configuration]:
     """Return the mutating and the validating configuration; see ``to_json``.
 
-    ``ca_bundle``: PEM. ``policy`` and ``rules``: as the server is configured. ``every_pod``: have
-    those sent, too, that are not Muster's to plan.
+    ``ca_bundle``: PEM. ``policy`` and ``rules``: as the server is configured. ``every_pod``: see
+    ``pods_to_mutate``.
     """
     policy, rules = policy or Policy(), rules or Rules()
     failure = failure or FailurePolicies()
-    client = target.at(MUTATE_PATH, ca_bundle)
-    mutate: tuple[Hook, ...] = (
-        _mutating(client, policy, failure),
-        _mutating_jobs(client, policy, failure),
-    )
-    if every_pod:
-        mutate += (_overriding(client, policy),)
+    mutate = target.at(MUTATE_PATH, ca_bundle)
+    filters = pods_to_mutate(policy, every_pod=every_pod)
+    changes = (_mutating(mutate, policy, failure, filters), _mutating_jobs(mutate, policy, failure))
     validate = target.at(VALIDATE_PATH, ca_bundle)
     checks: tuple[Hook, ...] = (
         _validating_pods(validate, policy, rules, failure),
@@ -194,7 +187,7 @@ def configurations(
     if rules.opt_out_groups:
         checks += (_validating_namespaces(validate, policy),)
     return (
-        _configuration("MutatingWebhookConfiguration", name, mutate),
+        _configuration("MutatingWebhookConfiguration", name, changes),
         _configuration("ValidatingWebhookConfiguration", name, checks),
     )
 
@@ -209,28 +202,19 @@ def to_yaml(configuration: Configuration) -> bytes:
     return msgspec.yaml.encode(configuration)
 
 
-def _mutating(client: ClientConfig, policy: Policy, failure: FailurePolicies) -> Hook:
+def _mutating(
+    client: ClientConfig,
+    policy: Policy,
+    failure: FailurePolicies,
+    filters: tuple[Condition, ...],
+) -> Hook:
     return _hook(
         name="pods.mutate.muster.dev",
         client_config=client,
         rules=(_rule("", "v1", ("pods",), ("CREATE",)),),
         namespace_selector=_namespaces(policy, opt_out=True),
-        match_conditions=pods_to_mutate(policy),
+        match_conditions=filters,
         failure_policy=failure.mutate_pods,
-        timeout_seconds=MUTATE_TIMEOUT_S,
-        reinvocation_policy="IfNeeded",
-    )
-
-
-def _overriding(client: ClientConfig, policy: Policy) -> Hook:
-    """Send the pods that ``_mutating`` leaves out."""
-    return _hook(
-        name="pods.override.muster.dev",
-        client_config=client,
-        rules=(_rule("", "v1", ("pods",), ("CREATE",)),),
-        namespace_selector=_namespaces(policy, opt_out=True),
-        match_conditions=pods_to_override(policy),
-        failure_policy="Ignore",
         timeout_seconds=MUTATE_TIMEOUT_S,
         reinvocation_policy="IfNeeded",
     )

@@ -1,5 +1,6 @@
 """The webhook's metrics. Labels come from closed sets; no object's name becomes one."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +12,7 @@ from injection.run import Injection
 from observability.metrics import histogram
 from webhook.injecting import fields_kept, fields_set
 
+_TOLD: Final = 64  # decisions whose counts are at hand: alike pods share theirs
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})  # admission/v1
 
 
@@ -32,6 +34,8 @@ class Metrics:
             ("path", "operation", "outcome"),
         )
         self._children: dict[tuple[str, str, str], Histogram] = {}
+        self._counts: dict[tuple[str, str], Counter] = {}
+        self._told: dict[int, tuple[Injection, tuple[tuple[Counter, int], ...]]] = {}
         self.gated = Counter(
             "muster_webhook_pods_gated", "Pods given the scheduling gate.", registry=registry
         )
@@ -118,14 +122,31 @@ class Metrics:
             "refused" if decided.refusals else "changed" if decided.record.set else "unchanged"
         )
         self.pods.labels(outcome).inc()
+        known = self._told.get(id(decided))
+        if known is None or known[0] is not decided:
+            known = self._told[id(decided)] = decided, tuple(self._counted(decided))
+            if len(self._told) > _TOLD:
+                del self._told[next(iter(self._told))]
+        for counter, count in known[1]:
+            counter.inc(count)
+
+    def _counted(self, decided: Injection) -> Iterator[tuple[Counter, int]]:
+        """Yield what one decision adds to which counter; alike pods share theirs."""
         for labels, count in fields_set(decided).items():
-            self.fields_set.labels(*labels).inc(count)
+            yield self.fields_set.labels(*labels), count
         for labels, count in fields_kept(decided).items():
-            self.fields_kept.labels(*labels).inc(count)
+            yield self.fields_kept.labels(*labels), count
         for check, refused in decided.found:
-            self.findings.labels(check, "refused" if refused else "told").inc()
+            yield self.findings.labels(check, "refused" if refused else "told"), 1
         if decided.warnings:
-            self.warnings.inc(len(decided.warnings))
+            yield self.warnings, len(decided.warnings)
+
+    def reviewed(self, path: str, outcome: str) -> None:
+        """Note one more review; its children are looked up once each."""
+        child = self._counts.get((path, outcome))
+        if child is None:
+            child = self._counts[path, outcome] = self.reviews.labels(path, outcome)
+        child.inc()
 
     def answered(self, path: str, operation: str, outcome: str, seconds: float) -> None:
         """Note how long one review took; its children are looked up once each."""

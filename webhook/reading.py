@@ -8,7 +8,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from webhook.budget import SMALL_BYTES, Budget
-from webhook.errors import WebhookError
+from webhook.errors import MalformedReview, WebhookError
 
 
 class Shed(WebhookError):
@@ -32,7 +32,7 @@ class Bodies:
     async def body(self, http: web.Request, deadline: float) -> AsyncIterator[bytes]:
         """Give the body; room for it is kept until the end of the block. Raises ``Shed``.
 
-        ``deadline``: when the caller stops waiting, in seconds of the loop's clock.
+        A body that cannot be unpacked raises ``MalformedReview``. ``deadline``: when the caller stops waiting, in seconds of the loop's clock.
         """
         announced = http.content_length
         if announced is not None and announced > self._limit:
@@ -54,6 +54,8 @@ class Bodies:
                 return await http.read()
         except web.HTTPRequestEntityTooLarge as error:
             raise self._too_large() from error
+        except web.RequestPayloadError as error:  # it is not packed as its headers say
+            raise MalformedReview(f"body cannot be read: {error}") from error
 
     def _too_large(self) -> Shed:
         text = f"a review may have {self._limit} bytes: see bodyLimitBytes"

@@ -96,6 +96,7 @@ class Verdict:
     code: HTTPStatus = HTTPStatus.OK
     message: str = ""
     warnings: tuple[str, ...] = ()
+    patch: str = ""  # ``operations`` as they travel, where that is known already
 
 
 ALLOWED: Final = Verdict()
@@ -122,11 +123,16 @@ def respond(uid: str, verdict: Verdict) -> bytes:
     )
     if verdict.operations and verdict.allowed:
         response.patch_type = "JSONPatch"
-        response.patch = base64.b64encode(_ENCODER.encode(verdict.operations)).decode()
+        response.patch = verdict.patch or encoded(verdict.operations)
     if not verdict.allowed:
         message = cut(verdict.message, MESSAGE_CHARS)
         response.status = _Status(verdict.code, message, verdict.code.phrase)
     return _ENCODER.encode(_Reply(API_VERSION, KIND, response))
+
+
+def encoded(operations: tuple[Operation, ...]) -> str:
+    """Return a patch as it travels."""
+    return base64.b64encode(_ENCODER.encode(operations)).decode()
 
 
 def denied(code: HTTPStatus, message: str, warnings: tuple[str, ...] = ()) -> Verdict:
@@ -136,5 +142,6 @@ def denied(code: HTTPStatus, message: str, warnings: tuple[str, ...] = ()) -> Ve
 
 def _clean(warning: str) -> str:
     """Return a warning the API server will not drop: no control characters, not too long."""
-    text = "".join(c if c.isprintable() else " " for c in warning)
+    plain = warning.isprintable()
+    text = warning if plain else "".join([c if c.isprintable() else " " for c in warning])
     return cut(text, WARNING_CHARS)

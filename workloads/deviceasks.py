@@ -42,6 +42,7 @@ class DeviceReader:
     def __init__(self, names: DeviceNames, accelerators: Accelerators) -> None:
         self._names = names
         self._accelerators = accelerators
+        self._shared = frozenset(name for way in names.file.sharing for name in way.names)
 
     def mentions(self, meta: wire.ObjectMeta) -> tuple[tuple[str, str], ...]:
         """Return the annotations and labels of a pod that ``asks`` reads."""
@@ -71,14 +72,34 @@ class DeviceReader:
 
     def unread(self, pod: wire.Pod) -> tuple[str, ...]:
         """Return, in sentences, the resources that look like devices and that nobody knows."""
-        file = self._names.file
-        known = {name for way in file.sharing for name in way.names}
+        strange = {name for each in _extended(pod) for name in each if self._is_strange(name)}
         return tuple(
             f"{name}: no device of {name.partition('/')[0]} that Muster knows by this name; it is "
             "counted as kube-scheduler counts it, and no device is chosen for it"
-            for name in _resources(pod)
-            if name.partition("/")[0] in file.domains
-            and not (name in known or name in self._accelerators or name.startswith(file.others))
+            for name in (_resources(pod) if strange else ())
+            if name in strange
+        )
+
+    def problems(self, pod: wire.Pod) -> tuple[str, ...]:
+        """Return what contradicts itself in what a pod asks.
+
+        Most pods ask for whole devices of one name: nothing in that can.
+        """
+        if any(map(self._may_contradict, _extended(pod))) or self.mentions(pod.metadata):
+            return self.asks(pod).problems
+        return ()
+
+    def _may_contradict(self, names: set[str]) -> bool:
+        """Tell whether one container's resources are worth a closer look."""
+        return len(names) > 1 or any(
+            name in self._names.by_name or name == NVIDIA_SHARED or name.startswith(MIG_PREFIX)
+            for name in names
+        )
+
+    def _is_strange(self, name: str) -> bool:
+        file = self._names.file
+        return name.partition("/")[0] in file.domains and not (
+            name in self._shared or name in self._accelerators or name.startswith(file.others)
         )
 
     # --- containers -------------------------------------------------------------------
@@ -339,6 +360,12 @@ def _amounts(container: wire.Container) -> dict[str, int]:
         if nanos > 0:
             found[name] = -(-nanos // NANOS)
     return found
+
+
+def _extended(pod: wire.Pod) -> list[set[str]]:
+    """Return the names of the extended resources of each container, whatever the amounts."""
+    every = [each.resources for each in (*pod.spec.containers, *pod.spec.init_containers)]
+    return [{n for n in (*each.limits, *each.requests) if "/" in n} for each in every]
 
 
 def _resources(pod: wire.Pod) -> list[str]:

@@ -81,20 +81,19 @@ class Policy:
     profiles: frozenset[str] = frozenset()
     rewrite: frozenset[str] = REWRITTEN
     device_names: DeviceNames = field(default_factory=devicenames.load)
+    devices: DeviceReader = field(init=False, repr=False, compare=False)
+    """What reads the device asks of pods."""
 
     def __post_init__(self) -> None:
         """Resources of shared devices are accelerators, too."""
         shared = self.accelerators.plus(self.device_names.resources)
         object.__setattr__(self, "accelerators", shared)
-
-    @property
-    def devices(self) -> DeviceReader:
-        """What reads the device asks of pods."""
-        return DeviceReader(self.device_names, self.accelerators)
+        object.__setattr__(self, "devices", DeviceReader(self.device_names, shared))
 
     def device_problems(self, pod: wire.Pod) -> tuple[str, ...]:
         """Return what contradicts itself in the device asks of a pod that is Muster's to plan."""
-        return self.devices.asks(pod).problems if self.plans(pod) else ()
+        found = self.devices.problems(pod)
+        return found if found and self.plans(pod) else ()
 
     def plans(self, pod: wire.Pod, *, explicit: bool | None = None) -> bool:
         """Return whether a pod under review, or a template's, will be Muster's to plan."""

@@ -109,7 +109,7 @@ def test_the_files_of_injection_are_paths() -> None:
 
 
 def test_a_file_of_injection_that_is_no_text_is_refused_by_its_name() -> None:
-    with pytest.raises(ConfigError, match="injection.clusterProfile: expected a path, got 7"):
+    with pytest.raises(ConfigError, match=r"injection\.clusterProfile: expected a path, got 7"):
         parse(
             b"apiVersion: muster.dev/v1alpha1\nkind: WebhookConfiguration\n"
             b"certificates: {source: directory, path: x}\ninjection: {clusterProfile: 7}\n",

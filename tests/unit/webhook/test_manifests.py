@@ -19,7 +19,11 @@ from workloads.registry import markers
 
 
 def hooks() -> list[Hook]:
-    both = configurations(b"pem", Target())
+    return hooks_of(b"pem")
+
+
+def hooks_of(bundle: bytes) -> list[Hook]:
+    both = configurations(bundle, Target())
     return [hook for configuration in both for hook in configuration.webhooks]
 
 
@@ -61,19 +65,11 @@ def test_the_filter_knows_every_marker_and_every_accelerator() -> None:
         assert f'"{name}"' in expression
 
 
-def test_pods_that_are_not_musters_are_sent_only_where_that_is_asked_for() -> None:
-    mutating = configurations(b"", Target(), every_pod=True)[0].webhooks
-    assert [hook.name for hook in mutating] == [
-        "pods.mutate.muster.dev",
-        "jobs.mutate.muster.dev",
-        "pods.override.muster.dev",
-    ]
-    first, _, second = mutating
-    assert second.failure_policy == "Ignore"
-    assert second.namespace_selector == first.namespace_selector
-    assert second.match_conditions[0] == first.match_conditions[0]
-    assert all(each.expression in second.match_conditions[1].expression
-               for each in first.match_conditions[1:])  # fmt: skip
+def test_where_override_policies_may_be_for_any_pod_every_unbound_one_is_sent() -> None:
+    mutating, validating = configurations(b"", Target(), every_pod=True)
+    pods, jobs = mutating.webhooks
+    assert [condition.name for condition in pods.match_conditions] == ["is-not-bound"]
+    assert [jobs, *validating.webhooks] == hooks_of(b"")[1:]
 
 
 def test_a_service_or_an_url_is_where_to_call() -> None:
