@@ -32,7 +32,8 @@ class Bodies:
     async def body(self, http: web.Request, deadline: float) -> AsyncIterator[bytes]:
         """Give the body; room for it is kept until the end of the block. Raises ``Shed``.
 
-        A body that cannot be unpacked raises ``MalformedReview``. ``deadline``: when the caller stops waiting, in seconds of the loop's clock.
+        A body that cannot be unpacked raises ``MalformedReview``. ``deadline``: when the caller
+        stops waiting, in seconds of the loop's clock.
         """
         announced = http.content_length
         if announced is not None and announced > self._limit:
