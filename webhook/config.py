@@ -216,8 +216,8 @@ def _name_problems(config: WebhookConfig) -> list[str]:
     large, one = config.limits.large_bytes, config.body_limit_bytes
     if large < one:
         found.append(
-            f"limits.largeBytes: {large} is less than bodyLimitBytes ({one}): no large review would "
-            "ever be read; make it that or more"
+            f"limits.largeBytes: {large} is less than bodyLimitBytes ({one}): the largest review "
+            "does not fit; make it that or more"
         )
     made = config.certificates
     if isinstance(made, _SelfSigned) and not made.dns_names and not made.addresses:
