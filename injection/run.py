@@ -15,7 +15,7 @@ before: what they make of the pod is what the user wrote for this cluster.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -47,7 +47,18 @@ from kube import names, wire
 from workloads.managed import MIRROR
 
 Rule = Callable[[Subject], Iterable[Additions]]
-Check = Callable[[Subject], Iterable[Finding]]
+
+
+class Check(Protocol):
+    """A function from a pod to what its author should hear; its name is that of its findings."""
+
+    __name__: str
+
+    def __call__(self, subject: Subject) -> Iterable[Finding]:
+        """Yield the findings."""
+        ...
+
+
 RULES: Final[tuple[Rule, ...]] = (
     fabric, ranks, tier, spot, taints, tolerations, datasets, namespaced
 )  # fmt: skip
@@ -58,12 +69,16 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What comes out: the patch, what it does, what the author should hear, why it is refused."""
+    """What comes out: the patch, what it does, what the author should hear, why it is refused.
+
+    ``found``: for each finding the name of its check, and whether it refuses the pod.
+    """
 
     operations: tuple[Operation, ...] = ()
     record: Record = field(default_factory=Record)
     warnings: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
+    found: tuple[tuple[str, bool], ...] = ()
 
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -112,14 +127,15 @@ def inject(
     if opted_out(pod.metadata):
         return Injection(draft.operations())
     subject = Subject.of(pod, namespace, facts, gang)
-    findings = [finding for check in CHECKS for finding in check(subject)]
-    refusals = tuple(finding.text for finding in findings if finding.refused)
+    findings = [(check.__name__, finding) for check in CHECKS for finding in check(subject)]
+    found = tuple((name, finding.refused) for name, finding in findings)
+    refusals = tuple(finding.text for _, finding in findings if finding.refused)
     if refusals:
-        return Injection(refusals=refusals)
+        return Injection(refusals=refusals, found=found)
     _apply_rules(subject, draft)
     operations = draft.operations()
-    told = (*draft.warnings, *(finding.text for finding in findings))
-    return Injection(operations, draft.record(), told)
+    told = (*draft.warnings, *(finding.text for _, finding in findings))
+    return Injection(operations, draft.record(), told, found=found)
 
 
 def _apply_rules(subject: Subject, draft: Draft) -> None:

@@ -18,7 +18,7 @@ from injection.podview import PodView
 from injection.run import Injection, inject, opted_out, overridden
 from injection.subject import Facts, gang_as
 from kube import wire
-from webhook import groupobjects, jobtemplates, templates
+from webhook import groupobjects, jobtemplates, optout, templates
 from webhook.errors import MalformedReview
 from webhook.injecting import NOT_INJECTED, TOO_EARLY, Early, Mode
 from webhook.jobs import admit_job, completes
@@ -39,6 +39,7 @@ class _Reviewed(wire.Pod, frozen=True):
 
 _READERS: Final = (templates, jobtemplates, groupobjects)
 _POD: Final = msgspec.json.Decoder(_Reviewed)
+_NAMESPACE: Final = msgspec.json.Decoder(wire.Namespace)
 _VIEW: Final = msgspec.json.Decoder(PodView)
 _NULL: Final = b"null"
 
@@ -169,10 +170,12 @@ def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
     """Return the verdict on a pod, or on an object that makes pods."""
     resource = request.resource.group, request.resource.resource
     read = next(filter(None, (each.reader(*resource) for each in _READERS)), None)
-    if read is None and not _is_pod(request):
-        return _wrong_kind(request, "pods and objects with pod templates")
+    if read is None and not _is_pod(request) and resource != optout.RESOURCE:
+        return _wrong_kind(request, "pods, namespaces and objects with pod templates")
     if request.operation not in {"CREATE", "UPDATE"} or request.sub_resource:
         return ALLOWED
+    if resource == optout.RESOURCE:
+        return _verdict(_check_namespace(request, rules))
     findings = _check_pod(request, rules) if read is None else _check_object(request, read, rules)
     return _verdict(findings)
 
@@ -186,6 +189,15 @@ def _verdict(findings: Findings) -> Verdict:
 def _check_pod(request: AdmissionRequest, rules: Rules) -> Findings:
     old = _pod(request.old_object, request) if request.operation == "UPDATE" else None
     return check_pod(_pod(request.object, request), old, request.user_info, rules)
+
+
+def _check_namespace(request: AdmissionRequest, rules: Rules) -> Findings:
+    try:
+        new = _NAMESPACE.decode(request.object)
+        old = _NAMESPACE.decode(request.old_object) if request.operation == "UPDATE" else None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _malformed(request, error) from error
+    return Findings(tuple(optout.problems(new, old, request.user_info, rules)))
 
 
 def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rules) -> Findings:

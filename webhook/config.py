@@ -34,11 +34,16 @@ class Listen(_Section, frozen=True):
 
 
 class Trusted(_Section, frozen=True):
-    """Who is Muster (``users``, ``groups``), and who may lift its gate by hand."""
+    """Who is Muster (``users``, ``groups``), and who may lift its gate by hand.
+
+    ``opt_out_groups``: who may label namespaces ``muster.dev/managed``; empty for whoever may label
+    them at all.
+    """
 
     users: tuple[str, ...] = tuple(sorted(MUSTER_USERS))
     groups: tuple[str, ...] = ()
     ungate_groups: tuple[str, ...] = tuple(sorted(ADMINISTRATORS))
+    opt_out_groups: tuple[str, ...] = ()
 
 
 class _SelfSigned(_Section, frozen=True, kw_only=True):
@@ -184,7 +189,6 @@ def _problems(config: WebhookConfig) -> list[str]:
         ("limits.connections", config.limits.connections, 16, 65536),
         ("limits.headSeconds", config.limits.head_seconds, 0.1, 30),
         ("limits.deciding", config.limits.deciding, 1, 65536),
-        ("limits.largeBytes", config.limits.large_bytes, config.body_limit_bytes, 4096 * MIB),
         ("certificates.checkSeconds", config.certificates.check_seconds, 0.05, DAY_S),
     ]
     if isinstance(config.certificates, _SelfSigned):
@@ -209,6 +213,12 @@ def _name_problems(config: WebhookConfig) -> list[str]:
     except ValueError as error:
         found.append(str(error))
     found += _caller_problems(config.callers)
+    large, one = config.limits.large_bytes, config.body_limit_bytes
+    if large < one:
+        found.append(
+            f"limits.largeBytes: {large} is less than bodyLimitBytes ({one}): the largest review "
+            "does not fit; make it that or more"
+        )
     made = config.certificates
     if isinstance(made, _SelfSigned) and not made.dns_names and not made.addresses:
         found.append("certificates.dnsNames: is empty, and so is addresses: name the Service")

@@ -13,6 +13,8 @@ what is installed.
   rest relies on: nobody but Muster writes plans. Controllers try again. New pods are
   otherwise checked where they are mutated: that is one call less for each, and an outage
   does not stop them; the extender refuses a gang whose keys contradict each other.
+- validating namespaces (only where ``trusted.optOutGroups`` names somebody): *Fail*. It is only
+  called where the opt-out label changes (``webhook.optout``).
 - validating templates: *Ignore*. Only convenience: the pods are checked again.
 - mutating jobs: *Ignore*. What their templates do not get their pods do.
 
@@ -32,7 +34,7 @@ from typing import Final, Literal
 import msgspec
 
 from kube import names
-from webhook import groupobjects, jobs, jobtemplates
+from webhook import groupobjects, jobs, jobtemplates, optout
 from webhook.celfilters import (
     Condition,
     jobs_to_mutate,
@@ -178,10 +180,12 @@ def configurations(
     filters = pods_to_mutate(policy, every_pod=every_pod)
     changes = (_mutating(mutate, policy, failure, filters), _mutating_jobs(mutate, policy, failure))
     validate = target.at(VALIDATE_PATH, ca_bundle)
-    checks = (
+    checks: tuple[Hook, ...] = (
         _validating_pods(validate, policy, rules, failure),
         _validating_templates(validate, policy, failure),
     )
+    if rules.opt_out_groups:
+        checks += (_validating_namespaces(validate, policy),)
     return (
         _configuration("MutatingWebhookConfiguration", name, changes),
         _configuration("ValidatingWebhookConfiguration", name, checks),
@@ -241,6 +245,18 @@ def _validating_pods(
         namespace_selector=_namespaces(policy, opt_out=False),
         match_conditions=pods_to_validate(policy, rules),
         failure_policy=failure.validate_pods,
+        timeout_seconds=VALIDATE_TIMEOUT_S,
+    )
+
+
+def _validating_namespaces(client: ClientConfig, policy: Policy) -> Hook:
+    return _hook(
+        name="namespaces.validate.muster.dev",
+        client_config=client,
+        rules=(_rule("", "v1", ("namespaces",), ("CREATE", "UPDATE")),),
+        namespace_selector=_namespaces(policy, opt_out=False),
+        match_conditions=(Condition("changes-the-opt-out", optout.condition()),),
+        failure_policy="Fail",
         timeout_seconds=VALIDATE_TIMEOUT_S,
     )
 

@@ -103,6 +103,12 @@ class Metrics:
         self.warnings = Counter(
             "muster_webhook_injection_warnings", "Warnings given to authors.", registry=registry
         )
+        self.findings = Counter(
+            "muster_webhook_findings",
+            "What checks found about pods, by check and whether it refuses the pod.",
+            ("check", "outcome"),
+            registry=registry,
+        )
         self.broken_profiles = Gauge(
             "muster_webhook_profiles_broken",
             "ClusterProfiles and FabricProfiles that cannot be used as they are now.",
@@ -130,6 +136,8 @@ class Metrics:
             yield self.fields_set.labels(*labels), count
         for labels, count in fields_kept(decided).items():
             yield self.fields_kept.labels(*labels), count
+        for check, refused in decided.found:
+            yield self.findings.labels(check, "refused" if refused else "told"), 1
         if decided.warnings:
             yield self.warnings, len(decided.warnings)
 

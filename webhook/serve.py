@@ -136,6 +136,7 @@ def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
         users=frozenset(trusted.users),
         groups=frozenset(trusted.groups),
         ungate_groups=frozenset(trusted.ungate_groups),
+        opt_out_groups=frozenset(trusted.opt_out_groups),
         devices=policy.device_problems,
         plans=planned_by(policy),
         unread=policy.devices.unread,

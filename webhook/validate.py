@@ -49,6 +49,7 @@ def _nobodys(_pod: wire.Pod, _made_by: str) -> bool:
 class Rules:
     """``users``, ``groups``: Muster itself. ``ungate_groups``: may lift the gate by hand.
 
+    ``opt_out_groups``: see ``webhook.optout``.
     ``levels``: the cluster's topology levels, widest first; empty accepts any label key.
     ``devices``: what contradicts itself in a pod's device asks, in sentences. ``plans``: whether
     a pod is Muster's to plan; its gang's contradictions are refused then, whoever's keys they
@@ -60,6 +61,7 @@ class Rules:
     users: frozenset[str] = MUSTER_USERS
     groups: frozenset[str] = frozenset()
     ungate_groups: frozenset[str] = ADMINISTRATORS
+    opt_out_groups: frozenset[str] = frozenset()
     devices: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
     plans: Callable[[wire.Pod, str], bool] = _nobodys
     unread: Callable[[wire.Pod], tuple[str, ...]] = _no_problems

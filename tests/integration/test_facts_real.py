@@ -41,6 +41,8 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 ROCE = {"profile": "generic-roce-hostnet"}
 TOKEN = "a-token-of-the-api-server"
 NAME = "train-eu"
+GUARD = {"optOutGroups": ["platform"]}
+NAMESPACES = "/api/v1/namespaces"
 PATIENCE_S = 60
 
 
@@ -151,7 +153,8 @@ async def cluster(
         "certificates": ["kube-apiserver"],
         "tokenFile": str(token),
     }
-    config = write(directory, CONFIG | {"cluster": NAME, "injection": {}, "callers": callers})
+    own = {"cluster": NAME, "injection": {}, "callers": callers, "trusted": GUARD}
+    config = write(directory, CONFIG | own)
     flags = (f"--admission-control-config-file={admission(directory, authority)}",)
     options = Options(minor=request.param, rbac=RBAC, api_server_flags=flags)
     async with ControlPlane(options) as plane, plane.api() as api:
@@ -297,3 +300,16 @@ async def test_only_the_api_server_may_ask_and_it_does_with_certificate_and_toke
             assert reply.status == 401
         async with http.get(f"{cluster.url}/readyz", ssl=False) as reply:
             assert reply.status == 200
+
+
+async def test_the_opt_out_of_a_namespace_is_guarded_and_nothing_else_of_it(
+    cluster: Cluster,
+) -> None:
+    plain = {"metadata": {"name": "plain", "labels": {"team": "a"}}}
+    out = {"metadata": {"labels": {"muster.dev/managed": "false"}}}
+    await cluster.api.create(NAMESPACES, plain)
+    with pytest.raises(ApiFailed, match="ask a member of platform"):
+        await cluster.api.patch(f"{NAMESPACES}/plain", out)
+    await cluster.api.patch(f"{NAMESPACES}/plain", {"metadata": {"labels": {"team": "b"}}})
+    with pytest.raises(ApiFailed, match="ask a member of platform"):
+        await cluster.api.create(NAMESPACES, {"metadata": {"name": "out"} | out["metadata"]})

@@ -65,6 +65,7 @@ def test_no_label_names_an_object() -> None:
         "pool",  # of VNIs: an operator's, and few
         *("source", "field"),  # of what is injected: sorts, never a user's own name
         "dialect",  # whose override policies: one of two control planes
+        *("source", "field", "check"),  # of injection: fabrics of the cluster, kinds, functions
     }
 
 

@@ -115,3 +115,29 @@ def test_a_file_of_injection_that_is_no_text_is_refused_by_its_name() -> None:
             b"certificates: {source: directory, path: x}\ninjection: {clusterProfile: 7}\n",
             source="here",
         )
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("callers: {}", "callers: names neither clientCaFile nor tokenFile"),
+        (
+            "callers: {tokenFile: t, certificates: [a]}",
+            "callers.certificates: no certificate is asked for: set callers.clientCaFile",
+        ),
+        ("limits: {connections: 1}", "limits.connections: 1 is out of range; allowed is 16 to"),
+        (
+            "limits: {largeBytes: 1000}",
+            "limits.largeBytes: 1000 is less than bodyLimitBytes (7340032)",
+        ),
+        ("injection: {beforeSynced: guess}", "injection.beforeSynced: Invalid enum value 'guess'"),
+    ],
+)
+def test_callers_and_limits_that_cannot_work_are_refused(section: str, message: str) -> None:
+    assert message in refusal(f"{LEAST}{section}\n")
+
+
+def test_the_groups_that_may_opt_out_are_rules_and_a_hook() -> None:
+    text = LEAST + "trusted: {optOutGroups: [platform]}\n"
+    _, validating = built(parse(text.encode(), source="x"), b"", "https://h:1")
+    assert "namespaces.validate.muster.dev" in [hook.name for hook in validating.webhooks]

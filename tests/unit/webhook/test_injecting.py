@@ -146,3 +146,19 @@ def test_a_pod_that_wants_nothing_does_not_wait_for_the_cluster_to_be_known(earl
         verdict = admitted(pod, known=early, namespace=namespace).verdict
         assert verdict.allowed
         assert verdict.warnings == ()
+
+
+def test_findings_are_counted_by_check_in_shadow_too() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    pod = member(containers=[{"name": "main", "args": ["${HOME}"]}])
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "8"}}
+    metrics.injected(admitted(pod, mode=Mode.SHADOW).injected)
+    pod["metadata"]["annotations"]["muster.dev/fabric"] = "no-such"
+    metrics.injected(admitted(pod).injected)
+    labels = (
+        {"check": "arguments", "outcome": "told"},
+        {"check": "fabric_is_there", "outcome": "refused"},
+    )
+    name = "muster_webhook_findings_total"
+    assert [registry.get_sample_value(name, each) for each in labels] == [2, 1]
