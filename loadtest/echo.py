@@ -26,7 +26,7 @@ async def _serve(chain: Path, key: Path) -> None:
     context = build(chain.read_bytes(), key.read_bytes())
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     host, port = runner.addresses[0][:2]
-    print(json.dumps({"listening": f"https://{host}:{port}"}), flush=True)  # noqa: T201
+    print(json.dumps({"listening": f"https://{host}:{port}"}), flush=True)
     await until_terminated()
     await runner.cleanup()
 

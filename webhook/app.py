@@ -106,6 +106,8 @@ class Server:
         Large ones are read a few at a time and wait for their turn within the same time, so slow
         clients cannot fill the memory; those of common size are in a buffer already.
         """
+        if http.content.is_eof():
+            return await http.read()  # all of it is here: nothing to wait for
         try:
             async with asyncio.timeout(self._body_seconds):
                 if http.content_length is not None and http.content_length <= SMALL_BYTES:
