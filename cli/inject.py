@@ -37,12 +37,20 @@ def register(commands: Subparsers) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument(
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument(
         "-f",
         "--file",
-        required=True,
         action="append",
         help="manifests in YAML or JSON; - reads standard input; may be repeated",
+    )
+    what.add_argument(
+        "--policies",
+        nargs="?",
+        const="v1",
+        choices=("v1", "v1beta1"),
+        help="print policies of the API server that do without the webhook what they can; "
+        "v1beta1 for Kubernetes 1.35",
     )
     command.add_argument(
         "--profile", required=True, help="a ClusterProfile's file, or the name of a fabric"
@@ -69,6 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
     from cli.injectviews import explained, manifests, told  # noqa: PLC0415
 
     facts = injecting.facts(arguments.profile, arguments.fabric)
+    if arguments.policies:
+        from cli.policies import text  # noqa: PLC0415
+
+        sys.stdout.write(text(facts, arguments.policies))
+        return 0
     outcomes = [
         outcome
         for file in arguments.file

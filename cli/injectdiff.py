@@ -29,11 +29,17 @@ class _Row(dict[str, Json]):
     """A map that is written on one line."""
 
 
-class _Dumper(yaml.SafeDumper):
-    """Knows rows."""
+class Dumper(yaml.SafeDumper):
+    """Knows rows, and writes text of several lines as it stands."""
 
 
-_Dumper.add_representer(
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+Dumper.add_representer(str, _text)
+Dumper.add_representer(
     _Row,
     lambda dumper, row: dumper.represent_mapping("tag:yaml.org,2002:map", row, flow_style=True),
 )
@@ -66,7 +72,7 @@ def _hunk(group: list[Opcode], old: list[str], new: list[str]) -> Iterator[str]:
 def _lines(document: Json) -> list[str]:
     text = yaml.dump(
         _rows(_without_ledger(document)),
-        Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=_WIDTH,
+        Dumper=Dumper, sort_keys=False, default_flow_style=False, width=_WIDTH,
     )  # fmt: skip
     return str(text).splitlines()
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 import yaml
 from rich.console import Console
 from rich.text import Text
 
-from cli.injectdiff import difference
+from cli.injectdiff import Dumper, difference
 from cli.injecting import Outcome
 from injection.manifests import Json
 from injection.templates import Completed
 
+_WIDTH = 96  # columns, so that a terminal of 100 has room for what stands before
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MESSAGES = {"refused": "bold red", "warning": "yellow"}
 
@@ -37,8 +39,8 @@ def told(outcomes: Sequence[Outcome], *, color: str) -> None:
     console = _console(color, stderr=True)
     for outcome in outcomes:
         for kind, text in outcome.messages():
-            said = Text(f"{kind}: ", style=_MESSAGES[kind])
-            console.print(Text(f"{outcome.where} ({outcome.name}): ") + said + Text(text))
+            where = f"{outcome.where} ({outcome.name}): "
+            console.print(Text.assemble(where, (f"{kind}: ", _MESSAGES[kind]), text))
 
 
 def _console(color: str, *, stderr: bool = False) -> Console:
@@ -53,7 +55,7 @@ def _console(color: str, *, stderr: bool = False) -> Console:
 
 
 def _document(outcome: Outcome) -> Iterator[Text]:
-    yield Text(outcome.name, style="bold") + Text(f"   {outcome.where}", style="dim")
+    yield Text.assemble((outcome.name, "bold"), (f"   {outcome.where}", "dim"))
     if outcome.before == outcome.after and not outcome.refused:
         yield Text("  nothing is changed")
     for line in difference(outcome.before, outcome.after):
@@ -61,7 +63,7 @@ def _document(outcome: Outcome) -> Iterator[Text]:
     for same in _alike(outcome.templates):
         yield from _reasons(same, several=len(outcome.templates) > 1)
     for kind, text in outcome.messages():
-        yield Text(f"{kind}: ", style=_MESSAGES[kind]) + Text(text)
+        yield Text.assemble((f"{kind}: ", _MESSAGES[kind]), text)
     if outcome.when:
         yield Text(f"happens {outcome.when}", style="dim")
 
@@ -87,7 +89,7 @@ def _reasons(same: Sequence[Completed], *, several: bool) -> Iterator[Text]:
     if several:
         yield from (Text(each.template.where, style="bold") for each in same)
     for source, fields in record.set.items():
-        yield Text("set by ") + Text(source, style="green")
+        yield Text.assemble("set by ", (source, "green"))
         yield from (Text(f"  {line}") for line in _grouped(fields))
     if record.kept:
         yield Text("yours, kept", style="yellow")
@@ -103,7 +105,10 @@ def _grouped(fields: Sequence[str]) -> Iterator[str]:
         named = field.endswith("]")
         groups.setdefault(group if named else field, []).extend([name] if named else [])
     for group, names in groups.items():
-        yield f"{group}: {', '.join(names)}" if names else group
+        line = f"{group}: {', '.join(names)}" if names else group
+        yield from textwrap.wrap(
+            line, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
 
 
 def _sum(outcomes: Sequence[Outcome]) -> Text:
@@ -127,4 +132,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _yaml(document: Json) -> str:
-    return str(yaml.safe_dump(document, sort_keys=False, default_flow_style=False, width=100))
+    text = yaml.dump(
+        document, Dumper=Dumper, sort_keys=False, default_flow_style=False, width=_WIDTH
+    )
+    return str(text)

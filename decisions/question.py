@@ -11,6 +11,7 @@ The same snapshot and the same question give the same answer, wherever they are 
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from cluster.events import Assignment, StandbyHeld
 from cluster.gangview import GangView
@@ -68,6 +69,9 @@ class Planned:
     assignments: tuple[Assignment, ...]
 
 
+NETWORK_REMEDY: Final = (
+    "goes as soon as that has changed; muster networks shows pools, who has which VNI, and nodes"
+)
 Standing = Assembly | Deferred
 Answer = Planned | Wait | Reject | Deferred | NotBefore | Incomplete | Idle
 
@@ -90,7 +94,8 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
     if view is None:
         raise KeyError(question.gang)
     if question.network:
-        why = Explanation(snapshot.nodes.count, 0, (), cause=question.network)
+        nodes = snapshot.nodes.count
+        why = Explanation(nodes, 0, (), cause=question.network, remedy=NETWORK_REMEDY)
         return Wait(question.gang, snapshot.generation, WaitReason.NO_NETWORK, why)
     try:
         ranked = with_vacant_ranks(snapshot, view)

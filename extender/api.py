@@ -47,6 +47,7 @@ class ReadApi:
     leads: Callable[[], bool] = lambda: True
     partial_since: Callable[[GangKey], float | None] = lambda _key: None
     trouble: Callable[[PodUid], str] = lambda _uid: ""
+    slipped: Callable[[], list[str]] = list
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes."""
@@ -94,7 +95,7 @@ class ReadApi:
             (never, "can never be placed as written: muster explain says what to change"),
             (oversize, "fit no nodes there are, even empty: muster explain says what they lack"),
         ]
-        return [f"{count} gangs {text}" for count, text in found if count]
+        return [f"{count} gangs {text}" for count, text in found if count] + self.slipped()
 
     async def gangs(self, request: web.Request) -> web.Response:
         """Return a row per gang; ``?phase=`` and ``?namespace=`` narrow, ``?limit=`` cuts off."""

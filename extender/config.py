@@ -13,6 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from extender import callersconfig, electionconfig
+from extender.admissionconfig import Admission
 from extender.callersconfig import Callers
 from extender.electionconfig import LeaderElection
 from kube import names
@@ -165,6 +166,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     ``leader_election``: how several replicas agree on one (``extender.electionconfig``).
     ``autoscaler``: how nodes are asked for that are missing. ``callers``: who may call
     (``extender.callersconfig``). ``conditions``: how users are told why gangs wait.
+    ``admission``: what the webhook gives, to tell of pods that slipped past it.
     ``dump``: what SIGUSR2 writes. ``scoring``: which node a pod that comes alone prefers.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
@@ -201,6 +203,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     managed: ManagedConfig = ManagedConfig()
     autoscaler: Autoscaler = Autoscaler()
     conditions: ConditionsConfig = ConditionsConfig()
+    admission: Admission = Admission()
     dump: Dumps = Dumps()
     scoring: ScoringConfig = ScoringConfig()
     pin: Pin = Pin.AUTO

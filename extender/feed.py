@@ -30,6 +30,7 @@ from workloads.registry import SINGLE, Placed, conflicts, place, place_or_single
 
 Claim = tuple[str, str]  # namespace, name
 Lost = Callable[[GangKey, str], None]
+Arrive = Callable[[PodUid, wire.Pod, GangKey | None], None]
 Attach = Callable[[PodUid, wire.ObjectMeta, bool], None]
 # Copied from the node (kube-apiserver, plugin/pkg/admission/podtopologylabels).
 _ADDED_BY_BINDING = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
@@ -103,36 +104,38 @@ class Feed:
         self._book = GangBook()
         self._outsiders = Outsiders()
         self._specs = SpecBook()
-        self._namespaces: dict[str, Mapping[str, str]] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
         self.lost: Lost = lambda _gang, _node: None
         """Told of a gang and of the node that a bound member with a controller has left."""
         self.attached: Attach = lambda _uid, _meta, _ended: None
         """Told of every managed pod, whose annotations name its networks, and whether it ended."""
         self.detached: Callable[[PodUid], None] = lambda _uid: None
         """Told of a pod that is gone."""
+        self.arrived: Arrive = lambda _uid, _pod, _gang: None
+        """Told of every pod that is ours at first sight, or would be but for its scheduler."""
         self.node_changed: Callable[[str], None] = lambda _name: None
         """Told of a node that came, went or differs from before."""
         self.rejudging = Rejudging()
 
     def is_managed(self, pod: wire.Pod) -> bool:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
-        return self._policy.is_managed(pod, self._namespaces.get(pod.metadata.namespace, {}))
+        return self._policy.is_managed(pod, self.namespaces.get(pod.metadata.namespace, {}))
 
     def covers(self, namespace: str) -> bool:
         """Whether pods of a namespace can be Muster's at all."""
-        return self._policy.covers(namespace, self._namespaces.get(namespace, {}))
+        return self._policy.covers(namespace, self.namespaces.get(namespace, {}))
 
     def namespace(self, namespace: wire.Namespace) -> None:
         """Take a namespace over. If it was opened or closed to Muster its pods are due again."""
         name, labels = namespace.metadata.name, namespace.metadata.labels
-        if takes(labels) != takes(self._namespaces.get(name, {})):
+        if takes(labels) != takes(self.namespaces.get(name, {})):
             self.rejudging.due(name)
-        self._namespaces[name] = labels
+        self.namespaces[name] = labels
         self._engine.apply(translate.namespace_event(namespace))
 
     def namespace_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a namespace."""
-        self._namespaces.pop(meta.name, None)
+        self.namespaces.pop(meta.name, None)
         self.rejudging.done(meta.name)
         self._engine.apply(translate.namespace_gone(meta))
 
@@ -233,7 +236,7 @@ class Feed:
         self.rejudging.saw(pod.metadata.namespace, uid)
         ours = is_ours(pod)
         placed = None if ours else place(pod)
-        labels = self._namespaces.get(pod.metadata.namespace, {})
+        labels = self.namespaces.get(pod.metadata.namespace, {})
         explicit = placed is not None and placed.explicit
         if ours or self._policy.is_managed(pod, labels, explicit=explicit):
             self._managed(uid, pod, placed)
@@ -241,6 +244,7 @@ class Feed:
         new = self._engine.state.pod_row(uid) is None
         if new and self._policy.slipped_past(pod, labels, explicit=explicit):
             self._reporter.slipped_past(pod)
+            self.arrived(uid, pod, None)
         elif placed is not None and explicit:
             self._outside(uid, pod, placed.member, new=new)
         self._leave(uid, None)
@@ -264,6 +268,8 @@ class Feed:
     def _managed(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> None:
         named = self._member(uid, pod, placed)
         member = self._book.seat(named)
+        if self._engine.state.pod_row(uid) is None:
+            self.arrived(uid, pod, member.key)
         event = self._translator.pod_event(
             pod,
             gang=member.key,

@@ -106,6 +106,12 @@ class ExtenderMetrics:
         self.foreign = counter(
             "muster_foreign_scheduler_pods_total", "Pods that ask for another scheduler by name."
         )
+        self.slipped = Gauge(
+            "muster_slipped_pods",
+            "Pods that came while no webhook answered, by what they lack.",
+            ("lacks",),
+            registry=registry,
+        )
         self.conflicts = counter(
             "muster_group_conflicts_total", "Pods that name groups of several dialects."
         )

@@ -96,7 +96,7 @@ def pending(
         gated=gated,
         owned=any(owner.controller for owner in meta.owner_references),
         soft=soft,
-        pinned=_is_pinned(pod),
+        pinned=is_pinned(pod),
         refused=not gated and any(map(_says_unschedulable, pod.status.conditions)),
         plan_id="" if gated or note is None else note.plan_id,
         version=meta.resource_version,
@@ -120,7 +120,8 @@ def _says_unschedulable(condition: Condition) -> bool:
     return (condition.type, condition.reason) == (POD_SCHEDULED, "Unschedulable")
 
 
-def _is_pinned(pod: Pod) -> bool:
+def is_pinned(pod: Pod) -> bool:
+    """Return whether the plan that a pod carries stands in its node affinity."""
     terms = required_terms(pod.spec.affinity)
     note = plan_note(pod.metadata.annotations.get(PLAN, ""))
     return terms is not None and without_pin(terms, note) != terms

@@ -170,6 +170,21 @@ class Reporter:
         )
         self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
 
+    def uninjected(self, pod: Pod, gang: GangKey, missing: str) -> None:
+        """Tell that a gang's pods came while no webhook answered; once, on the first of them."""
+        log.warning("slipped past", extra={"gang": gang, "pod": str(_ref(pod)), "why": missing})
+        text = (
+            f"came while Muster's webhook did not answer: {missing}; nothing of a running pod can "
+            "be changed: delete it to have it made anew"
+        )
+        self._warn(_ref(pod), "SlippedPastWebhook", text, action="Watching")
+        owner = self._pods.controller(pod)
+        if owner is not None:
+            about = _controller(pod.metadata.namespace, owner)
+            self._recorder.record(
+                about, "SlippedPastWebhook", text, action="Watching", warning=True
+            )
+
     def conflict(self, pod: Pod, gang: GangKey, text: str) -> None:
         """Tell that pods name several groups; the documented precedence has decided.
 

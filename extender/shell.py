@@ -27,6 +27,7 @@ from extender.dumper import Dumper, replica
 from extender.engine import Clock, Engine, SteadyClock
 from extender.feed import Feed
 from extender.gate import Gate
+from extender.given import Given
 from extender.handlers import Handlers
 from extender.holding import Holding
 from extender.jobnetwork import JobNetworks
@@ -41,6 +42,7 @@ from extender.readings import readings
 from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
+from extender.slipped import Slipped
 from extender.statuses import StatusWriter
 from extender.sync import Sync, network_sources
 from extender.verbs import Verbs
@@ -48,6 +50,7 @@ from extender.whatif import WhatIf
 from kube.client import KubeClient
 from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
+from kube.wire import ObjectMeta
 from observability.health import Health
 from observability.metrics import new_registry, watch_loop
 from workloads.managed import Policy
@@ -84,6 +87,7 @@ class Extender:
     provisioner: Provisioner = field(init=False)
     networks: JobNetworks = field(init=False)
     dumper: Dumper = field(init=False)
+    slipped: Slipped = field(init=False)
     parts: Parts = field(init=False)
     leadership: Leadership | None = field(init=False, default=None)
     begun: asyncio.Event = field(default_factory=asyncio.Event)  # it may plan and write
@@ -107,7 +111,7 @@ class Extender:
         feed = self.feed = Feed(engine, policy, config.levels, pods, reporter)
         self.statuses = StatusWriter(engine, policy, feed.covers, client, metrics)
         nets = self.networks = JobNetworks(engine, client, metrics, reporter)
-        feed.attached, feed.detached = nets.attached.see, nets.attached.drop
+        slipped = self.slipped = self._find_slipped(policy, metrics, reporter)
         mark = None if self.candidacy is None else self.candidacy.mark.applied
         sync = self.sync = Sync(
             client,
@@ -195,6 +199,7 @@ class Extender:
                 leads,
                 self.partial.since,
                 self.repairer.trouble,
+                slipped.problems,
             ),
             gate=Gate.of(config, client, metrics),
             live=Health(),
@@ -212,6 +217,7 @@ class Extender:
                 **self._asking(),
                 "ticker": self._tick,
                 "census": census.run,
+                "slipped": slipped.run,
                 "dumper": self.dumper.run,
                 "events": recorder.run,
                 "loop-lag": lambda: watch_loop(metrics.loop_lag, time.perf_counter),
@@ -219,6 +225,26 @@ class Extender:
             drain=self._drain,
         )
         self._stand(metrics, recorder)
+
+    def _find_slipped(
+        self, policy: Policy, metrics: ExtenderMetrics, reporter: Reporter
+    ) -> Slipped:
+        """Return what finds pods that slipped past admission; it hears of every pod."""
+        feed, networks, admission = self.feed, self.networks.attached, self.config.admission
+        given = Given(admission, self.config.cluster, policy.accelerators, feed.namespaces)
+        found = Slipped(self.client, given, admission.webhook, metrics, reporter, self.monotonic)
+
+        def attached(uid: PodUid, meta: ObjectMeta, ended: bool) -> None:  # noqa: FBT001 - a listener
+            networks.see(uid, meta, ended)
+            if ended:
+                found.drop(uid)
+
+        def detached(uid: PodUid) -> None:
+            networks.drop(uid)
+            found.drop(uid)
+
+        feed.arrived, feed.attached, feed.detached = found.see, attached, detached
+        return found
 
     def _leads(self) -> Callable[[], bool]:
         return (lambda: True) if self.candidacy is None else self.candidacy.fence.is_open

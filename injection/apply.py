@@ -16,7 +16,7 @@ def applied(document: Json, operations: Iterable[Operation]) -> Json:
     """Return a copy with the patch applied; raises ``KeyError`` where a parent is missing."""
     result = copy.deepcopy(document)
     for operation in operations:
-        value: Json = msgspec.to_builtins(operation.value)
+        value: Json = msgspec.json.decode(msgspec.json.encode(operation.value))
         *parents, last = (_unescaped(token) for token in operation.path.split("/")[1:])
         _add(_parent(result, parents), last, value)
     return result

@@ -113,6 +113,10 @@ def _of_claims(chosen: Chosen, subject: Subject) -> Iterator[Problem]:
 
 def _of_nodes(chosen: Chosen, subject: Subject, named: str) -> Iterator[Problem]:
     nodes = subject.facts.nodes
+    own = dict.fromkeys(choice.profile for choice in subject.facts.cluster.spec.fabrics)
+    if named and not nodes.known and own and named not in own:
+        remedy = f"cluster {subject.facts.cluster.metadata.name} has no such fabric"
+        yield Problem(Severity.LOST, _FABRIC, named, ", ".join([*own, NONE]), remedy)
     if named and nodes.known and not chosen.groups:
         remedy = "no live node that the pod may go to is of this fabric: the pod may wait for ever"
         yield Problem(Severity.LOST, _FABRIC, named, "", remedy)

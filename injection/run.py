@@ -80,18 +80,20 @@ def overridden(
 
     ``raw``: its JSON, ``meta`` the same decoded. ``accepts``: what is wrong with a changed pod.
     """
-    if not may_be_overridden(meta, facts):
+    if not may_be_overridden(meta, namespace, facts):
         return None
     cluster = Identity.of(facts.cluster)
     return override(raw, meta, namespace, cluster, facts.policies, facts.owners, accepts)
 
 
-def may_be_overridden(meta: wire.ObjectMeta, facts: Facts) -> bool:
+def may_be_overridden(meta: wire.ObjectMeta, namespace: str, facts: Facts) -> bool:
     """Return whether override policies are looked for at all: only then its owners matter.
 
     The API server's copy of a static pod must stay what the kubelet has.
     """
-    return bool(facts.policies) and not opted_out(meta) and MIRROR not in meta.annotations
+    if not facts.policies.concern(namespace):
+        return False
+    return not opted_out(meta) and MIRROR not in meta.annotations
 
 
 def inject(

@@ -26,8 +26,8 @@ the Workload, what is added is part of it. Left alone are
   copies are such): the two would differ, and the Workload would end as out of sync;
 - objects that another one controls: theirs is the template that is counted, and some controllers
   (JobSet on resumption) write its selectors and tolerations into the child anew;
-- templates that more than one fabric of the cluster fits: Kueue's flavor decides which nodes it
-  will be, and a selector of ours against the flavor's is a permanent error (podset.Merge). The
+- templates whose fabric depends on the nodes, where several fit: those are the choice of Kueue's
+  flavor, and a selector of ours against the flavor's is a permanent error (podset.Merge). The
   pods get the fabric of the nodes that were chosen.
 
 By default only jobs with a queue are completed (``queued``): they have been changed by Kueue's own
@@ -40,7 +40,7 @@ from typing import Final
 
 import msgspec
 
-from injection.choice import fitting
+from injection.choice import choose, fitting, pool, told_labels
 from injection.clusterprofile import Templates
 from injection.errors import TemplateError
 from injection.manifests import Json, Template, templates
@@ -48,6 +48,7 @@ from injection.patch import Operation, pointer
 from injection.podview import PodView
 from injection.run import Injection, inject
 from injection.subject import Facts, Gang, Subject, gang_of
+from injection.trainjob import trained
 from kube import names, wire
 from workloads.described import Described, described
 
@@ -77,7 +78,8 @@ class Completed:
         pod's field anew (a null) is of no use in a template, and custom resources refuse it.
         """
         prefix, operations = pointer(*self.template.path), self.injection.operations
-        if operations and "metadata" not in self.template.pod:
+        noted = any(operation.path.startswith("/metadata/") for operation in operations)
+        if noted and "metadata" not in self.template.pod:
             yield Operation(f"{prefix}/metadata", {})
         for operation in operations:
             if operation.value is not None or not self.template.path:
@@ -89,7 +91,12 @@ def completed(document: Json, namespace: str, facts: Facts) -> list[Completed]:
 
     ``namespace``: of the objects. Raises ``TemplateError`` with the field for what is no pod.
     """
-    return [_completed(template, namespace, facts) for template in templates(document)]
+    found = [_completed(template, namespace, facts) for template in templates(document)]
+    try:
+        training = trained(document, namespace, facts)
+    except msgspec.ValidationError as error:
+        raise _wrong("spec.trainer", error) from error
+    return [*found, Completed(*training)] if training else found
 
 
 def sayings(found: Sequence[Completed]) -> dict[str, list[str]]:
@@ -137,8 +144,23 @@ def is_queued(document: Mapping[str, Json]) -> bool:
 
 
 def is_decided(found: Completed) -> bool:
-    """Return whether a template's fabric does not depend on the nodes that a queue chooses."""
-    return len({chosen.profile.name for chosen in fitting(found.subject)}) <= 1
+    """Return whether a template's fabric does not depend on the nodes that a queue chooses.
+
+    It does not where only one fits, or where every node that the pods may go to is of the one that
+    they would get; where nobody has looked at the nodes, where that one is for all of them.
+    """
+    subject = found.subject
+    if len({chosen.profile.name for chosen in fitting(subject)}) <= 1:
+        return True
+    chosen, nodes = choose(subject), subject.facts.nodes
+    if chosen is None or not nodes.known:
+        return chosen is not None and not pool(chosen.profile, chosen.choice)
+    left = nodes.with_labels(told_labels(subject.pod))
+    return all(
+        group in chosen.groups
+        for group in left
+        if any(group.allocatable.get(name) for name in subject.resources)
+    )
 
 
 def _completed(template: Template, namespace: str, facts: Facts) -> Completed:

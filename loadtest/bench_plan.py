@@ -7,6 +7,7 @@ every round one running pod moves, so each round sees a new snapshot; the topolo
 once, as in the extender, where it changes with the nodes only.
 """
 
+import gc
 import random
 import statistics
 import time
@@ -62,7 +63,12 @@ class Shape:
 def run(nodes: int, gang: Shape, rounds: int) -> dict[str, float]:
     """Plan one gang on ``nodes`` nodes ``rounds`` times; milliseconds."""
     fleet = _Fleet(nodes, gang)
-    measured = [_measure(fleet.changed()) for _ in range(rounds + 1)][1:]  # the first warms up
+    gc.collect()
+    gc.freeze()  # as the extender does when it has read the cluster: the fleet is not walked again
+    try:
+        measured = [_measure(fleet.changed()) for _ in range(rounds + 1)][1:]  # the first warms up
+    finally:
+        gc.unfreeze()
     totals = [total for total, _ in measured]
     return {
         "nodes": nodes,

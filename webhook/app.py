@@ -23,30 +23,35 @@ from aiohttp import web
 from injection.subject import Facts
 from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
+from webhook import deadline as deadlines
 from webhook.admit import admit_mutating, admit_validating
 from webhook.alike import Alike, Answer, Known
+from webhook.callers import Callers
+from webhook.config import Limits
+from webhook.door import busy
 from webhook.errors import MalformedReview
 from webhook.injecting import Early, Mode
 from webhook.manifests import MUTATE_PATH, VALIDATE_PATH
 from webhook.metrics import Metrics
 from webhook.mutate import NOTHING, Mutation
+from webhook.reading import Bodies, Shed
 from webhook.review import AdmissionRequest, Verdict, parse, respond
 from webhook.validate import Rules
 from workloads.managed import Policy
 
-SMALL_BYTES: Final = 64 * 1024  # also what a connection buffers before its request is read
-LARGE_AT_ONCE: Final = 8  # bodies of up to the limit that are in memory at one time
 _DEFECT: Final = "Muster's webhook failed on this pod and left it unchanged; see its log"
+ANSWER_S: Final = 0.2  # kept of the caller's time for deciding and answering
 _log = logging.getLogger(__name__)
 
 Owners = Callable[[AdmissionRequest, Facts], Awaitable[Facts]]
+Decide = Callable[[AdmissionRequest, float], Awaitable[Verdict]]
 
 
 class Server:
     """The handlers with what they need; ``app`` is the application to run.
 
     ``facts``: what injection works from at this moment, ``None`` where nothing is injected.
-    ``owners``: adds the owners of the request's pod to them.
+    ``owners``: adds the owners of the request's pod to them. ``callers``: who may ask.
     """
 
     def __init__(
@@ -61,6 +66,8 @@ class Server:
         body_limit_bytes: int,
         body_seconds: float,
         mode: Mode = Mode.ON,
+        limits: Limits | None = None,
+        callers: Callers | None = None,
     ) -> None:
         self._policy = policy
         self._rules = rules
@@ -69,10 +76,12 @@ class Server:
         self._facts = facts
         self._mode = mode
         self._owners = owners
-        self._body_seconds = body_seconds
-        self._alike = Alike(self._admit)
-        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
-        self.app = web.Application(client_max_size=body_limit_bytes)
+        self._callers = callers
+        self._alike = Alike(self._answer)
+        limits = limits or Limits()
+        self._bodies = Bodies(body_limit_bytes, body_seconds, limits.large_bytes)
+        self._at_most, self._deciding = limits.deciding, 0
+        self.app = web.Application(client_max_size=body_limit_bytes, middlewares=[busy])
         self.app.router.add_post(MUTATE_PATH, self._review(MUTATE_PATH, self._mutate))
         self.app.router.add_post(VALIDATE_PATH, self._review(VALIDATE_PATH, self._validate))
         self.app.router.add_get("/livez", self._livez)
@@ -80,18 +89,24 @@ class Server:
         self.app.router.add_get("/metrics", self._metrics_page)
 
     def _review(
-        self, path: str, decide: Callable[[AdmissionRequest], Awaitable[Verdict]]
+        self, path: str, decide: Decide
     ) -> Callable[[web.Request], Awaitable[web.Response]]:
         """Return the handler of one path: read, decide, answer, count."""
 
         async def handle(http: web.Request) -> web.Response:
             started = perf_counter()
+            deadline = asyncio.get_running_loop().time() + deadlines.seconds(http.query_string)
             try:
-                request = parse(await self._body(http))
-                verdict = await decide(request)
+                self._admit(http)
+                async with self._bodies.body(http, deadline) as body:
+                    request = parse(body)
+                    verdict = await self._decided(decide, request, deadline)
             except MalformedReview as error:
                 self._count(path, "malformed")
                 return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{error}\n")
+            except Shed as shed:
+                self._count(path, shed.outcome)
+                return web.Response(status=shed.status, text=f"{shed}\n")
             outcome = _outcome(verdict)
             self._count(path, outcome)
             self._metrics.answered(path, request.operation, outcome, perf_counter() - started)
@@ -100,28 +115,35 @@ class Server:
 
         return handle
 
-    async def _body(self, http: web.Request) -> bytes:
-        """Return the body; a client that is too slow with it is told so (408).
+    def _admit(self, http: web.Request) -> None:
+        """Raise ``Shed`` for a caller that may not ask."""
+        if self._callers is None:
+            return
+        transport = http.transport
+        shown = transport.get_extra_info("peercert") if transport is not None else None
+        problem = self._callers.problem(shown, http.headers.get("Authorization", ""))
+        if problem:
+            _log.warning("caller refused", extra={"peer": http.remote, "problem": problem})
+            raise Shed("unauthorized", HTTPStatus.UNAUTHORIZED, problem)
 
-        Large ones are read a few at a time and wait for their turn within the same time, so slow
-        clients cannot fill the memory; those of common size are in a buffer already.
-        """
-        if http.content.is_eof():
-            return await http.read()  # all of it is here: nothing to wait for
+    async def _decided(self, decide: Decide, request: AdmissionRequest, deadline: float) -> Verdict:
+        """Return the verdict; raises ``Shed`` where it would come too late, or too many wait."""
+        if asyncio.get_running_loop().time() >= deadline:
+            raise Shed("late", HTTPStatus.GATEWAY_TIMEOUT, "the caller has stopped waiting")
+        if self._deciding >= self._at_most:
+            text = "too many reviews are being decided: see limits.deciding"
+            raise Shed("overloaded", HTTPStatus.SERVICE_UNAVAILABLE, text)
+        self._deciding += 1
         try:
-            async with asyncio.timeout(self._body_seconds):
-                if http.content_length is not None and http.content_length <= SMALL_BYTES:
-                    return await http.read()
-                async with self._large:
-                    return await http.read()
-        except TimeoutError as error:
-            raise web.HTTPRequestTimeout from error
+            return await decide(request, deadline)
+        finally:
+            self._deciding -= 1
 
-    async def _mutate(self, request: AdmissionRequest) -> Verdict:
+    async def _mutate(self, request: AdmissionRequest, deadline: float) -> Verdict:
         try:
             facts = self._facts()
-            if isinstance(facts, Facts) and self._owners is not None:
-                facts = await self._owners(request, facts)
+            if isinstance(facts, Facts):
+                facts = await self._with_owners(request, facts, deadline)
             verdict, done = self._alike.answer(request, facts)
         except MalformedReview:
             raise
@@ -132,10 +154,20 @@ class Server:
             self._note(request, done)
         return _told(request, verdict)
 
-    def _admit(self, request: AdmissionRequest, facts: Known) -> Answer:
+    async def _with_owners(self, request: AdmissionRequest, facts: Facts, deadline: float) -> Facts:
+        """Return the facts with the pod's owners; without them where there is no time left."""
+        if self._owners is None:
+            return facts
+        try:
+            async with asyncio.timeout_at(deadline - ANSWER_S):
+                return await self._owners(request, facts)
+        except TimeoutError:
+            return facts
+
+    def _answer(self, request: AdmissionRequest, facts: Known) -> Answer:
         return admit_mutating(request, self._policy, self._rules, facts, self._mode)
 
-    async def _validate(self, request: AdmissionRequest) -> Verdict:
+    async def _validate(self, request: AdmissionRequest, _deadline: float) -> Verdict:
         return _told(request, admit_validating(request, self._rules))
 
     def _note(self, request: AdmissionRequest, done: Mutation) -> None:

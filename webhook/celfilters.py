@@ -40,12 +40,19 @@ class Condition(msgspec.Struct, frozen=True):
     expression: str
 
 
-def pods_to_mutate(policy: Policy) -> tuple[Condition, ...]:
-    """Return the conditions of pods that may be Muster's to plan."""
+def pods_to_mutate(policy: Policy, *, every_pod: bool = False) -> tuple[Condition, ...]:
+    """Return the conditions of pods that may be Muster's to plan, or wish for something of its.
+
+    ``every_pod``: override policies may be for any pod, so all that are not bound are sent.
+    """
+    unbound = Condition("is-not-bound", 'object.spec.?nodeName.orValue("") == ""')
+    if every_pod:
+        return (unbound,)
     keys = (*markers(), *sorted(policy.device_names.annotations))
-    asked = " || ".join((_any_key("object", keys), _NATIVE_GROUP, _asks_for(policy)))
+    wished = (_prefixed("object", field) for field in ("labels", "annotations"))
+    asked = " || ".join((_any_key("object", keys), _NATIVE_GROUP, _asks_for(policy), *wished))
     return (
-        Condition("is-not-bound", 'object.spec.?nodeName.orValue("") == ""'),
+        unbound,
         Condition("asks-for-muster", asked),
         Condition("names-a-scheduler-of-ours", _scheduler(policy)),
     )

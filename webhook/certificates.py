@@ -20,7 +20,7 @@ from webhook.metrics import Metrics
 from webhook.publisher import ConfigurationPublisher, NoPublisher, Publisher
 from webhook.rotation import Lifetimes
 from webhook.stores import DirectoryStore, SecretStore, Store
-from webhook.tls import HotContext
+from webhook.tls import Clients, HotContext, authorities, nobody
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +51,14 @@ class FileCertificates:
 
     bundle = b""  # whoever made the certificate also publishes its authority
 
-    def __init__(self, chain: Path, key: Path, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        chain: Path,
+        key: Path,
+        clock: Callable[[], datetime],
+        clients: Clients = nobody,
+    ) -> None:
+        self._clients = clients
         self._paths = (chain, key)
         self._clock = clock
         self._served: tuple[bytes, bytes] | None = None
@@ -87,7 +94,7 @@ class FileCertificates:
         if (chain, key) == self._served:
             return
         if self._context is None:
-            self._context = HotContext(chain, key)
+            self._context = HotContext(chain, key, self._clients)
         else:
             self._context.swap(chain, key)
         self._served = (chain, key)
@@ -109,15 +116,16 @@ def create(
     Raises ``ConfigError`` where it needs an API server and there is none.
     """
     source = config.certificates
+    clients = authorities(config.callers.client_ca_file if config.callers is not None else None)
     if isinstance(source, FilesSource):
-        return FileCertificates(Path(source.cert_file), Path(source.key_file), clock)
+        return FileCertificates(Path(source.cert_file), Path(source.key_file), clock, clients)
     lifetimes = Lifetimes(
         authority=timedelta(seconds=source.authority_seconds),
         leaf=timedelta(seconds=source.leaf_seconds),
         settle=timedelta(seconds=source.settle_seconds),
     )
     names = Names(source.dns_names, source.addresses)
-    return Keeper(_store(source, api), _publisher(config, api), names, lifetimes, clock)
+    return Keeper(_store(source, api), _publisher(config, api), names, lifetimes, clock, clients)
 
 
 async def keep(certificates: Certificates, every_s: float, metrics: Metrics) -> None:
@@ -126,6 +134,7 @@ async def keep(certificates: Certificates, every_s: float, metrics: Metrics) -> 
         await asyncio.sleep(every_s)
         try:
             await certificates.refresh()
+            await asyncio.to_thread(certificates.context.renew)
         except (CertificateError, KubeError) as error:
             metrics.refresh_failures.inc()
             _log.warning("certificates not refreshed", extra={"error": str(error)})

@@ -79,7 +79,8 @@ class Registration(_Section, frozen=True):
     ``create``: make them at start where they are missing or differ (the demo and tests;
     a cluster applies the manifests and gives no right to create). ``url``: how the API
     server reaches this process, ``auto`` for its own listening address; without one it is
-    the Service ``service`` in ``namespace``.
+    the Service ``service`` in ``namespace``. ``every_pod``: have pods sent that ask for nothing
+    of Muster's, too: override policies may be for them.
     """
 
     name: str = "muster-webhook"
@@ -87,6 +88,7 @@ class Registration(_Section, frozen=True):
     url: str = ""
     service: str = "muster-webhook"
     namespace: str = "muster-system"
+    every_pod: bool = False
 
 
 class Injection(_Section, frozen=True):
@@ -103,6 +105,33 @@ class Injection(_Section, frozen=True):
     fabrics: tuple[Path, ...] = ()
     mode: Mode = Mode.ON
     before_synced: Early = Early.PASS
+
+
+class CallersConfig(_Section, frozen=True):
+    """Who may ask for reviews: without the section whoever reaches the port.
+
+    ``client_ca_file``: PEM; callers show a certificate that it signed, of one of the names (common
+    or DNS) in ``certificates``, any where that is empty. ``token_file``: or this bearer token. Both
+    files are read again when they change. Health and metrics stay open.
+    """
+
+    client_ca_file: Path | None = None
+    certificates: tuple[str, ...] = ()
+    token_file: Path | None = None
+
+
+class Limits(_Section, frozen=True):
+    """What clients can take of the process.
+
+    ``connections`` at a time; ``head_seconds``: for the head of a request; ``deciding``: reviews
+    at a time of which everything has arrived; ``large_bytes``: of reviews over 64 KiB that are
+    being sent, all together.
+    """
+
+    connections: int = 1024
+    head_seconds: float = 5.0
+    deciding: int = 256
+    large_bytes: int = 64 * MIB
 
 
 class WebhookConfig(_Section, frozen=True, kw_only=True):
@@ -127,6 +156,8 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     trusted: Trusted = Trusted()
     registration: Registration | None = None
     injection: Injection | None = None
+    callers: CallersConfig | None = None
+    limits: Limits = Limits()
     body_limit_bytes: int = 7 * MIB
     body_seconds: float = 5.0
     drain_seconds: float = 5.0
@@ -150,6 +181,10 @@ def _problems(config: WebhookConfig) -> list[str]:
         ("bodyLimitBytes", config.body_limit_bytes, MIB, 64 * MIB),
         ("bodySeconds", config.body_seconds, 0.1, 30),
         ("drainSeconds", config.drain_seconds, 0, 600),
+        ("limits.connections", config.limits.connections, 16, 65536),
+        ("limits.headSeconds", config.limits.head_seconds, 0.1, 30),
+        ("limits.deciding", config.limits.deciding, 1, 65536),
+        ("limits.largeBytes", config.limits.large_bytes, config.body_limit_bytes, 4096 * MIB),
         ("certificates.checkSeconds", config.certificates.check_seconds, 0.05, DAY_S),
     ]
     if isinstance(config.certificates, _SelfSigned):
@@ -173,6 +208,7 @@ def _name_problems(config: WebhookConfig) -> list[str]:
         Policy.of(config.managed)
     except ValueError as error:
         found.append(str(error))
+    found += _caller_problems(config.callers)
     made = config.certificates
     if isinstance(made, _SelfSigned) and not made.dns_names and not made.addresses:
         found.append("certificates.dnsNames: is empty, and so is addresses: name the Service")
@@ -182,3 +218,13 @@ def _name_problems(config: WebhookConfig) -> list[str]:
             "out and let that authority (cert-manager's cainjector) set caBundle"
         )
     return found
+
+
+def _caller_problems(callers: CallersConfig | None) -> list[str]:
+    if callers is None:
+        return []
+    if callers.client_ca_file is None and callers.token_file is None:
+        return ["callers: names neither clientCaFile nor tokenFile: add one, or leave it out"]
+    if callers.certificates and callers.client_ca_file is None:
+        return ["callers.certificates: no certificate is asked for: set callers.clientCaFile"]
+    return []

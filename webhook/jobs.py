@@ -42,6 +42,7 @@ RESOURCES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (JOB_GROUP, "v1alpha1"): ("jobs",),
     ("leaderworkerset.x-k8s.io", "v1"): ("leaderworkersets",),
     ("ray.io", "v1"): ("rayclusters", "rayjobs", "rayservices"),
+    ("trainer.kubeflow.org", "v1alpha1"): ("trainjobs",),
     ("workload.codeflare.dev", "v1beta2"): ("appwrappers",),
 }
 """(group, version) → the kinds that are looked at. CronJobs are not: each of their Jobs is."""

@@ -17,7 +17,7 @@ from webhook.errors import CertificateError
 from webhook.publisher import Publisher
 from webhook.rotation import Authorities, Lifetimes, step
 from webhook.stores import Store
-from webhook.tls import HotContext, verify
+from webhook.tls import Clients, HotContext, nobody, verify
 
 _ROUNDS: Final = 8  # against other replicas; each lost round means that one of them won
 _log = logging.getLogger(__name__)
@@ -33,7 +33,9 @@ class Keeper:
         names: Names,
         lifetimes: Lifetimes,
         clock: Callable[[], datetime],
+        clients: Clients = nobody,
     ) -> None:
+        self._clients = clients
         self._store = store
         self._publisher = publisher
         self._names = names
@@ -106,7 +108,7 @@ class Keeper:
         fresh = issue(current, self._names, now, self._lifetimes.leaf)
         verify(fresh, self.bundle, (self._names.dns or self._names.addresses)[0])
         if self._context is None:
-            self._context = HotContext(fresh.chain, fresh.key)
+            self._context = HotContext(fresh.chain, fresh.key, self._clients)
         else:
             self._context.swap(fresh.chain, fresh.key)
         self._leaf = fresh

@@ -165,15 +165,18 @@ def configurations(
     rules: Rules | None = None,
     failure: FailurePolicies | None = None,
     name: str = DEFAULT_NAME,
+    every_pod: bool = False,
 ) -> tuple[Configuration, Configuration]:
     """Return the mutating and the validating configuration; see ``to_json``.
 
-    ``ca_bundle``: PEM. ``policy`` and ``rules``: as the server is configured.
+    ``ca_bundle``: PEM. ``policy`` and ``rules``: as the server is configured. ``every_pod``: see
+    ``pods_to_mutate``.
     """
     policy, rules = policy or Policy(), rules or Rules()
     failure = failure or FailurePolicies()
     mutate = target.at(MUTATE_PATH, ca_bundle)
-    changes = (_mutating(mutate, policy, failure), _mutating_jobs(mutate, policy, failure))
+    filters = pods_to_mutate(policy, every_pod=every_pod)
+    changes = (_mutating(mutate, policy, failure, filters), _mutating_jobs(mutate, policy, failure))
     validate = target.at(VALIDATE_PATH, ca_bundle)
     checks = (
         _validating_pods(validate, policy, rules, failure),
@@ -195,13 +198,18 @@ def to_yaml(configuration: Configuration) -> bytes:
     return msgspec.yaml.encode(configuration)
 
 
-def _mutating(client: ClientConfig, policy: Policy, failure: FailurePolicies) -> Hook:
+def _mutating(
+    client: ClientConfig,
+    policy: Policy,
+    failure: FailurePolicies,
+    filters: tuple[Condition, ...],
+) -> Hook:
     return _hook(
         name="pods.mutate.muster.dev",
         client_config=client,
         rules=(_rule("", "v1", ("pods",), ("CREATE",)),),
         namespace_selector=_namespaces(policy, opt_out=True),
-        match_conditions=pods_to_mutate(policy),
+        match_conditions=filters,
         failure_policy=failure.mutate_pods,
         timeout_seconds=MUTATE_TIMEOUT_S,
         reinvocation_policy="IfNeeded",

@@ -73,6 +73,15 @@ class Metrics:
             registry=registry,
         )
 
+        self.connections = Gauge(
+            "muster_webhook_connections", "Connections that are open.", registry=registry
+        )
+        self.closed = Counter(
+            "muster_webhook_connections_closed",
+            "Connections closed because their client was slow, or there were too many.",
+            ("reason",),
+            registry=registry,
+        )
         self.fields_set = Counter(
             "muster_webhook_fields_injected",
             "Fields set on pods, by source and kind; in shadow mode those that would be.",

@@ -7,9 +7,9 @@
                                             ▼                        │
                         kinds of its group (discovery) ─► GET ─► kept for 5 s
 
-Only where there are policies, and only for pods that may get one. A GET asks for metadata; for
-kinds whose selector or roles matter, for the object, of which no more is kept. Pods of one owner
-that come together wait for one GET.
+Only where there are policies for the namespace, and only for pods that may get one. A GET asks for
+metadata; for kinds whose selector or roles matter, for the object, of which no more is kept. Pods
+of one owner that come together wait for one GET.
 
 *What is kept may not be older than what is below it.* A rollout of a Deployment makes a new
 ReplicaSet, and its pods come milliseconds after the labels of the Deployment changed: whatever is
@@ -89,15 +89,16 @@ class OwnerLookup:
 
     async def facts(self, request: AdmissionRequest, facts: Facts) -> Facts:
         """Return the facts with the owners of the request's pod, as far as they can be known."""
-        if not facts.policies or not _makes_a_pod(request):
+        namespace = request.namespace
+        if not facts.policies.concern(namespace) or not _makes_a_pod(request):
             return facts
         try:
             meta = _METADATA.decode(request.object).metadata
         except (msgspec.MsgspecError, RecursionError):
             return facts  # what is no pod is told where it is read whole
-        if controller(meta) is None or not may_be_overridden(meta, facts):
+        if controller(meta) is None or not may_be_overridden(meta, namespace, facts):
             return facts
-        return replace(facts, owners={**facts.owners, **await self.above(meta, request.namespace)})
+        return replace(facts, owners={**facts.owners, **await self.above(meta, namespace)})
 
     async def above(self, meta: wire.ObjectMeta, namespace: str) -> Owners:
         """Return what is known of the chain above an object, after asking for what is not."""

@@ -28,10 +28,13 @@ from kube.events import EventRecorder
 from kube.transport import Transport
 from observability.health import Health
 from observability.metrics import new_registry
-from webhook.app import SMALL_BYTES, Owners, Server
+from webhook.app import Owners, Server
+from webhook.budget import SMALL_BYTES
+from webhook.callers import Callers
 from webhook.certificates import Certificates, create, keep
 from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
+from webhook.door import HANDSHAKE_S, Door
 from webhook.errors import CertificateError
 from webhook.facts import follows, knowledge, live_facts
 from webhook.injecting import Early, Mode
@@ -49,6 +52,7 @@ KEEP_ALIVE_S: Final = 90.0  # longer than Go's idle time-out for its connections
 GC_THRESHOLDS: Final = (20_000, 20, 100)
 """Reviews leave hardly a cycle behind; the usual 700 would look for some in each of them."""
 _BACKLOG: Final = 1024
+_LINGER_S: Final = 1.0  # for the rest of a body that nobody reads
 _RETRY_S: Final = 1.0  # between attempts to get the first certificate
 _log = logging.getLogger(__name__)
 
@@ -144,7 +148,14 @@ def built(config: WebhookConfig, bundle: bytes, url: str = "") -> tuple[Configur
     policy, rules = policy_and_rules(config)
     asked = url if registration.url == "auto" else registration.url
     target = Target(asked, registration.service, registration.namespace)
-    return configurations(bundle, target, policy=policy, rules=rules, name=registration.name)
+    return configurations(
+        bundle,
+        target,
+        policy=policy,
+        rules=rules,
+        name=registration.name,
+        every_pod=registration.every_pod,
+    )
 
 
 @contextlib.asynccontextmanager
@@ -180,8 +191,28 @@ async def _listening(
     facts: _Facts,
 ) -> AsyncIterator[str]:
     """Serve inside the block; gives the base URL."""
+    server = _server(config, health, metrics, facts)
+    runner = web.AppRunner(
+        server.app,
+        access_log=None,
+        keepalive_timeout=KEEP_ALIVE_S,
+        lingering_time=_LINGER_S,
+        handler_cancellation=True,
+        read_bufsize=SMALL_BYTES,  # such a review is there when its handler starts
+    )
+    await runner.setup()
+    listener = socket.create_server((config.listen.host, config.listen.port), backlog=_BACKLOG)
+    try:
+        async with _through(_door(config, runner, metrics), listener, certificates):
+            metrics.certificate(certificates.expires())
+            yield f"https://{config.listen.host}:{listener.getsockname()[1]}"
+    finally:
+        await runner.cleanup()
+
+
+def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Facts) -> Server:
     policy, rules = policy_and_rules(config)
-    server = Server(
+    return Server(
         policy,
         rules,
         metrics,
@@ -189,23 +220,43 @@ async def _listening(
         facts.current,
         owners=facts.owners,
         mode=config.injection.mode if config.injection is not None else Mode.ON,
+        limits=config.limits,
+        callers=Callers(config.callers) if config.callers is not None else None,
         body_limit_bytes=config.body_limit_bytes,
         body_seconds=config.body_seconds,
     )
-    runner = web.AppRunner(
-        server.app,
-        access_log=None,
-        keepalive_timeout=KEEP_ALIVE_S,
-        read_bufsize=SMALL_BYTES,
+
+
+def _door(config: WebhookConfig, runner: web.AppRunner, metrics: Metrics) -> Door:
+    inner = runner.server
+    assert inner is not None  # noqa: S101 - it is there after setup
+    return Door(
+        inner,
+        metrics,
+        asyncio.get_running_loop().time,
+        connections=config.limits.connections,
+        head_seconds=config.limits.head_seconds,
     )
-    await runner.setup()
-    listener = socket.create_server((config.listen.host, config.listen.port), backlog=_BACKLOG)
+
+
+@contextlib.asynccontextmanager
+async def _through(
+    door: Door, listener: socket.socket, certificates: Certificates
+) -> AsyncIterator[None]:
+    """Take connections inside the block; those that are open stay open after it."""
+    server = await asyncio.get_running_loop().create_server(
+        door,
+        sock=listener,
+        ssl=certificates.context.front,
+        ssl_handshake_timeout=HANDSHAKE_S,
+        backlog=_BACKLOG,
+    )
+    sweeping = asyncio.create_task(door.run(), name="slow connections")
     try:
-        await web.SockSite(runner, listener, ssl_context=certificates.context.front).start()
-        metrics.certificate(certificates.expires())
-        yield f"https://{config.listen.host}:{listener.getsockname()[1]}"
+        yield
     finally:
-        await runner.cleanup()
+        sweeping.cancel()
+        server.close()
 
 
 async def _register(

@@ -11,7 +11,7 @@ import contextlib
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -21,25 +21,49 @@ from webhook.errors import CertificateError
 NO_CHECK_TIME: Final = 0x200000  # openssl/x509_vfy.h X509_V_FLAG_NO_CHECK_TIME
 
 
+Clients = Callable[[], str]
+"""The authorities (PEM) of clients that may show a certificate; "" where none is asked for."""
+
+
+def nobody() -> str:
+    """Ask no client for a certificate."""
+    return ""
+
+
 class HotContext:
     """The front context for the listener; ``swap`` changes the certificate."""
 
-    def __init__(self, chain: bytes, key: bytes) -> None:
+    def __init__(self, chain: bytes, key: bytes, clients: Clients = nobody) -> None:
         """Begin with a certificate chain and its key, both PEM."""
-        self.front = build(chain, key)
+        self._clients = clients
+        self._trusted = clients()
+        self._pair = chain, key
+        self.front = build(chain, key, self._trusted)
         self._current = self.front
         self.front.sni_callback = self._choose
 
     def swap(self, chain: bytes, key: bytes) -> None:
         """Serve another certificate from the next handshake on."""
-        self._current = build(chain, key)
+        self._current = build(chain, key, self._trusted)
+        self._pair = chain, key
+
+    def renew(self) -> None:
+        """Trust the clients' authorities as they are now; raises ``CertificateError``."""
+        trusted = self._clients()
+        if trusted != self._trusted:
+            self._current = build(*self._pair, trusted)
+            self._trusted = trusted
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
         connection.context = self._current
 
 
-def build(chain: bytes, key: bytes) -> ssl.SSLContext:
-    """Return a server context; raises ``CertificateError`` if key and chain do not fit."""
+def build(chain: bytes, key: bytes, clients: str = "") -> ssl.SSLContext:
+    """Return a server context; raises ``CertificateError`` if key and chain do not fit.
+
+    ``clients``: authorities of client certificates. None has to be shown, since kubelet and
+    Prometheus have none; one that is shown and not signed by them ends the handshake.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -47,7 +71,31 @@ def build(chain: bytes, key: bytes) -> ssl.SSLContext:
             context.load_cert_chain(path)
     except (ssl.SSLError, OSError) as error:
         raise CertificateError(f"the serving certificate cannot be used: {error}") from error
+    if clients:
+        _ask(context, clients)
     return context
+
+
+def _ask(context: ssl.SSLContext, clients: str) -> None:
+    try:
+        context.load_verify_locations(cadata=clients)
+    except (ssl.SSLError, ValueError) as error:
+        raise CertificateError(f"callers.clientCaFile cannot be used: {error}") from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
+def authorities(path: Path | None) -> Clients:
+    """Return what reads the clients' authorities; it raises ``CertificateError``."""
+    if path is None:
+        return nobody
+
+    def read() -> str:
+        try:
+            return path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CertificateError(f"callers.clientCaFile: {path}: {error}") from error
+
+    return read
 
 
 def verify(leaf: Leaf, bundle: bytes, server_name: str) -> None:

@@ -92,7 +92,7 @@ def override(
     ``meta``: the pod's, decoded already. ``accepts``: says what is wrong with a changed
     pod, nothing where it may be so.
     """
-    if not policies:
+    if not policies.concern(namespace):
         return None
     above = chain(meta, owners)
     before = meta.annotations.get(record.ANNOTATION, "")

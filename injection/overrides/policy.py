@@ -108,11 +108,15 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """All policies. ``named``: KubeAdmiral's; ``selecting``: Karmada's, by namespace."""
+    """All policies. ``named``: KubeAdmiral's; ``selecting``: Karmada's, by namespace.
+
+    ``scopes``: the namespaces that have any, empty text for those of the whole cluster.
+    """
 
     named: Mapping[PolicyName, Policy | Broken] = field(default_factory=dict)
     selecting: Mapping[str, tuple[Policy, ...]] = field(default_factory=dict)
     broken: tuple[Broken, ...] = ()
+    scopes: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, found: Iterable[Policy | Broken]) -> "Policies":
@@ -125,7 +129,16 @@ class Policies:
                 namespace = policy.name.namespace
                 selecting[namespace] = (*selecting.get(namespace, ()), policy)
         broken = tuple(policy for policy in ordered if isinstance(policy, Broken))
-        return cls(MappingProxyType(named), MappingProxyType(selecting), broken)
+        scopes = frozenset((*(name.namespace for name in named), *selecting))
+        return cls(MappingProxyType(named), MappingProxyType(selecting), broken, scopes)
+
+    def concern(self, namespace: str) -> bool:
+        """Return whether there is any that a pod of a namespace may get, or ask for."""
+        return "" in self.scopes or namespace in self.scopes
+
+    def __bool__(self) -> bool:
+        """Return whether there is any that any pod may get, or ask for."""
+        return bool(self.scopes)
 
     def problems(self) -> Mapping[PolicyName, tuple[str, ...]]:
         """Return what is wrong with which policy, whatever the pod: for Events and statuses.
@@ -145,10 +158,6 @@ class Policies:
         found = Counter((name.dialect, "usable") for name in usable)
         found.update((policy.name.dialect, "broken") for policy in self.broken)
         return found
-
-    def __bool__(self) -> bool:
-        """Return whether there is any that a pod may get, or ask for."""
-        return bool(self.named or self.selecting)
 
 
 NO_POLICIES: Final = Policies()

@@ -14,7 +14,9 @@ def mutations(policy: Policy) -> Iterator[str]:
     """Yield the expressions: the old name is noted before it is replaced."""
     gates = items("object.spec", "schedulingGates")
     missing = f"!{gates}.exists(g, g.name == {text(names.PLAN_GATE)})"
-    gate = put("object.spec", '"/spec"', ("schedulingGates", "-"), literal(_gate()))
+    gate = put(
+        "object.spec", '"/spec"', ("schedulingGates", "-"), literal({"name": names.PLAN_GATE})
+    )
     yield where(missing, gate)
     replaced = f"{_SCHEDULER} in {literal([*sorted(policy.rewrite)])}"
     tokens = ("annotations", names.ORIGINAL_SCHEDULER)
@@ -22,7 +24,3 @@ def mutations(policy: Policy) -> Iterator[str]:
     there = f"{text(names.ORIGINAL_SCHEDULER)} in {keys('object.metadata', 'annotations')}"
     yield where(both((replaced, f"!({there})")), note)
     yield where(replaced, add('"/spec/schedulerName"', text(policy.profile)))
-
-
-def _gate() -> dict[str, str]:
-    return {"name": names.PLAN_GATE}

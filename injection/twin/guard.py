@@ -50,8 +50,8 @@ def keys_are_right() -> Iterator[Rule]:
     yield (
         f'{gang} == "" || {size} != "" || {least} != ""',
         (
-            f"metadata.labels[{names.GANG}]: a gang also needs {names.GANG_SIZE} or {names.GANG_MIN}: "
-            "add one of them"
+            f"metadata.labels[{names.GANG}]: a gang also needs {names.GANG_SIZE} or "
+            f"{names.GANG_MIN}: add one of them"
         ),
     )
 
@@ -71,8 +71,8 @@ def fabric_is_possible(facts: Facts) -> Iterator[Rule]:
             yield (
                 f"{other} || {asked_by_pod(facts.accelerators)} >= {spec.accelerators}",
                 (
-                    f"spec.containers[*].resources.limits: fabric {name} is handed out by the node: "
-                    f"ask for {spec.accelerators} accelerators or more in one container"
+                    f"spec.containers[*].resources.limits: fabric {name} is handed out by the "
+                    f"node: ask for {spec.accelerators} accelerators or more in one container"
                 ),
             )
         for entry in spec.forbids:
@@ -97,9 +97,9 @@ def without_fabric(facts: Facts) -> tuple[str, str, str] | None:
         action,
         f'{NAMED} != "" || !({in_gang()}) || {fitting}',
         (
-            f"no fabric of cluster {facts.cluster.metadata.name} fits this gang, so it would run over "
-            f"TCP: name one in annotation {names.FABRIC} ({', '.join(choices)}), or {NONE} if that is "
-            "meant"
+            f"no fabric of cluster {facts.cluster.metadata.name} fits this gang, so it would run "
+            f"over TCP: name one in annotation {names.FABRIC} ({', '.join(choices)}), or {NONE} "
+            "if that is meant"
         ),
     )
 
@@ -125,8 +125,8 @@ def rules(trusted: Trusted) -> Iterator[Rule]:
     yield (
         f"!({held}) || {kept} || {_by((), trusted.ungate_groups)}",
         (
-            f"spec.schedulingGates: {names.PLAN_GATE} may not be removed: Muster removes it when the "
-            'pod\'s gang is planned; an administrator can release pods with "muster ungate"'
+            f"spec.schedulingGates: {names.PLAN_GATE} may not be removed: Muster removes it when "
+            'the pod\'s gang is planned; an administrator can release pods with "muster ungate"'
         ),
     )
     gang = f'{{0}}.metadata.?labels[?{text(names.GANG)}].orValue("")'

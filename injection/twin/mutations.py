@@ -17,13 +17,13 @@ import msgspec
 from injection import networks
 from injection.emit import HOST_DNS
 from injection.manifests import Json
-from injection.parts import Additions, ContainerAdditions, Env, Mount, Sidecar, Volume
+from injection.parts import Additions, ContainerAdditions, Env, Mount, PodClaim, Sidecar, Volume
 from injection.podsecurity import LABEL, Level, allowed, left_out
 from injection.rules import sharedmemory
 from injection.rules.fabric import FOLLOWERS
 from injection.subject import Facts
 from injection.twin.cel import add, both, items, keys, literal, put, text, where
-from injection.twin.static import SIZES, Block
+from injection.twin.static import SIZES, WORD, Block
 from injection.twin.whose import LISTS, asked, pinned, told_by_affinity
 from kube.wire import Toleration
 
@@ -37,6 +37,8 @@ def mutations(block: Block, facts: Facts) -> Iterator[str]:
     """Yield the expressions, in their order."""
     for additions, container in zip(block.additions, block.container or (), strict=False):
         yield from _of_containers(additions, container, _guards(additions))
+        for claim in additions.claims:
+            yield from _claim(claim, block.templates.get(claim.name, ""))
     yield from _amounts(block.tables.amounts)
     if any(block.tables.networks.values()):
         yield _networks(block.tables.networks)
@@ -53,10 +55,10 @@ def variables(block: Block, facts: Facts) -> Iterator[tuple[str, str]]:
     numbers = literal(list(range(MOST_CONTAINERS)))
     for within in LISTS:
         own = items("object.spec", within)
-        asks = f"{asked(f'{own}[i]', known)} > 0"
-        wanted = "true" if block.everywhere and within == LISTS[0] else asks
-        yield within, f"{numbers}.filter(i, i < size({own}) && {wanted})"
         yield f"asked_{within}", f"{own}.map(c, {asked('c', known)})"
+        every = block.everywhere and within == LISTS[0]
+        wanted = "" if every else f"variables.asked_{within}[i] > 0"
+        yield within, f"{numbers}.filter(i, {both((f'i < size({own})', wanted))})"
     yield "most", f"({' + '.join(f'variables.asked_{within}' for within in LISTS)}).max()"
     containers, limit = "object.spec.containers", 'c.?resources.?limits[?"memory"]'
     yield "bounded", f"{containers}.all(c, {limit}.hasValue())"
@@ -160,6 +162,24 @@ def _privileged(within: str, guard: str) -> str:
     condition = "!$c.?securityContext.?privileged.orValue(false)"
     operation = put("$c", _at(within), ("securityContext", "privileged"), "true")
     return _each(within, both((condition, guard)), operation)
+
+
+def _claim(claim: PodClaim, otherwise: str) -> Iterator[str]:
+    """Yield the pod's claim and its use; the pod may name the template in an annotation."""
+    name, template = text(claim.name), text(claim.resource_claim_template_name)
+    if claim.resource_claim_template_name.startswith(WORD):
+        key = text(claim.resource_claim_template_name.removeprefix(WORD))
+        word = f'object.metadata.?annotations[?{key}].orValue("")'
+        template = f'({word} != "" ? {word} : {text(otherwise)})'
+    there = f'{template} != ""'
+    for within in LISTS:
+        used = f"{items('$c.?resources', 'claims')}.exists(u, u.name == {name})"
+        use = put("$c", _at(within), ("resources", "claims", "-"), literal({"name": claim.name}))
+        yield _each(within, both((there, f"!{used}")), use)
+    missing = f"!{items('object.spec', 'resourceClaims')}.exists(own, own.name == {name})"
+    value = f'{{"name": {name}, "resourceClaimTemplateName": {template}}}'
+    made = put("object.spec", _SPEC, ("resourceClaims", "-"), value)
+    yield where(both((there, missing)), made)
 
 
 def _amounts(amounts: Mapping[str, Mapping[int, str]]) -> Iterator[str]:

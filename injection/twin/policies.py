@@ -16,6 +16,10 @@ both.
 The API server goes through its policies in no order (apiserver
 pkg/admission/plugin/policy/generic/policy_source.go: a map), so no policy relies on another, and
 tolerations of several policies come in any order.
+
+**failurePolicy** is *Fail*: there is no outage that it could spread, only an expression that does
+not end within its budget (apiserver pkg/apis/cel/config.go). A pod that the policies cannot change
+would run without its fabric, and nobody would hear of it.
 """
 
 from collections.abc import Iterable
@@ -36,13 +40,14 @@ PART_OF: Final = "app.kubernetes.io/part-of"
 
 def mutating(facts: Facts, policy: Policy, version: Version) -> list[Json]:
     """Return what adds the static part, each policy with its binding."""
-    found = _mutating("muster-gate", policy, gate.mutations(policy), version)
+    found = _mutating("muster-gate", policy, gate.mutations(policy), version, whose.managed(policy))
     for number, block in enumerate(blocks(facts)):
         expressions = list(mutations(block, facts))
         if expressions:
             name = _name(number, block, facts)
-            more = whose.block(block, facts), variables(block, facts)
-            found += _mutating(name, policy, expressions, version, *more)
+            conditions = [*whose.can_be_managed(policy), *whose.block(block, facts)]
+            made_of = list(variables(block, facts))
+            found += _mutating(name, policy, expressions, version, conditions, made_of)
     return found
 
 
@@ -74,15 +79,14 @@ def _mutating(
     policy: Policy,
     expressions: Iterable[str],
     version: Version,
-    conditions: Iterable[tuple[str, str]] = (),
+    conditions: Iterable[tuple[str, str]],
     variables: Iterable[tuple[str, str]] = (),
 ) -> list[Json]:
-    every = [*whose.managed(policy), *conditions]
     spec: dict[str, Json] = {
         **_matched(policy, ("CREATE",)),
-        "failurePolicy": "Ignore",
+        "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
-        "matchConditions": [_named(n, e) for n, e in every],
+        "matchConditions": [_named(n, e) for n, e in conditions],
         "variables": [_named(n, e) for n, e in variables],
         "mutations": [
             {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}

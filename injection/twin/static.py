@@ -17,6 +17,7 @@ from itertools import product
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from injection.choice import fixed, pool
 from injection.clusterprofile import FabricChoice
@@ -33,6 +34,8 @@ from kube.wire import ObjectMeta
 SIZES: Final = range(1, 17)  # accelerators in one container; no server has more
 _FIRST, _OTHER = Place(CONTAINERS, 0), Place(CONTAINERS, 1)
 _NEVER: Final = "muster.invalid/none"
+
+WORD: Final = "muster.invalid/"  # a template of this prefix is what an annotation of the pod says
 
 Told = tuple[tuple[str, str], ...]  # node labels that the pod insists on; "" for none of the known
 
@@ -57,7 +60,8 @@ class Block:
     how many accelerators its largest container asks for; empty for any. ``told``: what the pod
     says of its nodes. ``container``: what every target gets, but what is in ``tables``.
     ``everywhere``: every container is a target, not only those that ask. ``asks``: how the
-    resource's name begins.
+    resource's name begins. ``templates``: of claims, by name, where the pod names none; a claim
+    whose template begins with ``WORD`` takes the one that the annotation after it names.
     """
 
     additions: tuple[Additions, ...]
@@ -68,6 +72,7 @@ class Block:
     told: Told = ()
     everywhere: bool = False
     asks: str = ""
+    templates: Mapping[str, str] = field(default_factory=dict)
 
 
 def blocks(facts: Facts) -> list[Block]:
@@ -105,7 +110,9 @@ def _tellings(number: int, facts: Facts) -> Iterator[Told]:
 def _of_choice(number: int, told: Told, facts: Facts) -> Iterator[Block]:
     """Yield the blocks of one choice: sizes whose pods differ in nothing but tables are one."""
     first = _with_first(facts, number)
-    asked = {size: _asked(first, size, told) for size in SIZES}
+    words = _words(facts.cluster.spec.fabrics[number], facts)
+    asked = {size: _asked(first, size, told, words) for size in SIZES}
+    templates = _templates(_asked(first, SIZES[-1], told, {}))
     alike: dict[bytes, list[int]] = {}
     for size, wanted in asked.items():
         if wanted:
@@ -113,7 +120,7 @@ def _of_choice(number: int, told: Told, facts: Facts) -> Iterator[Block]:
     for sizes in alike.values():
         block = _block({size: asked[size] for size in sizes})
         some = tuple(sizes) if len(sizes) < len(SIZES) else ()
-        yield replace(block, choice=number, sizes=some, told=told)
+        yield replace(block, choice=number, sizes=some, told=told, templates=templates)
 
 
 def _with_first(facts: Facts, number: int) -> Facts:
@@ -121,16 +128,31 @@ def _with_first(facts: Facts, number: int) -> Facts:
     spec = facts.cluster.spec
     own = spec.fabrics[number]
     others = tuple(each for each in spec.fabrics if each.profile != own.profile)
-    spec = msgspec.structs.replace(spec, fabrics=(own, *others))
-    return replace(facts, cluster=msgspec.structs.replace(facts.cluster, spec=spec))
+    spec = structs.replace(spec, fabrics=(own, *others))
+    return replace(facts, cluster=structs.replace(facts.cluster, spec=spec))
 
 
-def _asked(facts: Facts, size: int, told: Told) -> tuple[Additions, ...]:
+def _words(choice: FabricChoice, facts: Facts) -> dict[str, str]:
+    """Return annotations in which a pod names the templates of every claim that there may be."""
+    spec = facts.fabrics[choice.profile].spec
+    versions = (version.inject for version in spec.versions)
+    extras = (extra.inject for extra in spec.extras)
+    every = (spec.inject, choice.inject, *versions, *extras)
+    keys = (claim.annotation for injected in every for claim in injected.claims)
+    return {key: WORD + key for key in keys if key}
+
+
+def _templates(wanted: tuple[Additions, ...]) -> dict[str, str]:
+    claims = (claim for additions in wanted for claim in additions.claims)
+    return {claim.name: claim.resource_claim_template_name for claim in claims}
+
+
+def _asked(facts: Facts, size: int, told: Told, words: Mapping[str, str]) -> tuple[Additions, ...]:
     choice = facts.cluster.spec.fabrics[0]
     subject = _probe(facts, min(facts.accelerators.resources), size)
-    meta = ObjectMeta(name="probe", annotations={names.FABRIC: choice.profile})
+    meta = ObjectMeta(name="probe", annotations={**words, names.FABRIC: choice.profile})
     selector = {key: value for key, value in told if value}
-    spec = msgspec.structs.replace(subject.pod.spec, node_selector=selector)
+    spec = structs.replace(subject.pod.spec, node_selector=selector)
     return tuple(fabric(replace(subject, pod=PodView(metadata=meta, spec=spec))))
 
 
@@ -188,13 +210,13 @@ def _target(additions: Additions) -> ContainerAdditions:
 
 
 def _first(additions: Additions) -> ContainerAdditions:
-    return replace(_target(additions), resources={})
+    return structs.replace(_target(additions), resources={})
 
 
 def _but_tables(wanted: tuple[Additions, ...]) -> bytes:
     """Return everything else that is said, to be compared."""
     rest = [
-        replace(
+        structs.replace(
             each,
             source="",
             containers=((_FIRST, _first(each)),),

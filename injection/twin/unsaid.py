@@ -5,9 +5,10 @@ webhook field by field, and allow nothing that has no name here.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from types import MappingProxyType
 from typing import Final
+
+from msgspec.structs import fields
 
 from injection.parts import Additions, ContainerAdditions
 from injection.subject import Facts
@@ -25,7 +26,6 @@ DIFFERENCES: Final[Mapping[str, str]] = MappingProxyType({
         "a pod's own words add nothing: tier, workload, capacity, data sets, fabric options"
     ),
     "ranks": "no rank environment: MASTER_ADDR, RANK, WORLD_SIZE, PET_*",
-    "claims": "no resource claims (DRA)",
     "namespaces": "no runtime and priority classes by namespace",
     "overrides": "no override policies",
     "templates": (
@@ -41,17 +41,22 @@ DIFFERENCES: Final[Mapping[str, str]] = MappingProxyType({
         "of the rules on gangs only size and minimum are checked; gangs are not looked up"
     ),
     "managed-fields": "managedFields of gated pods stay: more memory on the API server",
-    "order": "tolerations come in any order: the API server goes through policies in none",
+    "order": (
+        "tolerations come in any order, one that another covers among them: the API server goes "
+        "through policies in none"
+    ),
     "many-containers": (
-        f"containers from the {MOST_CONTAINERS + 1}th on, and pods whose containers ask for more "
+        f"containers after the first {MOST_CONTAINERS}, and pods whose containers ask for more "
         f"than {SIZES[-1]} accelerators each, get no fabric"
     ),
 })  # fmt: skip
 _SAID: Final = frozenset({
     "source", "containers", "labels", "annotations", "networks", "volumes", "sidecars",
-    "tolerations", "node_selector", "host_network", "warnings",
+    "tolerations", "node_selector", "host_network", "warnings", "claims",
 })  # fmt: skip
-_SAID_OF_CONTAINERS: Final = frozenset({"env", "resources", "mounts", "capabilities", "privileged"})
+_SAID_OF_CONTAINERS: Final = frozenset({
+    "env", "resources", "mounts", "capabilities", "privileged", "claims",
+})  # fmt: skip
 
 
 def unsaid(facts: Facts) -> list[str]:

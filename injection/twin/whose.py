@@ -33,33 +33,35 @@ NAMED: Final = f'object.metadata.?annotations[?{text(names.FABRIC)}].orValue("")
 
 def managed(policy: Policy) -> Conditions:
     """Yield what makes a pod Muster's, as ``Policy.asks``: conditions by name."""
-    schedulers = sorted({policy.profile, *policy.profiles, *policy.rewrite, ""})
     native = "has(object.spec.schedulingGroup) || has(object.spec.workloadRef)"
     parts = literal([*sorted(policy.device_names.annotations)])
-    asks = f"{asked_by_pod(policy.accelerators)} > 0 || {native}"
+    asks = f"{parts}.exists(k, k in {_NOTES}) || {asked_by_pod(policy.accelerators)} > 0"
+    yield from can_be_managed(policy)
+    yield "asks-for-muster", f"{_any_of(markers())} || {native} || {asks}"
+
+
+def can_be_managed(policy: Policy) -> Conditions:
+    """Yield what must hold of a pod that asks for accelerators, which alone makes it Muster's."""
+    schedulers = sorted({policy.profile, *policy.profiles, *policy.rewrite, ""})
+    name = 'object.spec.?schedulerName.orValue("")'
     yield "is-not-bound", 'object.spec.?nodeName.orValue("") == ""'
     yield "has-a-choice-of-nodes", _not_bound_by_nature()
-    yield "asks-for-muster", f"{asks} || {_any_of(markers())} || {parts}.exists(k, k in {_NOTES})"
-    yield (
-        "names-a-scheduler-of-ours",
-        f'object.spec.?schedulerName.orValue("") in {literal([*schedulers])}',
-    )
+    yield "names-a-scheduler-of-ours", f"{name} in {literal([*schedulers])}"
 
 
 def block(found: Block, facts: Facts) -> Conditions:
-    """Yield which of the managed pods a block is for."""
+    """Yield which of the pods that can be managed a block is for; what costs least comes first."""
     known = facts.accelerators
     yield "is-not-opted-out", not_opted_out()
-    yield "asks-for-accelerators", f"{asked_by_pod(known)} > 0"
-    if found.asks:
-        named = f"{keys('c.?resources', 'limits')}.exists(r, r.startsWith({text(found.asks)}))"
-        yield "asks-for-that-kind", f"({every_container()}).exists(c, {named})"
-    if found.sizes:
-        sizes = literal(list(found.sizes))
-        yield "asks-for-so-many", f"{asked_by_pod(known)} in {sizes}"
     if found.choice is not None:
         yield "gets-that-fabric", gets(found.choice, facts)
         yield from _tells(found, facts)
+    wanted = f"in {literal(list(found.sizes))}" if found.sizes else "> 0"
+    yield "asks-for-so-many-accelerators", f"{asked_by_pod(known)} {wanted}"
+    if found.asks:
+        named = f"r.startsWith({text(found.asks)}) && {_is_accelerator(known)}"
+        stated = f"{keys('c.?resources', 'limits')}.exists(r, {named})"
+        yield "asks-for-that-kind", f"({every_container()}).exists(c, {stated})"
 
 
 def every_container() -> str:
@@ -72,10 +74,15 @@ def asked(container: str, known: Accelerators) -> str:
 
     Limits are enough: the API server wants them for extended resources, equal to requests.
     """
-    exact, prefixes = literal([*sorted(known.resources)]), literal([*known.prefixes])
-    ours = f"(r in {exact} || {prefixes}.exists(p, r.startsWith(p)))"
+    limits = keys(f"{container}.?resources", "limits")
     amount = f"quantity({container}.resources.limits[r]).asInteger()"
-    return f"([0] + {keys(f'{container}.?resources', 'limits')}.map(r, {ours}, {amount})).sum()"
+    return f"([0] + {limits}.map(r, {_is_accelerator(known)}, {amount})).sum()"
+
+
+def _is_accelerator(known: Accelerators) -> str:
+    exact = literal(dict.fromkeys(sorted(known.resources), ""))  # looked up in one step
+    prefixes = literal([*known.prefixes])
+    return f"(r in {exact} || {prefixes}.exists(p, r.startsWith(p)))"
 
 
 def asked_by_pod(known: Accelerators) -> str:

@@ -17,11 +17,13 @@ from support.jobnetworks import (
     ANNOTATION,
     ATTACHMENTS,
     COMPONENT,
+    CRDS,
     NETWORKS,
     NODES,
     POOLS,
     address,
     agent,
+    definitions,
     isolated,
     pool,
     selections,
@@ -29,6 +31,7 @@ from support.jobnetworks import (
 from support.networksinstalled import installed, stranger
 from support.realcluster import EVENTS, JSON, PATIENCE_S, PODS, Cluster, cluster, until
 
+from cli.main import main
 from loadtest import pods
 from loadtest.api import Api, ApiFailed
 from loadtest.controlplane import ControlPlane
@@ -36,14 +39,20 @@ from loadtest.controlplane import ControlPlane
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
 HOSTS = 16
+MULTUS = "network-attachment-definitions"
 REASON = "no VNI free in pool jobs (2 of 2 used)"
 
 
 @asynccontextmanager
 async def site(
-    plane: ControlPlane, made: JSON, *, proxy: StoppingProxy | None = None, **extender: object
+    plane: ControlPlane,
+    made: JSON,
+    *,
+    proxy: StoppingProxy | None = None,
+    without: str = "",
+    **extender: object,
 ) -> AsyncIterator[Cluster]:
-    async with installed(plane) as api:
+    async with installed(plane, without) as api:
         await api.create(f"{POOLS}?fieldValidation=Strict", made)
         for host in range(HOSTS):
             await agent(api, f"r0-h{host:02d}", host)
@@ -56,8 +65,14 @@ async def site(
 
 
 async def _is_empty(api: Api) -> bool:
-    """Whether every network is gone; agents that have nothing to take down say so at once."""
-    return not (await api.get(NETWORKS))["items"]
+    """Whether all networks are gone, and their attachments before them.
+
+    Agents that have nothing to take down say so at once.
+    """
+    if (await api.get(NETWORKS))["items"]:
+        return False
+    assert (await api.get(ATTACHMENTS))["items"] == []
+    return True
 
 
 async def networks(fleet: Cluster) -> dict[str, JSON]:
@@ -106,6 +121,27 @@ async def _is_told(fleet: Cluster) -> bool:
     pod = await fleet.api.get(f"{PODS}/three-0")
     conditions = pod["status"].get("conditions", [])
     return told and any("no isolated network" in c.get("message", "") for c in conditions)
+
+
+async def test_without_multus_a_gang_waits_is_explained_and_goes_when_it_is_installed(
+    real_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with site(real_plane, pool(), without=MULTUS) as fleet:
+        gang = isolated("train", 2)
+        await fleet.submit(gang)
+        command = ["explain", "train-0", "--extender", fleet.muster.extender_url]
+
+        async def told() -> bool:
+            await asyncio.to_thread(main, command)
+            return "install Multus" in capsys.readouterr().out
+
+        await until(told)
+        await fleet.stays_unbound(gang)
+        assert await networks(fleet) == {}
+        [multus] = [d for d in definitions() if d["spec"]["names"]["plural"] == MULTUS]
+        await fleet.api.create(CRDS, multus)
+        await fleet.bound(gang)
+        assert (await networks(fleet)).keys() == {"train"}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 import yaml
@@ -16,6 +17,7 @@ import yaml
 from loadtest.api import Api, ApiFailed
 from loadtest.assets import MINORS, ensure_kustomize
 from loadtest.controlplane import ControlPlane, Options, collection
+from webhook.manifests import Target, configurations, to_json
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -130,8 +132,25 @@ async def test_job_networks_are_a_component_that_fits_any_overlay(api: Api, tmp_
         await api.get(path_of(space))
     except ApiFailed:
         await api.create(collection(space), space)
-    await create_all(api, [*kinds, *ours])
-    await delete_all(api, [*kinds, *ours])
+    for kind in kinds:
+        await ensure(api, kind)
+    await create_all(api, ours)
+    await delete_all(api, ours)
+
+
+async def test_every_pod_is_sent_by_a_component_as_by_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "muster").symlink_to(MANIFESTS.parent)
+    top = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["muster/manifests/overlays/single"],
+        "components": ["muster/manifests/components/every-pod"],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(top))
+    [made] = [o for o in await render(tmp_path) if o["kind"] == "MutatingWebhookConfiguration"]
+    wanted = msgspec.json.decode(to_json(configurations(b"", Target(), every_pod=True)[0]))
+    for hook, same in zip(made["webhooks"], wanted["webhooks"], strict=True):
+        assert hook["matchConditions"] == same["matchConditions"]
 
 
 async def test_the_priority_classes_are_a_component_that_fits_any_overlay(

@@ -137,6 +137,18 @@ async def _is_empty(api: Api, path: str) -> bool:
     return not await names(api, path)
 
 
+BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+BOUND: JSON = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "anna"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "muster-networks-reader",
+    },
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "anna"}],
+}
 REFUSED = [
     *((AGENT, verb, OURS, "jobnetworks") for verb in ("create", "patch", "update", "delete")),
     *((AGENT, verb, OURS, "nodenetworks") for verb in ("get", "list", "watch", "delete")),
@@ -159,3 +171,22 @@ async def test_neither_has_a_right_on_what_is_the_others_or_nobodys(
     async with installed(audited.plane) as api:
         assert [each for each in REFUSED if await is_allowed(api, *each)] == []
         assert await is_allowed(api, AGENT, "patch", OURS, "nodenetworks")  # it is a real question
+
+
+async def test_whoever_is_bound_to_the_reader_may_see_all_networks_and_change_none(
+    audited: AuditedPlane,
+) -> None:
+    async with installed(audited.plane) as api:
+        await api.create(BINDINGS, BOUND)
+        kinds = [(OURS, kind) for kind in ("vnipools", "jobnetworks", "nodenetworks")]
+
+        async def may(verb: str) -> list[bool]:
+            return [await is_allowed(api, "anna", verb, *kind) for kind in kinds]
+
+        async def bound() -> bool:
+            return await may("list") == [True] * 3
+
+        await until(bound)  # the authorizer hears of it by a watch
+        for verb in ("create", "patch", "delete"):
+            assert await may(verb) == [False] * 3
+        await api.delete(f"{BINDINGS}/anna", grace_s=None)

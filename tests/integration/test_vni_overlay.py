@@ -15,10 +15,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 from support.apifaults import api_server
 from support.extenders import eventually
 from support.jobnetworks import NETWORKS, NODES, install
-from support.netns import Namespace, Pod, Underlay, run, underlay, why_not
+from support.netns import Namespace, Pod, Underlay, run, underlay, why_not, why_not_v6
 
 from kube.jobnetworks import JobNetworkSpec, Peer, network_body, node_labels
 from loadtest.api import JSON, Api
@@ -46,7 +47,7 @@ class Fabric:
             gang=f"muster/default/job-{vni}",
             namespace="default",
             subnet="198.18.0.0/15",
-            mtu=mtu or self.under.mtu - 50,
+            mtu=mtu or self.under.room,
             port=4789,
             nodes=peers,
         )
@@ -94,8 +95,20 @@ class Fabric:
 
     async def pod(self, number: int, vni: int, host: int, *, mtu: int | None = None) -> Pod:
         node = self.under.nodes[number - 1]
-        mtu = mtu or self.under.mtu - 50
+        mtu = mtu or self.under.room
         return await self.under.pod(node, vni, f"198.18.0.{host}/15", mtu)
+
+    async def steps(self, number: int) -> float:
+        """Return how many changes of devices a node's agent has made since it began."""
+        url = f"http://{self.under.near(number)}:{NODE_PORT}/metrics"
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            families = text_string_to_metric_families(await answer.text())
+            return sum(
+                sample.value
+                for family in families
+                for sample in family.samples
+                if sample.name == "muster_vni_agent_steps_total"
+            )
 
     async def forwarding(self, number: int, vni: int) -> set[str]:
         """Return where a node sends what is for everybody."""
@@ -133,7 +146,7 @@ def agent(node: Namespace, number: int, under: Underlay, url: str, folder: Path)
         try:
             async with (
                 aiohttp.ClientSession() as session,
-                session.get(f"http://{under.address(number)}:{NODE_PORT}/readyz") as answer,
+                session.get(f"http://{under.near(number)}:{NODE_PORT}/readyz") as answer,
             ):
                 return answer.status == 200
         except (aiohttp.ClientError, TimeoutError):
@@ -145,13 +158,13 @@ def agent(node: Namespace, number: int, under: Underlay, url: str, folder: Path)
 
 @asynccontextmanager
 async def fabric(
-    folder: Path, nodes: int = 2, mtu: int = 1500, *, start: bool = True
+    folder: Path, nodes: int = 2, mtu: int = 1500, *, start: bool = True, v6: bool = False
 ) -> AsyncIterator[Fabric]:
-    reason = await why_not()
+    reason = await why_not() or (await why_not_v6() if v6 else "")
     if reason:
         pytest.skip(reason)
     async with AsyncExitStack() as stack:
-        under = await stack.enter_async_context(underlay(nodes, mtu))
+        under = await stack.enter_async_context(underlay(nodes, mtu, v6=v6))
         _, url = await stack.enter_async_context(api_server(host=under.gateway))
         api = await stack.enter_async_context(Api(url))
         await install(api)
@@ -207,16 +220,60 @@ async def test_the_largest_packet_of_a_pod_is_the_underlays_less_50(
         assert await first.reaches(second, largest + 1, tries=3) == "silent"
 
 
+async def test_an_underlay_of_ipv6_carries_the_same_with_70_octets_less(tmp_path: Path) -> None:
+    """The pods' own addresses are of IPv4 all the same; a node that leaves is sent nothing."""
+    async with fabric(tmp_path, nodes=3, v6=True) as it:
+        await it.network(1000, 1, 2, 3)
+        await it.network(1001, 1, 2)
+        first, second = await it.pod(1, 1000, 1), await it.pod(2, 1000, 2)
+        other = await it.pod(2, 1001, 3)
+        largest = 1500 - 70 - HEADERS
+        assert await first.reaches(second) == "answered"
+        assert await first.reaches(second, largest) == "answered"
+        assert await first.reaches(second, largest + 1) == "Message too long"
+        assert await first.reaches(other, tries=2) in ("silent", "No route to host")
+        await it.move(1000, 1, 2)
+        await it.until_bare(3)
+
+        async def forgotten() -> bool:
+            return await it.forwarding(1, 1000) == {it.under.address(2)}
+
+        await eventually(forgotten)
+        assert await second.reaches(first) == "answered"
+
+
 async def test_an_agent_that_is_killed_and_comes_back_changes_nothing_that_is_right(
     tmp_path: Path,
 ) -> None:
+    """Pods talk before, meanwhile and afterwards, over the very same devices."""
     async with fabric(tmp_path) as it:
         await it.network(1000, 1, 2)
         first, second = await it.pod(1, 1000, 1), await it.pod(2, 1000, 2)
-        node, program = it.under.nodes[0], it.agents[0]
-        before = await node.ip("-o", "link", "show", "dev", "mvx1000")
-        program.kill()
         assert await first.reaches(second) == "answered"
+        indices = [await index(node) for node in it.under.nodes]
+        for program in it.agents:
+            program.kill()
+        assert await first.reaches(second) == "answered"
+        for number, program in enumerate(it.agents, 1):
+            program.start()
+            await program.wait_ready()
+            await it.until_said(number, ready=1000)
+            assert await it.steps(number) == 0
+        assert await second.reaches(first) == "answered"
+        assert [await index(node) for node in it.under.nodes] == indices
+
+
+async def index(node: Namespace) -> str:
+    """Return the index of a node's VXLAN device: another device has another one."""
+    return (await node.ip("-o", "link", "show", "dev", "mvx1000")).split(":")[0]
+
+
+async def test_an_agent_that_comes_back_mends_what_was_broken_meanwhile(tmp_path: Path) -> None:
+    async with fabric(tmp_path) as it:
+        await it.network(1000, 1, 2)
+        node, program = it.under.nodes[0], it.agents[0]
+        before = await index(node)
+        program.kill()
         await node.ip("link", "del", "mvb1000")
         await run(*node.inside("ip", "link", "set", "mvx1000", "down"))
         program.start()
@@ -226,8 +283,10 @@ async def test_an_agent_that_is_killed_and_comes_back_changes_nothing_that_is_ri
             return {"mvb1000", "mvx1000"} <= await node.devices()
 
         await eventually(whole)
-        after = await node.ip("-o", "link", "show", "dev", "mvx1000")
-        assert before.split(":")[0] == after.split(":")[0]  # the same device: its index
+        await it.until_said(1, ready=1000)
+        assert await index(node) == before
+        first, second = await it.pod(1, 1000, 1), await it.pod(2, 1000, 2)
+        assert await first.reaches(second) == "answered"
 
 
 async def test_what_ended_while_the_agent_was_down_is_removed_when_it_is_back(

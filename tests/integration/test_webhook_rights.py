@@ -6,7 +6,8 @@
          │ create, get, patch         Secret muster-webhook-authority
          ├──────────────────────────► kube-apiserver ──► audit log: every call, and who made it
          │ create, get, update, patch two webhook configurations
-         │ list, watch                nodes, namespaces, profiles
+         │ list, watch                nodes, namespaces, profiles, override policies
+         │ patch                      statuses of profiles
          │ create, patch              Events on a profile that cannot be used
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import yaml
+from support import overridekinds
 from support.eventually import eventually
 from support.profilekinds import CRDS, profile, profile_kind
 from support.webhookprocess import WEBHOOK_USER, running
@@ -52,6 +54,7 @@ CONFIG = {
     "drainSeconds": 0,
 }
 PROFILES = "/apis/muster.dev/v1alpha1/clusterprofiles"
+FABRICS = "/apis/muster.dev/v1alpha1/fabricprofiles"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 
@@ -80,7 +83,8 @@ class Audited:
             event = json.loads(line)
             if event["stage"] == "ResponseComplete" and event["user"]["username"] == WEBHOOK_USER:
                 at = event["objectRef"]
-                call = Call(event["verb"], at.get("apiGroup", ""), at["resource"])
+                sub = f"/{at['subresource']}" if "subresource" in at else ""
+                call = Call(event["verb"], at.get("apiGroup", ""), at["resource"] + sub)
                 yield call, event["responseStatus"]["code"]
 
 
@@ -115,13 +119,18 @@ async def kubeconfig(plane: ControlPlane, api: Api, directory: Path) -> Path:
 
 
 def granted() -> set[Call]:
-    """Return every right that the shipped roles give to the webhook."""
+    """Return every right that the shipped roles give to the webhook.
+
+    But for those on owners of pods, which tests of override policies hold.
+    """
     documents = list(yaml.safe_load_all(RBAC.read_text()))
+    names = ("muster-webhook", "muster-webhook-overrides")
     return {
         Call(verb, group, resource)
         for role in documents
-        if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == "muster-webhook"
+        if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] in names
         for rule in role["rules"]
+        if "replicasets" not in rule["resources"]
         for verb in rule["verbs"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -140,8 +149,10 @@ async def test_the_webhook_makes_and_renews_its_authority_with_the_rights_it_has
 
     for kind in ("ClusterProfile", "FabricProfile"):
         await api.create(CRDS, profile_kind(kind))
+    await overridekinds.install(api)
     unusable = {"fabrics": [{"profile": "no-such"}]}
     await created(api, PROFILES, profile("default", **unusable))
+    await created(api, FABRICS, profile("own", kind="FabricProfile", net="IB"))
     async with running(config, "--kubeconfig", account):
         first = await api.get(f"{SECRETS}/{AUTHORITY}")
         renewed = await eventually(
@@ -149,6 +160,9 @@ async def test_the_webhook_makes_and_renews_its_authority_with_the_rights_it_has
         )
         assert renewed["metadata"]["uid"] == first["metadata"]["uid"]
         await told(api, "'no-such' is not known")
+        for path in (f"{PROFILES}/default", f"{FABRICS}/own"):
+            found = await eventually(api, path, lambda found: "status" in found)
+            assert found["status"]["conditions"][0]["reason"] == "Invalid"
     async with running(config, "--kubeconfig", account):
         pass  # started again: its configurations are there already and are replaced
     calls = list(audited.calls())

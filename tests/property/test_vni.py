@@ -1,4 +1,6 @@
-"""VNIs under lost answers, crashes and late agents: never given twice, always given back.
+"""VNIs under lost answers, crashes, late agents and edited pools.
+
+None is given twice, none is given that is a federation's, and all are given back.
 
 What is tried is the real book and the real writes of the leader, against an API server of a few
 lines that loses requests and replies. Agents take their steps one at a time and at any time::
@@ -27,16 +29,20 @@ from kube.jobnetworks import (
     NodeNetworkStatus,
 )
 from kube.wire import ObjectMeta, PartialObject
-from vni.book import Chosen, Exhausted, Standing, VniBook
-from vni.pools import Pool, Range
+from vni.book import Exhausted, Standing, VniBook
+from vni.pools import Pool, Range, judge
 
 GANGS = [GangKey(f"muster/default/{name}") for name in "abc"]
 NODES = ["n1", "n2"]
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
-POOL = Pool("jobs", Range(7, 8))
+RANGES = [Range(7, 8), Range(7, 7), Range(8, 10), Range(9, 9), Range(5, 10)]
 STEPS = ("_hear", "_remove", "_say", "_look", "_make")
 Said = dict[str, set[int]]
 FATES = st.sampled_from(["ok", "ok", "ok", "lost", "deaf"])  # never arrives; its answer is lost
+
+
+def numbers(found: Range) -> range:
+    return range(found.first, found.last + 1)
 
 
 @dataclass
@@ -126,6 +132,7 @@ class Vnis(RuleBasedStateMachine):
         self.server = Server()
         self.agents = {name: Agent(name) for name in NODES}
         self.living: set[GangKey] = set()
+        self.kept = {"a": Pool("a", RANGES[0], made="a")}
         self.restart()
 
     @rule()
@@ -177,12 +184,34 @@ class Vnis(RuleBasedStateMachine):
         self.living.add(gang)
         if self.book.of(gang) is not None or not self._may_write():
             return
-        chosen = self.book.choose((POOL,))
+        usable = self._usable()
+        chosen = self.book.choose(usable)
         if isinstance(chosen, Exhausted):
-            assert len(self.server.objects) == len(POOL.range)
+            in_ranges = {vni for pool in usable for vni in numbers(pool.range)}
+            free = {vni for vni in in_ranges if f"vni-{vni}" not in self.server.objects}
+            assert all(self.book.lines[vni].standing is Standing.LEAVING for vni in free)
             return
+        assert chosen.vni in chosen.pool.range
+        assert not any(pool.federation and chosen.vni in pool.federation for pool in usable)
         agents = {NODES[0]: NodeNetworkStatus(address="10.0.0.1", mtu=1500)}
-        self._do(self.writes.make(Chosen(chosen.vni, POOL), gang, "default", agents))
+        self._do(self.writes.make(chosen, gang, "default", agents))
+
+    def _usable(self) -> list[Pool]:
+        why = judge(self.kept.values())
+        return [self.kept[name] for name in sorted(self.kept) if not why[name]]
+
+    @rule(
+        name=st.sampled_from("ab"),
+        range_=st.sampled_from(RANGES),
+        share=st.sampled_from([None, *RANGES]),
+    )
+    def operator_edits(self, name: str, range_: Range, share: Range | None) -> None:
+        """Make a pool, or change, shrink or move it, whatever is in use; it may be a bad one."""
+        self.kept[name] = Pool(name, range_, share, made=name)
+
+    @rule(name=st.sampled_from("ab"))
+    def operator_deletes(self, name: str) -> None:
+        self.kept.pop(name, None)
 
     def _may_write(self) -> bool:
         return self.listed and not self.writes.unsure

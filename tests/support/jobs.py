@@ -30,6 +30,16 @@ def of_kind(kind: str, queue: str = "") -> JSON:
     return _object(api_version, kind, copy.deepcopy(spec), queue, {})
 
 
+def train_job(**trainer: object) -> JSON:
+    """A queued TrainJob of four nodes; ``trainer``: fields of ``spec.trainer``."""
+    resources = {"limits": {GPU: "8"}}
+    own = {"numNodes": 4, "resourcesPerNode": resources, **trainer}
+    meta = {"name": "llama", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    spec = {"runtimeRef": {"name": "torch-distributed"}, "trainer": own}
+    kind = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}
+    return {**kind, "metadata": meta, "spec": spec}
+
+
 def _object(api_version: str, kind: str, spec: JSON, queue: str, meta: JSON) -> JSON:
     labels = {"kueue.x-k8s.io/queue-name": queue} if queue else {}
     metadata = {"name": "llama", "namespace": "team-a", "labels": labels, **meta}

@@ -65,6 +65,19 @@ async def run(*command: str, check: bool = True) -> str:
     return out.decode()
 
 
+async def why_not_v6() -> str:
+    """Return why nodes cannot have IPv6 addresses here, "" where they can."""
+    name = f"mt{os.getpid()}-try6"
+    try:
+        await run("ip", "netns", "add", name)
+        await run("ip", "-n", name, "addr", "add", "fd4d::ff/64", "dev", "lo")
+    except (AssertionError, OSError) as error:
+        return f"this kernel has no IPv6: {error}"
+    finally:
+        await run("ip", "netns", "del", name, check=False)
+    return ""
+
+
 async def why_not() -> str:
     """Return why namespaces cannot be made here, "" where they can."""
     name = f"mt{os.getpid()}-try"
@@ -117,11 +130,15 @@ class Pod(Namespace):
 
 @dataclass(slots=True)
 class Underlay:
-    """A switch, and what hangs on it. ``gateway``: the test's own address."""
+    """A switch, and what hangs on it. ``gateway``: the test's own address, always of IPv4.
+
+    ``v6``: nodes have an IPv6 address, too, and that is the one of the underlay.
+    """
 
     prefix: str
     tag: str
     mtu: int
+    v6: bool = False
     nodes: list[Namespace] = field(default_factory=list)
     _made: list[str] = field(default_factory=list)
     _echoes: list[asyncio.subprocess.Process] = field(default_factory=list)
@@ -132,7 +149,16 @@ class Underlay:
 
     def address(self, number: int) -> str:
         """Return the underlay address of a node, counted from 1."""
+        return f"fd4d::{number:x}" if self.v6 else self.near(number)
+
+    def near(self, number: int) -> str:
+        """Return the address at which the test reaches a node."""
         return f"{self.prefix}.{number}"
+
+    @property
+    def room(self) -> int:
+        """Return the MTU of a job's network: 50 octets less, 70 over IPv6."""
+        return self.mtu - (70 if self.v6 else 50)
 
     async def namespace(self, word: str) -> str:
         name = f"{self.tag}-{word}"
@@ -165,7 +191,10 @@ class Underlay:
         await run(
             "ip", "-n", switch, "link", "set", f"n{number}", "mtu", mtu, "master", "br0", "up"
         )
-        await run("ip", "-n", name, "addr", "add", f"{self.address(number)}/24", "dev", "eth0")
+        await run("ip", "-n", name, "addr", "add", f"{self.near(number)}/24", "dev", "eth0")
+        if self.v6:
+            mine = f"{self.address(number)}/64"
+            await run("ip", "-n", name, "addr", "add", mine, "dev", "eth0", "nodad")
         await run("ip", "-n", name, "link", "set", "eth0", "up")
         self.nodes.append(Namespace(name))
         return self.nodes[-1]
@@ -205,10 +234,10 @@ def _prefixes() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def underlay(nodes: int, mtu: int = 1500) -> AsyncIterator[Underlay]:
+async def underlay(nodes: int, mtu: int = 1500, *, v6: bool = False) -> AsyncIterator[Underlay]:
     """Make an underlay with nodes, and take it away again."""
     prefix = next(_prefixes())
-    made = Underlay(prefix, f"mt{os.getpid()}x{next(_NUMBER)}", mtu)
+    made = Underlay(prefix, f"mt{os.getpid()}x{next(_NUMBER)}", mtu, v6)
     try:
         await made.begin()
         for _ in range(nodes):

@@ -22,16 +22,21 @@ from loadtest.controlplane import ControlPlane, collection
 
 
 @asynccontextmanager
-async def installed(plane: ControlPlane) -> AsyncIterator[Api]:
-    """Install the component as it is shipped, and take it away again with all there is of it."""
-    files = ("admission.yaml", "agent.yaml")
+async def installed(plane: ControlPlane, without: str = "") -> AsyncIterator[Api]:
+    """Install the component as it is shipped, and take it away again with all there is of it.
+
+    ``without``: a kind, by its plural, that a test installs itself.
+    """
+    files = ("admission.yaml", "agent.yaml", "reader.yaml")
     shipped = [obj for file in files for obj in yaml.safe_load_all((COMPONENT / file).read_text())]
     kinds = definitions()
     async with plane.api() as api:
         for definition in kinds:
-            await api.create(f"{CRDS}?fieldValidation=Strict", definition)
+            if definition["spec"]["names"]["plural"] != without:
+                await api.create(f"{CRDS}?fieldValidation=Strict", definition)
         for path in (POOLS, NETWORKS, NODES, ATTACHMENTS):
-            await until(lambda path=path: _is_served(api, path))  # type: ignore[misc]
+            if path.rpartition("/")[2] != without:
+                await until(lambda path=path: _is_served(api, path))  # type: ignore[misc]
         for obj in shipped:
             await api.create(f"{collection(obj)}?fieldValidation=Strict", obj)
         await until(lambda: _is_enforced(api))

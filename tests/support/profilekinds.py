@@ -31,11 +31,11 @@ def profile_kind(kind: str) -> JSON:
     }
 
 
-def profile(name: str, **spec: object) -> JSON:
-    """Return a ClusterProfile."""
+def profile(name: str, *, kind: str = "ClusterProfile", **spec: object) -> JSON:
+    """Return a profile."""
     return {
         "apiVersion": "muster.dev/v1alpha1",
-        "kind": "ClusterProfile",
+        "kind": kind,
         "metadata": {"name": name},
         "spec": spec,
     }

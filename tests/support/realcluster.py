@@ -154,13 +154,21 @@ async def cluster(
     gated: bool = True,
     node_cache_capable: bool = True,
     tls: bool = False,
+    webhook: JSON | None = None,
     **extender: object,
 ) -> AsyncIterator[Cluster]:
     """Start kube-scheduler and Muster on the plane; judge the block, then clear everything away."""
     server = f"https://127.0.0.1:{proxy_port}" if proxy_port else None
     async with AsyncExitStack() as stack:
         api = await stack.enter_async_context(plane.api())
-        muster = Muster(plane, extender=extender, server=server, with_webhook=gated, tls=tls)
+        muster = Muster(
+            plane,
+            extender=extender,
+            webhook=webhook,
+            server=server,
+            with_webhook=gated,
+            tls=tls,
+        )
         it = Cluster(plane, muster, api)
         stack.push_async_callback(it.clear)
         await stack.enter_async_context(muster)

@@ -5,24 +5,30 @@
     pod ──► namespace of the cluster ──► the API server's policies ──► what it would keep ─┐
     pod ──► webhook.admit, in process ──► namespace opted out ───────► what it would keep ─┴─ same
 
-Every cluster (a ClusterProfile) has a namespace of its own on one API server: its policies are
-narrowed to that.
+Every cluster (a ClusterProfile) has namespaces of its own on one API server: its policies are
+narrowed to those.
 """
 
 import asyncio
 import copy
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import jsonpatch
 import msgspec
 from support.injecting import JSON
 
 from injection import record
+from injection.choice import OPTIONS
+from injection.nodes import NOT_KNOWN
 from injection.subject import Facts
+from injection.tolerate import tolerated
 from injection.twin import policies
+from injection.twin.cel import add, literal, where
 from injection.twin.unsaid import DIFFERENCES
 from kube import names
+from kube.wire import Toleration
 from loadtest.api import Api, ApiFailed
 from loadtest.assets import Minor
 from loadtest.controlplane import Options
@@ -66,14 +72,20 @@ def documents(known: Facts, minor: Minor) -> list[JSON]:
     return [document for document in made if isinstance(document, dict)]
 
 
+def of_the_fabric(known: Facts, minor: Minor) -> list[JSON]:
+    """Those of them that add what fabrics are made of."""
+    every = documents(known, minor)
+    return [policy for policy in every if policy["metadata"]["name"].startswith("muster-fabric-")]
+
+
 async def add_namespace(api: Api, name: str, **labels: str) -> None:
     """Make a namespace."""
     await api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
 
 
-async def install(api: Api, known: Facts, minor: Minor, *namespaces: str) -> None:
-    """Create a cluster's policies, for these namespaces only; each has its own of all names."""
-    for document in documents(known, minor):
+async def install(api: Api, policies: Iterable[JSON], *namespaces: str) -> None:
+    """Create policies for these namespaces only, under names that no others have."""
+    for document in policies:
         own = copy.deepcopy(document)
         own["metadata"]["name"] += f"-{namespaces[0]}"
         if "policyName" in own["spec"]:
@@ -91,7 +103,55 @@ def _collection(policy: JSON) -> str:
     return f"/apis/{policy['apiVersion']}/{plural}"
 
 
-async def in_force(api: Api, cases: Iterable[tuple[JSON, str]], known: Facts) -> None:
+async def served(api: Api) -> str:
+    """The version of mutating policies that the API server has."""
+    group = await api.get(f"/apis/{policies.GROUP}/v1")
+    last = "mutatingadmissionpolicies" in {resource["name"] for resource in group["resources"]}
+    return f"{policies.GROUP}/{'v1' if last else 'v1beta1'}"
+
+
+def adding(container: JSON, api_version: str) -> list[JSON]:
+    """Somebody else's policy: it adds an init container to pods labelled ``late: yes``."""
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["pods"],
+    }
+    adds = add('"/spec/initContainers"', literal([container]))
+    missing = "!has(object.spec.initContainers)"
+    spec = {
+        "matchConstraints": {
+            "resourceRules": [rule],
+            "objectSelector": {"matchLabels": {"late": "yes"}},
+            "namespaceSelector": {"matchExpressions": []},
+        },
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": where(missing, adds)}}
+        ],
+    }
+    kind, meta = "MutatingAdmissionPolicy", {"name": "late"}
+    return [
+        {"apiVersion": api_version, "kind": kind, "metadata": meta, "spec": spec},
+        {
+            "apiVersion": api_version,
+            "kind": f"{kind}Binding",
+            "metadata": meta,
+            "spec": {"policyName": "late"},
+        },
+    ]
+
+
+async def until_it_has(field: str, api: Api, pod: JSON, namespace: str) -> None:
+    """Wait until pods come out with a field of their spec."""
+    async with asyncio.timeout(TOLD_APART_S):
+        while field not in (await kept(api, pod, namespace))["spec"]:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.2)
+
+
+async def in_force(api: Api, cases: Iterable[tuple[JSON, str]]) -> None:
     """Wait until the API server, which reads policies with a delay, does something to each pod."""
     async with asyncio.timeout(TOLD_APART_S):
         for pod, namespace in cases:
@@ -100,12 +160,12 @@ async def in_force(api: Api, cases: Iterable[tuple[JSON, str]], known: Facts) ->
 
 
 async def _is_changed(api: Api, pod: JSON, namespace: str) -> bool:
-    """Return whether the gate, which is on every pod, and more than the gate is there."""
+    """Return whether more is there than what the pod says itself and the API server fills in."""
     try:
-        spec = (await kept(api, pod, namespace))["spec"]
+        found, plain = await kept(api, pod, namespace), await kept(api, pod, OPTED_OUT)
     except Refused:
         return False
-    return "schedulingGates" in spec
+    return found != plain
 
 
 async def kept(api: Api, pod: JSON, namespace: str) -> JSON:
@@ -123,7 +183,13 @@ async def kept(api: Api, pod: JSON, namespace: str) -> JSON:
 
 
 def admitted(pod: JSON, known: Facts, namespace: str) -> JSON:
-    """The pod as the webhook returns it, put together by an independent library."""
+    """The pod as the webhook returns it, put together by an independent library.
+
+    No node is known to it, and options that the pod asks for are taken off: the differences
+    `live-nodes` and `own-words`.
+    """
+    known = replace(known, nodes=NOT_KNOWN)
+    pod["metadata"].get("annotations", {}).pop(OPTIONS, None)
     raw = msgspec.Raw(json.dumps({**pod, "metadata": {**pod["metadata"], "namespace": namespace}}))
     request = AdmissionRequest(
         uid="1",
@@ -157,22 +223,43 @@ async def both_ways(api: Api, pod: JSON, known: Facts, namespace: str) -> tuple[
     return found, wanted
 
 
+def again(made: JSON) -> JSON:
+    """A pod as it was kept, to be created once more."""
+    meta = {"name": "p", "labels": made["labels"], "annotations": made["annotations"]}
+    return {"metadata": meta, "spec": made["spec"]}
+
+
 def _by_key(spec: JSON) -> JSON:
-    ordered = sorted(spec.get("tolerations", []), key=lambda t: sorted(map(str, t.items())))
-    return {**spec, "tolerations": ordered}
+    """Return the spec with its tolerations ordered, without those that another one covers."""
+    every = sorted(spec.get("tolerations", []), key=lambda t: sorted(map(str, t.items())))
+    read = [msgspec.convert(toleration, Toleration) for toleration in every]
+    needed = [t for t, own in zip(every, read, strict=True) if not _is_covered(own, read)]
+    return {**spec, "tolerations": needed}
+
+
+def _is_covered(own: Toleration, every: list[Toleration]) -> bool:
+    others = [other for other in every if other != own]
+    return any(tolerated(own, [o]) and not tolerated(o, [own]) for o in others)
 
 
 def _in_any_order(side: JSON) -> JSON:
     return {**side, "spec": _by_key(side["spec"])}
 
 
-def _without_ledger(side: JSON) -> JSON:
-    notes = {k: v for k, v in side["annotations"].items() if k != record.ANNOTATION}
-    return {**side, "annotations": notes}
+def _without(annotation: str) -> Callable[[JSON], JSON]:
+    def without(side: JSON) -> JSON:
+        notes = {k: v for k, v in side["annotations"].items() if k != annotation}
+        return {**side, "annotations": notes}
+
+    return without
 
 
-_EVENED: dict[str, Callable[[JSON], JSON]] = {"ledger": _without_ledger, "order": _in_any_order}
-"""The differences of every pod, and what takes them away from both sides."""
+_EVENED: dict[str, Callable[[JSON], JSON]] = {
+    "ledger": _without(record.ANNOTATION),
+    "own-words": _without(OPTIONS),
+    "order": _in_any_order,
+}
+"""Differences by name, and what takes them away from both sides."""
 assert set(_EVENED) <= set(DIFFERENCES)
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from support.anypods import PODS
 from support.injecting import FABRICS, GPU, JSON, facts
 
-from injection.nodes import Nodes, NodeTable
+from injection.nodes import Nodes
+from injection.nodetable import NodeTable
 from injection.podsecurity import LABEL
 from injection.subject import Facts
 
@@ -92,10 +93,10 @@ def wide_pods(draw: st.DrawFn) -> JSON:
 
 def live(resources: dict[str, str], labels: dict[str, str]) -> Nodes:
     """Four nodes of one pool."""
-    table = NodeTable([*labels, "gpu-tier", "cloud.google.com/gke-spot"])
+    table = NodeTable(frozenset((*labels, "gpu-tier", "cloud.google.com/gke-spot")))
     for number in range(4):
         told = {**labels, "gpu-tier": "inference", "cloud.google.com/gke-spot": "true"}
-        table.put(f"n{number}", told, {GPU: "8", **resources})
+        table.put(f"n{number}", told, {GPU: "8", **resources}, ())
     return table.nodes()
 
 

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.customkinds import install
-from support.jobs import job, of_kind
+from support.jobs import job, of_kind, train_job
 from support.webhookpods import CONFIG, PODS, pod, until_gated, write
 from support.webhookprocess import running
 
@@ -122,3 +122,27 @@ async def test_a_job_without_accelerators_is_not_sent_to_us(api: Api) -> None:
     plain["spec"]["template"]["metadata"] = {"annotations": {"muster.dev/fabric": "token-ring"}}
     plain["spec"]["template"]["spec"]["containers"][0]["resources"] = {}
     await api.create(f"{JOBS}?dryRun=All", plain)  # sent, it would be refused
+
+
+async def test_the_schema_of_a_train_job_takes_its_devices(api: Api) -> None:
+    document = in_default(train_job())
+    definitions = await asyncio.to_thread(crds.ensure)
+    plurals = await install(api, definitions, [document])
+    if ("trainer.kubeflow.org", "TrainJob") not in plurals:
+        pytest.skip("the CRD of TrainJob is not among those that are fetched")
+    path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
+    made = await api.create(f"{path}?dryRun=All&fieldValidation=Strict", document)
+    assert made["spec"]["trainer"]["resourcesPerNode"]["limits"][NIC] == "1"
+
+
+async def test_kubectl_debug_gets_nothing_and_is_let_in(api: Api) -> None:
+    """The API server's own way for ephemeral containers: a subresource that no rule names."""
+    name = (await api.create(PODS, pod(gpus=1)))["metadata"]["name"]
+    before = await api.get(f"{PODS}/{name}")
+    debugger = {"name": "debugger", "image": "example.invalid/debug:1"}
+    wanted = {"spec": {"ephemeralContainers": [debugger]}}
+    await api.patch(f"{PODS}/{name}/ephemeralcontainers", wanted, kind=STRATEGIC_PATCH)
+    after = await api.get(f"{PODS}/{name}")
+    (added,) = after["spec"].pop("ephemeralContainers")
+    assert {key: added.get(key) for key in ("name", "image", "env")} == {**debugger, "env": None}
+    assert after["spec"] == before["spec"]

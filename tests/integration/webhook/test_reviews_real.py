@@ -220,7 +220,7 @@ async def test_an_outage_stops_only_pods_that_carry_a_plan(api: Api) -> None:
     mutating, validating = configurations(b"", dead, policy=policy, name="outage")
     await api.create(f"{HOOKS}/mutatingwebhookconfigurations", msgspec.to_builtins(mutating))
     await api.create(f"{HOOKS}/validatingwebhookconfigurations", msgspec.to_builtins(validating))
-    planned = pod(annotations={"muster.dev/plan": "{}"})
+    planned = pod(annotations={"muster.dev/plan": "{}"}, schedulerName="other")  # not mutated
     ours = pod(labels={"muster.dev/gang": "g", "muster.dev/gang-size": "2"})
     unanswered = 'failed calling webhook "pods.validate.muster'
     try:

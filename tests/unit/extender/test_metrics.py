@@ -61,8 +61,9 @@ def test_no_label_names_an_object() -> None:
     labels = set(re.findall(r"`(\w+)`", " ".join(row[2] for row in ROW.findall(PAGE.read_text()))))
     closed = {"verb", "outcome", "answer", "phase", "state", "remedy", "resource", "cause", "code"}
     assert labels == closed | {
-        *("path", "operation", "scheduler", "route", "reason", "kind", "step"),
+        *("path", "operation", "scheduler", "route", "reason", "kind", "step", "lacks"),
         "pool",  # of VNIs: an operator's, and few
+        *("source", "field"),  # of what is injected: sorts, never a user's own name
         "dialect",  # whose override policies: one of two control planes
     }
 

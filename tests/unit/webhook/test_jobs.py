@@ -9,6 +9,7 @@ from support.injecting import GPU, JSON, facts
 from support.jobs import KINDS, job, of_kind
 
 from injection.manifests import templates
+from injection.nodes import NodeGroup, Nodes
 from injection.podview import PodView
 from injection.run import inject
 from injection.subject import Facts, Gang
@@ -19,7 +20,6 @@ from workloads.managed import Policy
 
 NIC = "rdma/roce_v2"
 ROCE = facts({"profile": "generic-roce-hostnet"})
-TWO_FABRICS = facts({"profile": "generic-roce-hostnet"}, {"profile": "plain-tcp"})
 RUN_TO_COMPLETION = sorted(KINDS.keys() - {"RayService", "LeaderWorkerSet"})
 
 
@@ -149,14 +149,39 @@ def test_a_job_of_a_cron_job_is_its_own() -> None:
     assert admitted(job("q", ownerReferences=[{**owner, "controller": True}])).operations
 
 
+POOLED = {"profile": "generic-roce-hostnet", "nodeLabels": {"pool": "roce"}}
+TCP = {"profile": "plain-tcp", "pods": "accelerated"}
+WITH_NIC = NodeGroup({"pool": "roce"}, {GPU: 8, NIC: 1})
+WITHOUT = NodeGroup({"pool": "plain"}, {GPU: 8})
+NO_GPU = NodeGroup({"pool": "cpu"}, {})
+
+
 def test_where_two_fabrics_fit_the_queue_chooses_the_nodes_first() -> None:
     """A selector of ours against that of the flavor would be a permanent error in Kueue."""
-    assert admitted(job("q"), TWO_FABRICS).operations == ()
+    known = facts(POOLED, TCP)
+    assert admitted(job("q"), known).operations == ()
     named = job("q")
     named["spec"]["template"]["metadata"] = {
         "annotations": {"muster.dev/fabric": "generic-roce-hostnet"}
     }
-    assert admitted(named, TWO_FABRICS).operations
+    assert admitted(named, known).operations
+
+
+@pytest.mark.parametrize(
+    ("groups", "decided"),
+    [((WITH_NIC, NO_GPU), True), ((WITH_NIC, WITHOUT), False), ((WITHOUT, NO_GPU), True)],
+)
+def test_what_every_node_with_accelerators_is_of_is_no_choice(
+    groups: tuple[NodeGroup, ...], *, decided: bool
+) -> None:
+    known = facts(POOLED, TCP, nodes=Nodes(groups, known=True))
+    assert (admitted(job("q"), known).operations != ()) is decided
+
+
+def test_a_fabric_for_all_nodes_comes_before_the_sockets_behind_it() -> None:
+    known = facts({"profile": "generic-roce-hostnet"}, TCP)
+    (amounts,) = (asks(pod) for pod in pods(patched(job("q"), known)))
+    assert amounts == {NIC: "1"}
 
 
 def test_a_template_has_no_nulls_which_custom_resources_refuse() -> None:

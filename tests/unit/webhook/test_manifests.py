@@ -19,7 +19,11 @@ from workloads.registry import markers
 
 
 def hooks() -> list[Hook]:
-    both = configurations(b"pem", Target())
+    return hooks_of(b"pem")
+
+
+def hooks_of(bundle: bytes) -> list[Hook]:
+    both = configurations(bundle, Target())
     return [hook for configuration in both for hook in configuration.webhooks]
 
 
@@ -59,6 +63,13 @@ def test_the_filter_knows_every_marker_and_every_accelerator() -> None:
     expression = mutating.match_conditions[1].expression
     for name in (*markers(), *policy.accelerators.resources, *policy.accelerators.prefixes):
         assert f'"{name}"' in expression
+
+
+def test_where_override_policies_may_be_for_any_pod_every_unbound_one_is_sent() -> None:
+    mutating, validating = configurations(b"", Target(), every_pod=True)
+    pods, jobs = mutating.webhooks
+    assert [condition.name for condition in pods.match_conditions] == ["is-not-bound"]
+    assert [jobs, *validating.webhooks] == hooks_of(b"")[1:]
 
 
 def test_a_service_or_an_url_is_where_to_call() -> None:

@@ -278,6 +278,7 @@ OPTED_OUT = {"labels": {"muster.dev/inject": "false"}}
     ("of", "known"),
     [
         (request(OWNED), facts()),
+        (request(OWNED, namespace="team-b"), KNOWN),
         (request(pod()), KNOWN),
         (request({**OWNED, "metadata": OWNED["metadata"] | MIRROR}), KNOWN),
         (request({**OWNED, "metadata": OWNED["metadata"] | OPTED_OUT}), KNOWN),
@@ -285,7 +286,16 @@ OPTED_OUT = {"labels": {"muster.dev/inject": "false"}}
         (request(OWNED, subResource="binding"), KNOWN),
         (request({"metadata": []}), KNOWN),
     ],
-    ids=["no policies", "no owner", "static", "opted out", "an update", "a binding", "no pod"],
+    ids=[
+        "no policies",
+        "policies of others",
+        "no owner",
+        "static",
+        "opted out",
+        "an update",
+        "a binding",
+        "no pod",
+    ],
 )
 async def test_nobody_is_asked_where_no_owner_matters(
     server: Server, of: AdmissionRequest, known: Facts
