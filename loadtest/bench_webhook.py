@@ -47,6 +47,7 @@ from webhook.manifests import MUTATE_PATH
 
 _WARM_UP: Final = 400  # requests: caches, the interpreter's specialisation, TLS
 _PODS: Final = 64  # different reviews, sent in turn
+_ALONE: Final = 1_024  # jobs of one pod: more than the webhook remembers answers
 _UID: Final = b'"uid":"'
 
 
@@ -59,6 +60,7 @@ class Settings:
     rounds: int = 5
     seconds: float = 3.0
     poisson: bool = False
+    alone: bool = False
     slow_clients: int = 1_000
     rotations: int = 3
 
@@ -90,7 +92,8 @@ async def _run(settings: Settings) -> dict[str, object]:
         echo, echo_url = await children.start_module(
             "echo", "loadtest.echo", "--chain", f"{folder}/leaf.pem", "--key", f"{folder}/leaf.key"
         )
-        bodies = [reviews.review(index) for index in range(_PODS)]
+        pods = _ALONE if settings.alone else _PODS
+        bodies = [reviews.review(index, alone=settings.alone) for index in range(pods)]
         ours, floor = _mutations(url, bodies), _echoes(echo_url, bodies)
 
         def measure() -> dict[str, object]:
