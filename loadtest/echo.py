@@ -12,7 +12,6 @@ from pathlib import Path
 from aiohttp import web
 
 from loadtest.process import until_terminated
-from webhook.tls import build
 
 
 async def _echo(request: web.Request) -> web.Response:
@@ -37,7 +36,9 @@ def main() -> None:
     parser.add_argument("--chain", type=Path, required=True)
     parser.add_argument("--key", type=Path, required=True)
     given = parser.parse_args()
-    asyncio.run(_serve(build(given.chain.read_bytes(), given.key.read_bytes())))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(given.chain, given.key)
+    asyncio.run(_serve(context))
 
 
 if __name__ == "__main__":
