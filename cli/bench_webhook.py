@@ -23,6 +23,9 @@ def register(kinds: Subparsers) -> None:
     command.add_argument(
         "--poisson", action="store_true", help="open loop with random gaps instead of equal ones"
     )
+    command.add_argument(
+        "--alone", action="store_true", help="every pod of a job of its own: no answer is shared"
+    )
     command.add_argument("--slow-clients", type=int, default=1000, help="0: leave that phase out")
     command.add_argument("--rotations", type=int, default=3, help="0: leave that phase out")
     add_json_flag(command)
@@ -39,6 +42,7 @@ def _run(arguments: argparse.Namespace) -> int:
             rounds=arguments.rounds,
             seconds=arguments.seconds,
             poisson=arguments.poisson,
+            alone=arguments.alone,
             slow_clients=arguments.slow_clients,
             rotations=arguments.rotations,
         )

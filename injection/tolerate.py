@@ -11,11 +11,7 @@ from kube.wire import Toleration
 
 def tolerated(wanted: Toleration, present: Iterable[Toleration]) -> bool:
     """Return whether one of ``present`` tolerates all that ``wanted`` would, for as long."""
-    key = wanted.key
-    for own in present:
-        if own.key in ("", key) and _covers(own, wanted):
-            return True
-    return False
+    return any(own.key in ("", wanted.key) and _covers(own, wanted) for own in present)
 
 
 def _covers(own: Toleration, wanted: Toleration) -> bool:

@@ -31,22 +31,22 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from loadtest import reviews, tlsload
+from loadtest import credentials, reviews, tlsload
+from loadtest.credentials import Credentials
 from loadtest.hostile import hostile
 from loadtest.process import Child, Children
 from loadtest.rotating import rotating
 from loadtest.tlsload import Outcome, Target
-from webhook.authority import Names, issue, new_authority, pem
-from webhook.manifests import MUTATE_PATH
 
 _WARM_UP: Final = 400  # requests: caches, the interpreter's specialisation, TLS
 _PODS: Final = 64  # different reviews, sent in turn
+_ALONE: Final = 1_024  # jobs of one pod: more than the webhook remembers answers
+_MUTATE: Final = "/mutate"
 _UID: Final = b'"uid":"'
 
 
@@ -59,6 +59,7 @@ class Settings:
     rounds: int = 5
     seconds: float = 3.0
     poisson: bool = False
+    alone: bool = False
     slow_clients: int = 1_000
     rotations: int = 3
 
@@ -84,13 +85,14 @@ async def _run(settings: Settings) -> dict[str, object]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-")))
         children = await stack.enter_async_context(Children(folder))
-        bundle = _certify(folder)
+        made = credentials.create(folder)
+        bundle = made.ca.read_bytes()
         context = tlsload.trusting(bundle)
-        webhook, url = await _webhook(children, folder, "webhook", _files(folder))
-        echo, echo_url = await children.start_module(
-            "echo", "loadtest.echo", "--chain", f"{folder}/leaf.pem", "--key", f"{folder}/leaf.key"
-        )
-        bodies = [reviews.review(index) for index in range(_PODS)]
+        webhook, url = await _webhook(children, folder, "webhook", _files(made))
+        files = ("--chain", str(made.certificate), "--key", str(made.key))
+        echo, echo_url = await children.start_module("echo", "loadtest.echo", *files)
+        pods = _ALONE if settings.alone else _PODS
+        bodies = [reviews.review(index, alone=settings.alone) for index in range(pods)]
         ours, floor = _mutations(url, bodies), _echoes(echo_url, bodies)
 
         def measure() -> dict[str, object]:
@@ -129,20 +131,8 @@ _SHORT: Final[dict[str, object]] = {
 """An authority that is replaced every five seconds or so."""
 
 
-def _certify(folder: Path) -> bytes:
-    """Write a certificate for both servers; return the bundle that clients trust."""
-    now = datetime.now(UTC)
-    authority = new_authority(now, timedelta(days=1))
-    leaf = issue(authority, Names(addresses=("127.0.0.1",)), now, timedelta(days=1))
-    (folder / "leaf.pem").write_bytes(leaf.chain)
-    key = folder / "leaf.key"
-    key.touch(mode=0o600)
-    key.write_bytes(leaf.key)
-    return pem(authority.certificate)
-
-
-def _files(folder: Path) -> dict[str, object]:
-    return {"source": "files", "certFile": f"{folder}/leaf.pem", "keyFile": f"{folder}/leaf.key"}
+def _files(made: Credentials) -> dict[str, object]:
+    return {"source": "files", "certFile": str(made.certificate), "keyFile": str(made.key)}
 
 
 def _directory(folder: Path) -> dict[str, object]:
@@ -177,7 +167,7 @@ def _mutations(url: str, bodies: list[bytes]) -> Target:
     def accept(number: int, body: bytes) -> bool:
         return b'"patch":"' in body and uids[number % len(uids)] in body
 
-    return Target(url, [tlsload.request(MUTATE_PATH, body) for body in bodies], accept)
+    return Target(url, [tlsload.request(_MUTATE, body) for body in bodies], accept)
 
 
 def _echoes(url: str, bodies: list[bytes]) -> Target:

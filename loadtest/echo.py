@@ -6,27 +6,26 @@ The floor of ``muster bench webhook``: the same server library, the same TLS, an
 import argparse
 import asyncio
 import json
+import ssl
 from pathlib import Path
 
 from aiohttp import web
 
 from loadtest.process import until_terminated
-from webhook.tls import build
 
 
 async def _echo(request: web.Request) -> web.Response:
     return web.Response(body=await request.read(), content_type="application/json")
 
 
-async def _serve(chain: Path, key: Path) -> None:
+async def _serve(context: ssl.SSLContext) -> None:
     app = web.Application(client_max_size=1 << 20)
     app.router.add_post("/echo", _echo)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    context = build(chain.read_bytes(), key.read_bytes())
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     host, port = runner.addresses[0][:2]
-    print(json.dumps({"listening": f"https://{host}:{port}"}), flush=True)  # noqa: T201
+    print(json.dumps({"listening": f"https://{host}:{port}"}), flush=True)
     await until_terminated()
     await runner.cleanup()
 
@@ -37,7 +36,9 @@ def main() -> None:
     parser.add_argument("--chain", type=Path, required=True)
     parser.add_argument("--key", type=Path, required=True)
     given = parser.parse_args()
-    asyncio.run(_serve(given.chain, given.key))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(given.chain, given.key)
+    asyncio.run(_serve(context))
 
 
 if __name__ == "__main__":

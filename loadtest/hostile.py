@@ -48,7 +48,7 @@ def hostile(target: Target, bundle: bytes, clients: int, pid: int) -> dict[str, 
                 slow.append(_dial(target, context, data))
             except OSError:
                 refused += 1
-            if number % 100 == 99:  # noqa: PLR2004  good calls between each hundred of them
+            if number % 100 == 99:
                 refused += _push(slow, 0.5)
                 done = tlsload.closed(target, context, 4, _GOOD_CALLS)
                 calls, failed = calls + len(done.seconds), failed + done.errors

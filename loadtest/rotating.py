@@ -7,6 +7,7 @@ fails, or a call, is an error.
 
 from __future__ import annotations
 
+import json
 import ssl
 import time
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import Final
 
 from loadtest import tlsload
 from loadtest.tlsload import Target
-from webhook.rotation import decode
 
 _CONNECTIONS: Final = 4
 _CALLS: Final = 40  # over each set of connections
@@ -41,7 +41,7 @@ def rotating(target: Target, folder: Path, rotations: int) -> dict[str, object]:
     return {"rotations": len(seen) - 1, "calls_during_rotations": calls, "failed": failed}
 
 
-def _signer(folder: Path) -> int:
-    """Return the serial number of the authority that signs now."""
-    stored = decode((folder / "authority.json").read_bytes())
-    return stored.current.certificate.serial_number
+def _signer(folder: Path) -> str:
+    """Return the certificate of the authority that signs now."""
+    stored = json.loads((folder / "authority.json").read_bytes())
+    return str(stored["currentCertificate"])

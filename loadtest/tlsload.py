@@ -216,7 +216,7 @@ class _Run:
         took = time.perf_counter() - connection.since
         self._busy.discard(connection)
         self._idle.append(connection)
-        if status == 200 and self._target.accept(connection.number, body):  # noqa: PLR2004
+        if status == 200 and self._target.accept(connection.number, body):
             self._outcome.seconds.append(took)
         else:
             self._outcome.errors += 1

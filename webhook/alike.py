@@ -42,7 +42,7 @@ NUMBERS: Final = frozenset({
 
 # The volume of the token: five characters (kubernetes plugin/pkg/admission/serviceaccount).
 _DRAWN: Final = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')
-_SHARED: Final = b'"kube-api-access-"'
+_VOLUME: Final = b'"kube-api-access-'
 _HOSTNAME: Final = "hostname"
 
 Known = Facts | Early | None
@@ -102,9 +102,7 @@ def impersonal(request: AdmissionRequest) -> bytes | None:
         owner_references=pod.metadata.owner_references,
     )
     pod.spec.pop(_HOSTNAME, None)
-    text = _ENCODER.encode(_Pod(meta, pod.spec))
-    drawn = _DRAWN.search(text)
-    return text if drawn is None else text.replace(drawn[0], _SHARED)
+    return _shared(_ENCODER.encode(_Pod(meta, pod.spec)))
 
 
 def _may_share(request: AdmissionRequest, facts: Known) -> bool:
@@ -124,5 +122,13 @@ def _ready(answer: Answer) -> Answer:
 
 
 def _unnumbered(keys: dict[str, str]) -> dict[str, str]:
-    numbers = [key for key in keys if key in NUMBERS]
-    return {**keys, **dict.fromkeys(numbers, "")} if numbers else keys
+    if NUMBERS.isdisjoint(keys):
+        return keys
+    return {**keys, **dict.fromkeys(NUMBERS.intersection(keys), "")}
+
+
+def _shared(text: bytes) -> bytes:
+    """Return a pod with a name for its token's volume that others of its template have, too."""
+    start = text.find(_VOLUME)
+    drawn = _DRAWN.match(text, start) if start >= 0 else None
+    return text if drawn is None else text.replace(drawn[0], _VOLUME + b'"')

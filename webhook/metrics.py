@@ -118,10 +118,6 @@ class Metrics:
 
     def injected(self, decided: Injection) -> None:
         """Note what injection decided about one pod."""
-        outcome = (
-            "refused" if decided.refusals else "changed" if decided.record.set else "unchanged"
-        )
-        self.pods.labels(outcome).inc()
         known = self._told.get(id(decided))
         if known is None or known[0] is not decided:
             known = self._told[id(decided)] = decided, tuple(self._counted(decided))
@@ -132,6 +128,10 @@ class Metrics:
 
     def _counted(self, decided: Injection) -> Iterator[tuple[Counter, int]]:
         """Yield what one decision adds to which counter; alike pods share theirs."""
+        outcome = (
+            "refused" if decided.refusals else "changed" if decided.record.set else "unchanged"
+        )
+        yield self.pods.labels(outcome), 1
         for labels, count in fields_set(decided).items():
             yield self.fields_set.labels(*labels), count
         for labels, count in fields_kept(decided).items():

@@ -51,6 +51,8 @@ class Bodies:
 
     async def _read(self, http: web.Request, until: float) -> bytes:
         try:
+            if http.content.is_eof():  # all of it is here: nothing to wait for
+                return await http.read()
             async with _by(until, "the body did not arrive in time"):
                 return await http.read()
         except web.HTTPRequestEntityTooLarge as error:

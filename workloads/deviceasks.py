@@ -16,8 +16,9 @@ from typing import Final
 
 from cluster.deviceasks import DeviceAsk, DeviceAsks, Memory, Mig, Milli, Shared, Whole
 from kube import wire
-from kube.quantity import NANOS, QuantityError, parse, to_nanos
+from kube.quantity import QuantityError, parse
 from workloads.accelerators import Accelerators
+from workloads.deviceamounts import amounts_of, extended, resources_of
 from workloads.devicenames import Annotated, DeviceNames, Key, Sharing
 
 NVIDIA_SHARED: Final = "nvidia.com/gpu.shared"
@@ -72,11 +73,11 @@ class DeviceReader:
 
     def unread(self, pod: wire.Pod) -> tuple[str, ...]:
         """Return, in sentences, the resources that look like devices and that nobody knows."""
-        strange = {name for each in _extended(pod) for name in each if self._is_strange(name)}
+        strange = {name for each in extended(pod) for name in each if self._is_strange(name)}
         return tuple(
             f"{name}: no device of {name.partition('/')[0]} that Muster knows by this name; it is "
             "counted as kube-scheduler counts it, and no device is chosen for it"
-            for name in (_resources(pod) if strange else ())
+            for name in (resources_of(pod) if strange else ())
             if name in strange
         )
 
@@ -85,7 +86,7 @@ class DeviceReader:
 
         Most pods ask for whole devices of one name: nothing in that can.
         """
-        if any(map(self._may_contradict, _extended(pod))) or self.mentions(pod.metadata):
+        if any(map(self._may_contradict, extended(pod))) or self.mentions(pod.metadata):
             return self.asks(pod).problems
         return ()
 
@@ -110,7 +111,7 @@ class DeviceReader:
         spec, labels = pod.spec, pod.metadata.labels
         sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"]
         first = [c for c in spec.init_containers if c.restart_policy != "Always"]
-        amounts = {c.name: _amounts(c) for c in (*spec.containers, *spec.init_containers)}
+        amounts = {c.name: amounts_of(c) for c in (*spec.containers, *spec.init_containers)}
         ways = [way for each in amounts.values() for way in self._ways(each)]
         covers = {name for way in ways for name in way.names}
         covers |= {name for each in amounts.values() for name in each if _replica_of(name)}
@@ -179,7 +180,7 @@ class DeviceReader:
                     )
                 continue
             found.append(_by_annotation(meta, way))
-            rival = next((n for n in _resources(pod) if self._accelerators.vendor(n)), "")
+            rival = next((n for n in resources_of(pod) if self._accelerators.vendor(n)), "")
             if rival or others:
                 raise ContradictionError(
                     f"annotation {way.fraction if way.fraction in meta else way.memory}: asks for "
@@ -344,33 +345,6 @@ def _replica_of(resource: str) -> bool:
     """Tell whether a resource means something else than devices of its own."""
     cut = resource.startswith(MIG_PREFIX) and not resource.endswith(_SHARED_SUFFIX)
     return cut or resource == NVIDIA_SHARED
-
-
-def _amounts(container: wire.Container) -> dict[str, int]:
-    """Return the extended resources a container asks for; limits count where no request is."""
-    asked = {**container.resources.limits, **container.resources.requests}
-    found = {}
-    for name, quantity in asked.items():
-        if "/" not in name:
-            continue
-        try:
-            nanos = to_nanos(quantity)
-        except QuantityError:
-            continue  # told as a quantity that cannot be read, by whoever counts requests
-        if nanos > 0:
-            found[name] = -(-nanos // NANOS)
-    return found
-
-
-def _extended(pod: wire.Pod) -> list[set[str]]:
-    """Return the names of the extended resources of each container, whatever the amounts."""
-    every = [each.resources for each in (*pod.spec.containers, *pod.spec.init_containers)]
-    return [{n for n in (*each.limits, *each.requests) if "/" in n} for each in every]
-
-
-def _resources(pod: wire.Pod) -> list[str]:
-    containers = (*pod.spec.containers, *pod.spec.init_containers)
-    return sorted({name for container in containers for name in _amounts(container)})
 
 
 def _covers(one: DeviceAsk, other: DeviceAsk) -> bool:

@@ -88,4 +88,4 @@ def _has_framework(subject: Subject) -> bool:
 def _is_set(container: Container) -> bool:
     """Return whether the container says anything of ranks itself."""
     names = [env.name for env in container.env]
-    return not _RANKS.isdisjoint(names) or any([name.startswith(PREFIXES) for name in names])
+    return not _RANKS.isdisjoint(names) or any(name.startswith(PREFIXES) for name in names)
