@@ -170,8 +170,11 @@ async def test_without_a_webhook_nobody_slips_past_it(admission: Admission) -> N
         await until(lambda: not cluster.extender.slipped.waiting)
         await installed(cluster)
         await cluster.gang(Gang("late", size=3, gpus=8), gated=False)
-        await eventually(lambda: counted(cluster, "injection"))
-        assert await counted(cluster, "injection") == 3
+        state = cluster.extender.engine.state
+        await until(lambda: len(list(state.gangs())) == 2)
+        await cluster.settled()
+        await until(lambda: not cluster.extender.slipped.waiting)
+        assert cluster.extender.slipped.counts()[slipped.Lacks.INJECTION] == 3
 
 
 async def test_a_restart_finds_them_again(admission: Admission) -> None:
