@@ -277,7 +277,7 @@ async def test_the_largest_pod_stays_within_the_cost_that_cel_may_have(
     assert await plane.differences(pod, KNOWN, BIG) == []
 
 
-def test_nothing_static_of_any_fabric_is_left_unsaid() -> None:
+async def test_nothing_static_of_any_fabric_is_left_unsaid() -> None:
     assert missing(KNOWN) == []
 
 

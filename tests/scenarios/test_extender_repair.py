@@ -62,7 +62,8 @@ class Clocked:
         assert plan_of(await self.cluster.pod("fresh")) is None
 
     async def plan(self, after: float) -> None:
-        """Let time pass, and the planner's timers with it."""
+        """Let time pass, and the planner's timers with it: not in the middle of its own cycle."""
+        await self.cluster.settled()
         self.now += after
         await self.cluster.extender.planner.settle()
         await self.cluster.settled()
