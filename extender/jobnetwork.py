@@ -90,6 +90,7 @@ class JobNetworks:
     _listed: bool = False
     _list_at: float = 0.0
     _unlisted: str = ""  # why not
+    _told: str = ""  # in the log, and is so still
     _attachable: bool = True  # the API server knows Multus' kind
     _ask_at: float = 0.0
     _short: set[GangKey] = field(default_factory=set)  # told that there is no network for them
@@ -231,6 +232,7 @@ class JobNetworks:
             await self._provide_all()
             await self.review.look()
             await self.writes.tell_pools(self.pools, self.engine.clock())
+            self._told = ""
         except KubeError as error:
             self._fails(str(error))
         self._lift_setbacks()
@@ -338,7 +340,9 @@ class JobNetworks:
             self.look_again(key)
 
     def _fails(self, why: str) -> None:
-        log.warning("job networks", extra={"error": why})
+        if why != self._told:
+            log.warning("job networks cannot be kept", extra={"error": why})
+            self._told = why
         if not self._listed and why != self._unlisted:
             self._unlisted = why
             self._ask_again()
