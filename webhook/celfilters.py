@@ -9,10 +9,10 @@ that is false skips the call. A condition that *fails* to evaluate is treated by
 failurePolicy, so each of them tolerates absent fields.
 """
 
-from collections.abc import Iterable
-
 import msgspec
 
+from injection.twin.cel import any_key, keys, literal, text
+from injection.twin.whose import NATIVE_GROUP, NOT_BOUND, names_a_scheduler_of_ours
 from kube import names
 from webhook.jobtemplates import RESOURCES
 from webhook.validate import Rules
@@ -23,7 +23,6 @@ from workloads.wishes import TOPOLOGY_KEYS
 _LABELS = "{0}.metadata.?labels.orValue({{}})"
 _ANNOTATIONS = "{0}.metadata.?annotations.orValue({{}})"
 _GATES = "{0}.spec.?schedulingGates.orValue([])"
-_NATIVE_GROUP = "has(object.spec.schedulingGroup) || has(object.spec.workloadRef)"
 _TEMPLATES = (
     "([object]"
     " + (has(object.spec.template) ? [object.spec.template] : [])"
@@ -45,16 +44,16 @@ def pods_to_mutate(policy: Policy, *, every_pod: bool = False) -> tuple[Conditio
 
     ``every_pod``: override policies may be for any pod, so all that are not bound are sent.
     """
-    unbound = Condition("is-not-bound", 'object.spec.?nodeName.orValue("") == ""')
+    unbound = Condition("is-not-bound", NOT_BOUND)
     if every_pod:
         return (unbound,)
-    keys = (*markers(), *sorted(policy.device_names.annotations))
+    listed = (*markers(), *sorted(policy.device_names.annotations))
     wished = (_prefixed("object", field) for field in ("labels", "annotations"))
-    asked = " || ".join((_any_key("object", keys), _NATIVE_GROUP, _asks_for(policy), *wished))
+    asked = " || ".join((any_key("object", listed), NATIVE_GROUP, _asks_for(policy), *wished))
     return (
         unbound,
         Condition("asks-for-muster", asked),
-        Condition("names-a-scheduler-of-ours", _scheduler(policy)),
+        Condition("names-a-scheduler-of-ours", names_a_scheduler_of_ours(policy)),
     )
 
 
@@ -96,7 +95,7 @@ def pods_to_validate(policy: Policy, rules: Rules) -> tuple[Condition, ...]:
 
 def _not_checked(policy: Policy) -> str:
     """Return whether a request is an update, carries a plan, or passes by mutation."""
-    plan = f"{_text(names.PLAN)} in {_ANNOTATIONS.format('object')}"
+    plan = f"{text(names.PLAN)} in {_ANNOTATIONS.format('object')}"
     mutated = " && ".join(f"({condition.expression})" for condition in pods_to_mutate(policy))
     return f"oldObject != null || {plan} || !({mutated})"
 
@@ -107,24 +106,17 @@ def templates_to_validate() -> tuple[Condition, ...]:
     Training jobs and the like keep their templates in too many places to look for them
     here, and are few: all of them are sent.
     """
-    ours = f"request.resource.group in {_list(sorted({group for group, _, _ in RESOURCES}))}"
-    others = _any_key("t", sorted(TOPOLOGY_KEYS))
-    keys = f"{_prefixed('t', 'labels')} || {_prefixed('t', 'annotations')} || {others}"
-    carried = f"{_TEMPLATES}.exists(t, has(t.metadata) && ({keys}))"
+    ours = f"request.resource.group in {literal([*sorted({group for group, _, _ in RESOURCES})])}"
+    others = any_key("t", sorted(TOPOLOGY_KEYS))
+    carries = f"{_prefixed('t', 'labels')} || {_prefixed('t', 'annotations')} || {others}"
+    carried = f"{_TEMPLATES}.exists(t, has(t.metadata) && ({carries}))"
     return (Condition("carries-our-keys", f"{ours} || {carried}"),)
-
-
-def _any_key(what: str, keys: Iterable[str]) -> str:
-    """Return whether a label or annotation of one of these keys is there."""
-    listed = _list(keys)
-    labels, annotations = _LABELS.format(what), _ANNOTATIONS.format(what)
-    return f"{listed}.exists(k, k in {labels} || k in {annotations})"
 
 
 def _asks_for(policy: Policy) -> str:
     """Return whether a container's limits or requests, or the pod's own, name an accelerator."""
     exact, prefixes = sorted(policy.accelerators.resources), policy.accelerators.prefixes
-    name = f"(r in {_list(exact)} || {_list(prefixes)}.exists(p, r.startsWith(p)))"
+    name = f"(r in {literal([*exact])} || {literal([*prefixes])}.exists(p, r.startsWith(p)))"
     asked = " || ".join(
         f"c.?resources.{field}.orValue({{}}).exists(r, {name})" for field in ("limits", "requests")
     )
@@ -132,32 +124,18 @@ def _asks_for(policy: Policy) -> str:
     return f"({containers}).exists(c, {asked})"
 
 
-def _scheduler(policy: Policy) -> str:
-    ours = {policy.profile, *policy.profiles, *policy.rewrite, ""}
-    return f'object.spec.?schedulerName.orValue("") in {_list(sorted(ours))}'
-
-
 def _not_by(rules: Rules) -> str:
-    users = f"request.userInfo.username in {_list(sorted(rules.users))}"
-    groups = f"request.userInfo.?groups.orValue([]).exists(g, g in {_list(sorted(rules.groups))})"
-    return f"!({users} || {groups})"
+    users, groups = literal([*sorted(rules.users)]), literal([*sorted(rules.groups)])
+    grouped = f"request.userInfo.?groups.orValue([]).exists(g, g in {groups})"
+    return f"!(request.userInfo.username in {users} || {grouped})"
 
 
 def _ours(what: str) -> str:
     """Return whether a pod carries a key or the gate of Muster's."""
-    gate = f"{_GATES.format(what)}.exists(g, g.name == {_text(names.PLAN_GATE)})"
+    gate = f"{_GATES.format(what)}.exists(g, g.name == {text(names.PLAN_GATE)})"
     return f"{_prefixed(what, 'labels')} || {_prefixed(what, 'annotations')} || {gate}"
 
 
 def _prefixed(what: str, field: str) -> str:
-    keys = f"{what}.metadata.?{field}.orValue({{}})"
-    return f"{keys}.exists(k, k.startsWith({_text(names.PREFIX)}))"
-
-
-def _list(values: Iterable[str]) -> str:
-    return "[" + ", ".join(_text(value) for value in values) + "]"
-
-
-def _text(value: str) -> str:
-    """Return a CEL string literal; JSON's escapes are CEL's."""
-    return msgspec.json.encode(value).decode()
+    there = keys(f"{what}.metadata", field)
+    return f"{there}.exists(k, k.startsWith({text(names.PREFIX)}))"

@@ -59,6 +59,12 @@ def items(owner: str, field: str) -> str:
     return f"{owner}.?{field}.orValue([])"
 
 
+def any_key(owner: str, listed: Iterable[str]) -> str:
+    """Return whether an object has a label or annotation of one of these keys."""
+    labels, notes = keys(f"{owner}.metadata", "labels"), keys(f"{owner}.metadata", "annotations")
+    return f"{literal([*listed])}.exists(k, k in {labels} || k in {notes})"
+
+
 def where(condition: str, operation: str) -> str:
     """Return a list of one operation, or of none."""
     return f"{condition} ? [{operation}] : []"

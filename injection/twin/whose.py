@@ -4,13 +4,13 @@ Conditions that choose a policy know no variables, so each of these stands for i
 look only at what the pod and its namespace say, never at nodes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from injection.choice import fixed, pool
 from injection.clusterprofile import FabricChoice, Pods
 from injection.subject import Facts
-from injection.twin.cel import both, items, keys, literal, text
+from injection.twin.cel import any_key, both, items, keys, literal, text
 from injection.twin.static import Block, kinds
 from kube import names
 from workloads import spark
@@ -20,6 +20,8 @@ from workloads.ranks import COMPLETION_INDEX
 from workloads.registry import markers
 
 Conditions = Iterator[tuple[str, str]]
+NOT_BOUND: Final = 'object.spec.?nodeName.orValue("") == ""'
+NATIVE_GROUP: Final = "has(object.spec.schedulingGroup) || has(object.spec.workloadRef)"
 LISTS: Final = ("containers", "initContainers")
 _META: Final = "object.metadata"
 _LABELS: Final = keys(_META, "labels")
@@ -33,20 +35,23 @@ NAMED: Final = f'object.metadata.?annotations[?{text(names.FABRIC)}].orValue("")
 
 def managed(policy: Policy) -> Conditions:
     """Yield what makes a pod Muster's, as ``Policy.asks``: conditions by name."""
-    native = "has(object.spec.schedulingGroup) || has(object.spec.workloadRef)"
     parts = literal([*sorted(policy.device_names.annotations)])
     asks = f"{parts}.exists(k, k in {_NOTES}) || {asked_by_pod(policy.accelerators)} > 0"
     yield from can_be_managed(policy)
-    yield "asks-for-muster", f"{_any_of(markers())} || {native} || {asks}"
+    yield "asks-for-muster", f"{any_key('object', markers())} || {NATIVE_GROUP} || {asks}"
 
 
 def can_be_managed(policy: Policy) -> Conditions:
     """Yield what must hold of a pod that asks for accelerators, which alone makes it Muster's."""
-    schedulers = sorted({policy.profile, *policy.profiles, *policy.rewrite, ""})
-    name = 'object.spec.?schedulerName.orValue("")'
-    yield "is-not-bound", 'object.spec.?nodeName.orValue("") == ""'
+    yield "is-not-bound", NOT_BOUND
     yield "has-a-choice-of-nodes", _not_bound_by_nature()
-    yield "names-a-scheduler-of-ours", f"{name} in {literal([*schedulers])}"
+    yield "names-a-scheduler-of-ours", names_a_scheduler_of_ours(policy)
+
+
+def names_a_scheduler_of_ours(policy: Policy) -> str:
+    """Return whether the pod's scheduler is one whose pods are planned, or none is named."""
+    ours = sorted({policy.profile, *policy.profiles, *policy.rewrite, ""})
+    return f'object.spec.?schedulerName.orValue("") in {literal([*ours])}'
 
 
 def block(found: Block, facts: Facts) -> Conditions:
@@ -110,14 +115,15 @@ def told_by_affinity(key: str) -> str:
 
 def in_gang() -> str:
     """Return whether the pod says that it has siblings, in any dialect."""
-    native = "has(object.spec.schedulingGroup) || has(object.spec.workloadRef)"
     owner = 'o.?controller.orValue(false) && o.kind == "Job" && o.apiVersion.startsWith("batch/")'
-    job = f"{_any_of((COMPLETION_INDEX,))} && {items(_META, 'ownerReferences')}.exists(o, {owner})"
+    owned = f"{items(_META, 'ownerReferences')}.exists(o, {owner})"
+    job = f"{any_key('object', (COMPLETION_INDEX,))} && {owned}"
     role = f'{_META}.?labels[?{text(spark.ROLE)}].orValue("") == {text(spark.EXECUTOR)}'
     works = f"{literal([spark.OPERATOR_APP, spark.APP])}.exists(k, k in {_LABELS}) && {role}"
     size = f"[?{text(names.GANG_SIZE)}]"
     alone = f'{_META}.?labels{size}.or({_META}.?annotations{size}).orValue("") == "1"'
-    return f"({_any_of(markers())} || {native} || ({job}) || ({works})) && !({alone})"
+    says = any_key("object", markers())
+    return f"({says} || {NATIVE_GROUP} || ({job}) || ({works})) && !({alone})"
 
 
 def gets(number: int, facts: Facts) -> str:
@@ -214,10 +220,6 @@ def pinned(found: Block, facts: Facts) -> frozenset[str]:
         return frozenset()
     choice = facts.cluster.spec.fabrics[found.choice]
     return frozenset(fixed(pool(facts.fabrics[choice.profile], choice)))
-
-
-def _any_of(listed: Iterable[str]) -> str:
-    return f"{literal([*listed])}.exists(k, k in {_LABELS} || k in {_NOTES})"
 
 
 def _not_bound_by_nature() -> str:
