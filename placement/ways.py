@@ -25,10 +25,9 @@ from cluster.snapshot import Snapshot
 from cluster.steps import Steps
 from placement.decision import Plan, Wait, WaitReason
 from placement.explain import moment, short
-from placement.gang import plan
 from placement.moves import tell
 from placement.moves.propose import Proposal, propose
-from placement.moves.settle import Asked
+from placement.moves.settle import Asked, decided
 
 FOR_ROOM: Final = frozenset(
     {WaitReason.NO_DOMAIN_FITS, WaitReason.NOT_ENOUGH_ROOM, WaitReason.SPREAD_UNSATISFIABLE}
@@ -139,13 +138,4 @@ def _standing(snapshot: Snapshot, keys: Sequence[GangKey]) -> list[int]:
 
 def _fits(snapshot: Snapshot, asked: Asked) -> Steps[bool]:
     yield
-    found = yield from plan(
-        snapshot,
-        asked.gang,
-        spare_count=0,
-        refused=asked.refused,
-        kept=asked.kept,
-        now=asked.now,
-        scoring=asked.scoring,
-    )
-    return isinstance(found, Plan)
+    return isinstance((yield from decided(snapshot, asked)), Plan)

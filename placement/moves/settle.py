@@ -47,6 +47,21 @@ class Asked:
     scoring: Scoring = DEFAULT
 
 
+def decided(snapshot: Snapshot, asked: Asked) -> Steps[Decision]:
+    """Return what the planner says of the gang; spares are not part of the question."""
+    return (
+        yield from gang_placement.plan(
+            snapshot,
+            asked.gang,
+            spare_count=0,
+            refused=asked.refused,
+            kept=asked.kept,
+            now=asked.now,
+            scoring=asked.scoring,
+        )
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
     """One plan and the snapshot it was made on."""
@@ -88,7 +103,7 @@ class Seater:
         """
         lifted = self.snapshot.overlay(moved=[(row, NO_ROW) for row in rows])
         yield
-        first = yield from self._gang(lifted)
+        first = yield from decided(lifted, self.asked)
         if not isinstance(first, Plan):
             return None, self.plain
         found = yield from self._moved_first(lifted, rows, seats)
@@ -102,20 +117,6 @@ class Seater:
 
     # --- by the planner -----------------------------------------------------------------
 
-    def _gang(self, snapshot: Snapshot) -> Steps[Decision]:
-        asked = self.asked
-        return (
-            yield from gang_placement.plan(
-                snapshot,
-                asked.gang,
-                spare_count=0,
-                refused=asked.refused,
-                kept=asked.kept,
-                now=asked.now,
-                scoring=asked.scoring,
-            )
-        )
-
     def _moved_first(
         self, lifted: Snapshot, rows: Sequence[int], seats: Sequence[int]
     ) -> Steps[Settled | None]:
@@ -124,7 +125,7 @@ class Seater:
         if moved is None:
             return None
         stages, after = moved
-        plan = yield from self._gang(after)
+        plan = yield from decided(after, self.asked)
         if not isinstance(plan, Plan):
             return None
         return self._settled(stages, Stage(after, plan))
@@ -141,7 +142,7 @@ class Seater:
         stages, after = moved
         ready = after.overlay(moved=[(row, NO_ROW) for row, _ in _pairs(plan)])
         yield
-        again = yield from self._gang(ready)
+        again = yield from decided(ready, self.asked)
         return self._settled(stages, Stage(ready, again)) if isinstance(again, Plan) else None
 
     def _crews(
@@ -204,7 +205,7 @@ class Seater:
         while stack:
             here, targets = stack.pop()
             if len(targets) == len(order):
-                plan = yield from self._gang(here)
+                plan = yield from decided(here, self.asked)
                 if isinstance(plan, Plan):
                     pairs = dict(zip(order, targets, strict=True))
                     return Settled(pairs, (), Stage(here, plan)), True
