@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from cluster.matching import holds
 from injection.clusterprofile import ClusterProfile
 from injection.overrides.errors import OverrideError
 from injection.overrides.pointers import integer
+from kube.selectors import requirement
 from kube.wire import LabelSelector, LabelSelectorRequirement
 
 PROVIDER: Final = "muster.dev/provider"  # label of a ClusterProfile: who runs the cluster
@@ -70,9 +72,9 @@ def matches_labels(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
 def matches(requirements: Iterable[LabelSelectorRequirement], labels: Mapping[str, str]) -> bool:
     """Return whether all requirements hold; every one of them is checked for errors first."""
     wanted = list(requirements)
-    for requirement in wanted:
-        _check(requirement)
-    return all(_holds(requirement, labels) for requirement in wanted)
+    for each in wanted:
+        _check(each)
+    return all(holds(requirement(each), labels.get(each.key)) for each in wanted)
 
 
 def _check(wanted: LabelSelectorRequirement) -> None:
@@ -105,25 +107,3 @@ def _check_key(key: str) -> None:
         fits = fits and len(prefix) <= _PREFIX_AT_MOST and _SUBDOMAIN.fullmatch(prefix)
     if not fits:
         raise OverrideError(f'selector: "{key}" is no label key')
-
-
-def _holds(wanted: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(wanted.key)
-    match wanted.operator:
-        case "In":
-            return value in wanted.values
-        case "NotIn":
-            return value is None or value not in wanted.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:
-            return _compares(wanted, value or "")
-
-
-def _compares(wanted: LabelSelectorRequirement, value: str) -> bool:
-    own, limit = integer(value), integer(wanted.values[0])
-    if own is None or limit is None:
-        return False
-    return own > limit if wanted.operator == "Gt" else own < limit
