@@ -75,7 +75,7 @@ def share(ask: DeviceAsk, shape: DeviceShape) -> Share | None:
     """Return what the ask takes of such a device, ``None`` where it is no such device."""
     match ask:
         case Whole() | Shared():
-            return _unit(shape) if shape.resource == ask.resource else None
+            return unit(shape) if shape.resource == ask.resource else None
         case Milli():
             if shape.family != ask.family or shape.placements:
                 return None
@@ -88,7 +88,7 @@ def share(ask: DeviceAsk, shape: DeviceShape) -> Share | None:
             assert_never(ask)
 
 
-def _unit(shape: DeviceShape) -> Share:
+def unit(shape: DeviceShape) -> Share:
     """One of the device's units: all of it where it has one."""
     if shape.units == 1:
         return Share(MILLI, shape.memory, 1)
@@ -108,7 +108,7 @@ def _memory(ask: Memory, shape: DeviceShape) -> Share | None:
 
 def _instance(ask: Mig, shape: DeviceShape) -> Share | None:
     if shape.resource == ask.resource:
-        return _unit(shape)  # the instance is published as a device of its own
+        return unit(shape)  # the instance is published as a device of its own
     for number, profile in enumerate(shape.placements):
         if profile.name == ask.profile:
             return Share(0, 0, 0, number, profile.masks)

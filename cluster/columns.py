@@ -13,7 +13,7 @@ Single cells are read and written through ``memoryview``, which is three times f
 indexing a numpy array from Python.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, Generic, Protocol, TypeVar, cast, overload
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 S = TypeVar("S", bound=np.generic)
 V = TypeVar("V")
 T = TypeVar("T")
+Amounts = NDArray[np.int64]
 
 PAGE_SHIFT: Final = 13
 PAGE_ROWS: Final = 1 << PAGE_SHIFT
@@ -84,6 +85,17 @@ class Column(Generic[S, V]):
         total = self._cells[row] + delta
         self._cells[row] = total
         return total
+
+    def at(self, rows: NDArray[np.integer]) -> NDArray[S]:
+        """Return the values of ``rows``, copied."""
+        found: NDArray[S] = self._array[rows]
+        return found
+
+    def add_at(self: "Column[np.int64, int]", rows: NDArray[np.integer], more: Amounts) -> None:
+        """Add int64[n] to the cells of n distinct rows."""
+        if self._shared:
+            self._own()
+        self._array[rows] += more
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` rows; capacity doubles."""
@@ -181,6 +193,28 @@ class PagedColumn(Generic[S, V]):
             part = values[page << PAGE_SHIFT : (page + 1) << PAGE_SHIFT]
             self._put(page, self._pages[page].copy())
             self._pages[page][: len(part)] = part
+
+    def put(self, first: int, values: NDArray[np.generic]) -> None:
+        """Write the rows from ``first`` on."""
+        begin = 0
+        while begin < len(values):
+            page, cell = (first + begin) >> PAGE_SHIFT, (first + begin) & _PAGE_MASK
+            if self._shared[page]:
+                self._put(page, self._pages[page].copy())
+            end = min(len(values), begin + PAGE_ROWS - cell)
+            self._pages[page][cell : cell + end - begin] = values[begin:end]
+            begin = end
+
+    def add_at(
+        self: "PagedColumn[np.int32, int]", rows: NDArray[np.integer], more: NDArray[np.integer]
+    ) -> None:
+        """Add to the cells of distinct rows, ascending."""
+        pages = rows >> PAGE_SHIFT
+        for page in distinct(pages).tolist():
+            low, high = np.searchsorted(pages, (page, page + 1)).tolist()
+            if self._shared[page]:
+                self._put(page, self._pages[page].copy())
+            self._pages[page][rows[low:high] & _PAGE_MASK] += more[low:high].astype(np.int32)
 
     def peek(self, count: int) -> "PagedView[S, V]":
         """Return a view to be read at once and dropped: nothing is copied for it later."""
@@ -285,6 +319,19 @@ class PagedList(Generic[T]):
             self._shared[page] = 0
             self._frozen = None
         self._pages[page][row & _LIST_MASK] = value
+
+    def put(self, first: int, values: Sequence[T]) -> None:
+        """Write the rows from ``first`` on."""
+        begin = 0
+        while begin < len(values):
+            page, cell = (first + begin) >> _LIST_SHIFT, (first + begin) & _LIST_MASK
+            if self._shared[page]:
+                self._pages[page] = self._pages[page].copy()
+                self._shared[page] = 0
+                self._frozen = None
+            end = min(len(values), begin + _LIST_ROWS - cell)
+            self._pages[page][cell : cell + end - begin] = values[begin:end]
+            begin = end
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` rows."""

@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Final
 
 MAGIC: Final = b"muster-cluster\n\0"
-VERSION: Final = 4
+VERSION: Final = 5
 
 _LEVEL: Final = 1  # of 9: columns of small integers shrink tenfold, higher levels add little
 _PREFIX: Final = Struct("<16sI")

@@ -9,6 +9,7 @@ from cluster.events import DeviceSpec
 
 SPARE: Final = 1
 PRESUMED: Final = 2
+GIVEN: Final = 4  # by the kubelet, which its plan does not say
 _KNOWN: Final = 1024  # published tuples remembered; more than kinds of nodes
 CLAIM: Final = Struct("<ihhhhiiii")  # 28 bytes a device and pod
 
@@ -35,7 +36,7 @@ class Claim(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A claim that is not met as it was told: device ``names``, "" for a spare node."""
+    """What a pod's plan names on a node, if anything; ``spare``: for a spare node."""
 
     names: tuple[str, ...]
     spare: bool = False
@@ -54,12 +55,16 @@ class Canonical:
         known = self._known.get(id(specs))
         if known is None or known[0] is not specs:
             ordered = sorted(specs, key=_place)
-            slots = tuple(Slot(shape_of(spec), spec.healthy) for spec in ordered)
+            slots = tuple(map(_slot, ordered))
             known = specs, slots, tuple(spec.name for spec in ordered)
             if len(self._known) >= _KNOWN:
                 self._known.clear()
             self._known[id(specs)] = known
         return known[1], known[2]
+
+
+def _slot(spec: DeviceSpec) -> Slot:
+    return Slot(shape_of(spec), spec.healthy, "" if spec.healthy else spec.reason)
 
 
 def all_healthy(layout: Layout) -> Layout:

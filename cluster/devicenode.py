@@ -11,13 +11,13 @@ device. Choices are made so that what stays free is worth most:
 - replicas of one pod go to different devices as long as there are any.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from cluster.asks import Share, asks_of, fits_model, share, wanted
+from cluster.asks import Share, asks_of, fits_model, share, unit, wanted
 from cluster.constraints import PodClass
 from cluster.deviceasks import DeviceAsk, Memory, Mig, Milli, Whole
 from cluster.deviceshape import DeviceShape, MigProfile
@@ -42,10 +42,14 @@ class Seat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One device of a layout: what it is, and whether it may be given away now."""
+    """One device of a layout: what it is, and whether it may be given away now.
+
+    ``reason``: why it may not, where that was told.
+    """
 
     shape: DeviceShape
     healthy: bool
+    reason: str = ""
 
 
 Layout = tuple[Slot, ...]
@@ -324,7 +328,7 @@ def named_seats(
     seats: list[Seat] = []
     left = iter(told)
     for need in needs:
-        mine = [_named(layout, index, need, name) for name in islice(left, need.pieces)]
+        mine = [named_seat(layout, index, need, name) for name in islice(left, need.pieces)]
         if need.distinct and len({seat.device for seat in mine if seat}) < len(mine):
             return None
         for seat in mine:
@@ -334,18 +338,49 @@ def named_seats(
     return seats
 
 
-def _named(layout: Layout, index: dict[str, int], need: Need, name: str) -> Seat | None:
-    device, place = index.get(name, -1), ""
-    if device < 0 and "/" in name:
-        base, _, place = name.rpartition("/")
-        device = index.get(base, -1)
+def locate(index: Mapping[str, int], name: str) -> tuple[int, str]:
+    """Return the device that a name is of, -1 for none, and the place on it, "" for all of it."""
+    device = index.get(name, -1)
+    if device >= 0 or "/" not in name:
+        return device, ""
+    base, _, place = name.rpartition("/")
+    return index.get(base, -1), place
+
+
+def named_seat(layout: Layout, index: Mapping[str, int], need: Need, name: str) -> Seat | None:
+    """Return the seat that a name stands for, ``None`` where it cannot be one of this need.
+
+    ``index``: device name → its number in the layout.
+    """
+    device, place = locate(index, name)
     one = need.shares[device] if device >= 0 else None
     if one is None:
         return None
     if not one.masks:
         return None if place else Seat(device, -1, -1, one.milli, one.memory, one.units, 0)
-    profile = layout[device].shape.placements[one.profile]
-    for start, bits in one.masks:
+    return _placed(layout[device].shape, device, one.profile, place)
+
+
+def any_seat(layout: Layout, index: Mapping[str, int], name: str) -> Seat | None:
+    """Return the seat of whoever has what is so named, whatever he may have asked for."""
+    device, place = locate(index, name)
+    if device < 0:
+        return None
+    shape = layout[device].shape
+    if place:
+        seats = (_placed(shape, device, n, place) for n in range(len(shape.placements)))
+        return next(filter(None, seats), None)
+    bits = 0
+    for profile in shape.placements:
+        for _, mask in profile.masks:
+            bits |= mask
+    one = unit(shape)
+    return Seat(device, -1, -1, one.milli, one.memory, one.units, bits)
+
+
+def _placed(shape: DeviceShape, device: int, number: int, place: str) -> Seat | None:
+    profile = shape.placements[number]
+    for start, bits in profile.masks:
         if place == f"{profile.name}@{start}":
-            return Seat(device, one.profile, start, 0, 0, 0, bits)
+            return Seat(device, number, start, 0, 0, 0, bits)
     return None

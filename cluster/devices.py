@@ -7,18 +7,22 @@ question about all nodes is answered once per state (``cluster.devicerooms``).
 
 A pod that stands on a node claims devices there, by the names in its plan or without any::
 
-           plan names devices, they suit and are free
-    ┌──────────────────────────────────────────────────► firm
-    │                                                      │ somebody else is named there
-  claim ── no names, or they cannot be had ──► presumed ◄──┘ (the API server says so twice)
+                    the node says that the kubelet gave it
+    ┌──────────────────────────────────────────────────────────────► given
+    │           plan names devices, they suit and are free           │ ▲
+    ├──────────────────────────────────────────────────► firm ◄──────┘ │ the node says so,
+    │                                                      │           │ or does not any more
+    │                         somebody else is named there │           │
+  claim ── no names, or they cannot be had ──► presumed ◄──┘ ◄─────────┘
     │                                             │ ▲
     └── no device has room, or none is known ──►  open: tried again at every change
 
+What is *given* (``muster.dev/node-allocations``) is how it is: plans give way to it.
 *Presumed* claims keep the sums right for pods that some other scheduler placed: they have
 devices, nobody knows which. They move aside for firm ones. Names that do not fit what the
 pod asks for were not written by Muster: such a pod is presumed somewhere, too. Claims for a
 spare node are firm or not at all. Everything follows from the set of claims, not from the
-order in which they came.
+order in which they came (``cluster.devicesettle``).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,30 +34,31 @@ from cluster.columns import Column, PagedList
 from cluster.constraints import PodClass
 from cluster.deviceclaims import (
     CLAIM,
+    GIVEN,
     PRESUMED,
     SPARE,
     Canonical,
     Claim,
     Told,
-    all_healthy,
     pack_claim,
     unpack,
 )
+from cluster.devicegiven import Given, GivenTable
 from cluster.devicenode import (
     WIDTH,
     Layout,
     Need,
     Seat,
-    choose,
     fits,
     named_seats,
     needs_of,
     put,
     seat_name,
 )
+from cluster.devicesettle import Settlement, Wish
 from cluster.deviceview import DeviceView, pack_state, spec_of
 from cluster.events import DeviceSpec
-from cluster.ids import NO_ROW
+from cluster.ids import NO_ROW, PodUid
 from cluster.names import NameTable
 
 
@@ -66,10 +71,13 @@ class DeviceTable:
     __slots__ = (
         "_canonical",
         "_frozen",
+        "_ill",
         "_kind",
         "_needs",
         "_uid",
         "claims",
+        "disturbed",
+        "given",
         "layout",
         "layouts",
         "names",
@@ -89,6 +97,9 @@ class DeviceTable:
         self._frozen: DeviceView | None = None
         self._canonical = Canonical()
         self._needs: dict[tuple[int, int], tuple[Layout, PodClass, tuple[Need, ...] | None]] = {}
+        self._ill: dict[int, tuple[Layout, bool]] = {}
+        self.disturbed: set[int] = set()
+        """Nodes to look at again: what was told of them, or of pods there, may not hold."""
         self.layouts: NameTable[Layout] = NameTable(like=None if like is None else like.layouts)
         self.states: NameTable[bytes] = NameTable(like=None if like is None else like.states)
         self.layout: Column[np.int32, int] = Column(
@@ -101,6 +112,7 @@ class DeviceTable:
             (), like=None if like is None else like.names
         )
         self.claims: PagedList[bytes] = PagedList(b"", like=None if like is None else like.claims)
+        self.given = GivenTable(uid, None if like is None else like.given)
         self.open: dict[int, dict[int, Told]] = {}
         if like is not None:
             self.open = {node: dict(told) for node, told in like.open.items()}
@@ -113,6 +125,7 @@ class DeviceTable:
         self.state.grow(count)
         self.names.grow(count)
         self.claims.grow(count)
+        self.given.grow(count)
         self._frozen = None
 
     @property
@@ -136,17 +149,32 @@ class DeviceTable:
         slots, names = self._canonical(specs)
         return names != self.names[node] or slots != self.layouts[self.layout[node]]
 
-    def publish(self, node: int, specs: tuple[DeviceSpec, ...], occupants: Iterable[int]) -> None:
-        """Replace a node's devices; ``occupants``, the pods on it, claim theirs again."""
+    def publish(
+        self,
+        node: int,
+        specs: tuple[DeviceSpec, ...],
+        occupants: Iterable[int],
+        allocations: Mapping[PodUid, tuple[str, ...]] | None = None,
+    ) -> bool:
+        """Replace a node's devices; ``occupants``, the pods on it, claim theirs again.
+
+        ``allocations``: names of the devices that the kubelet gave to its pods, ``None`` for
+        what is known. Returns whether another amount of any device is used now.
+        """
+        if allocations is not None:
+            self.given.put(node, allocations)
         wants = self._wants(node)
         for pod in occupants:
             wants.setdefault(pod, Told(()))
-        old = self.layout[node]
+        old, before = self.layout[node], self.state[node]
+        if self.is_ill(node):
+            self.disturbed.add(node)
         slots, self.names[node] = self._canonical(specs)
         self.layout[node] = self.layouts.acquire(slots) if slots else NO_ROW
         self._settle(node, wants)
         if old != NO_ROW:
             self.layouts.release(old)
+        return self.state[node] != before
 
     def slots(self, node: int) -> Layout:
         """Return the devices of a node, without their names; none where none are known."""
@@ -181,6 +209,9 @@ class DeviceTable:
 
     def claim(self, pod: int, node: int, told: Sequence[str], *, spare: bool) -> None:
         """Give a pod its devices on a node: those ``told``, else any that suit."""
+        if self.given.to(pod, node) is not None:
+            self._settle(node, self._wants(node) | {pod: Told(tuple(told), spare)})
+            return
         if not self.needs(pod, node):  # none asked for, or none known that would do
             if told:
                 self._keep_open(pod, node, Told(tuple(told), spare))
@@ -202,6 +233,7 @@ class DeviceTable:
         told = self.open.get(node)
         if told is not None and told.pop(pod, None) is not None:
             self._frozen = None
+            self.disturbed.add(node)
             if not told:
                 del self.open[node]
         packed = self.claims[node]
@@ -215,16 +247,33 @@ class DeviceTable:
         elif len(kept) * CLAIM.size < len(packed):
             self._write(node, b"".join(CLAIM.pack(*claim) for claim in kept))
 
+    def is_ill(self, node: int) -> bool:
+        """Tell whether a device of a node is not healthy."""
+        number = self.layout[node]
+        if number == NO_ROW:
+            return False
+        layout = self.layouts[number]
+        known = self._ill.get(number)
+        if known is None or known[0] is not layout:
+            known = self._ill[number] = layout, not all(slot.healthy for slot in layout)
+        return known[1]
+
+    def told(self, pod: int, node: int) -> tuple[str, ...]:
+        """Return the devices of a node that a pod's plan names."""
+        told = self.open.get(node, {}).get(pod)
+        return self._firm(pod, node, 0, SPARE) if told is None else told.names
+
     def claimed(self, pod: int, node: int) -> tuple[str, ...]:
         """Return the devices of a node that a pod is said to have; none that are presumed."""
-        told = self.open.get(node, {}).get(pod)
-        if told is not None:
-            return told.names
-        return tuple(
-            self.name(node, claim)
-            for claim in unpack(self.claims[node])
-            if claim.pod == pod and not claim.flags
-        )
+        return self.had(pod, node) or self.told(pod, node)
+
+    def had(self, pod: int, node: int) -> tuple[str, ...]:
+        """Return what a pod was given that its plan does not say."""
+        return self._firm(pod, node, GIVEN)
+
+    def _firm(self, pod: int, node: int, *flags: int) -> tuple[str, ...]:
+        claims = unpack(self.claims[node])
+        return tuple(self.name(node, c) for c in claims if c.pod == pod and c.flags in flags)
 
     def claims_on(self, node: int) -> list[Claim]:
         """Return all claims on a node that are met, firm and presumed."""
@@ -253,6 +302,7 @@ class DeviceTable:
                 state=self.state.freeze(count),
                 names=self.names.freeze(count),
                 claims=self.claims.freeze(count),
+                given=self.given.freeze(count),
                 open={node: dict(told) for node, told in self.open.items()},
             )
         return self._frozen
@@ -262,6 +312,7 @@ class DeviceTable:
         layout: NDArray[np.int32],
         names: Iterable[tuple[str, ...] | None],
         claims: Iterable[bytes],
+        given: Iterable[Given | None],
         opened: Mapping[int, dict[int, Told]],
     ) -> None:
         """Take over what ``dump`` wrote; ``layouts`` must be there already."""
@@ -270,6 +321,7 @@ class DeviceTable:
         for node, called in enumerate(names):
             if called:
                 self.names[node] = called
+        self.given.restore(given)
         for node, packed in enumerate(claims):
             if self.layout[node] != NO_ROW or packed:
                 self._write(node, packed)
@@ -288,63 +340,34 @@ class DeviceTable:
         wants: dict[int, Told] = {}
         for claim in unpack(self.claims[node]):
             known = wants.get(claim.pod, Told((), bool(claim.flags & SPARE)))
-            names = () if claim.flags & PRESUMED else (*known.names, self.name(node, claim))
+            untold = claim.flags & (PRESUMED | GIVEN)
+            names = () if untold else (*known.names, self.name(node, claim))
             wants[claim.pod] = Told(names, known.spare)
         return wants | self.open.get(node, {})
 
     def _settle(self, node: int, wants: Mapping[int, Told]) -> None:
-        """Meet the claims on a node anew: named ones, spares, then those without names."""
+        """Meet the claims on a node anew."""
         number = self.layout[node]
-        unmet: dict[int, Told] = {}
         packed: list[bytes] = []
-        if number == NO_ROW:
-            unmet = {pod: told for pod, told in wants.items() if told.names}
-        else:
-            packed, unmet = self._meet(node, wants)
+        unmet = {pod: told for pod, told in wants.items() if told.names}
+        if number != NO_ROW:
+            wishes = [
+                Wish(
+                    pod,
+                    wants[pod],
+                    self.needs(pod, node) or (),
+                    None if wants[pod].spare else self.given.to(pod, node),
+                )
+                for pod in sorted(wants, key=self._uid)
+            ]
+            packed, unmet = Settlement(self.layouts[number], self.names[node]).meet(wishes)
+        if unmet or node in self.open:
+            self.disturbed.add(node)
         if unmet:
             self.open[node] = unmet
         else:
             self.open.pop(node, None)
         self._write(node, b"".join(packed))
-
-    def _meet(self, node: int, wants: Mapping[int, Told]) -> tuple[list[bytes], dict[int, Told]]:
-        layout = self.layouts[self.layout[node]]
-        uses = [0] * (len(layout) * WIDTH)
-        packed: list[bytes] = []
-        unmet: dict[int, Told] = {}
-        for pod, told in self._named_first(wants):
-            needs = self.needs(pod, node)
-            if not needs:
-                unmet |= {pod: told} if told.names else {}
-                continue
-            seats = named_seats(layout, self.names[node], needs, told.names)
-            if seats is not None and fits(all_healthy(layout), uses, seats):
-                self._take(pod, seats, SPARE * told.spare, uses, packed)
-            elif not told.spare:
-                unmet[pod] = told
-        for pod, told in sorted(unmet.items(), key=lambda item: self._uid(item[0])):
-            needs = self.needs(pod, node) or ()
-            seats = choose(all_healthy(layout), uses, needs)
-            if seats is not None:
-                self._take(pod, seats, PRESUMED, uses, packed)
-                if not told.names:
-                    del unmet[pod]
-        return packed, unmet
-
-    def _named_first(self, wants: Mapping[int, Told]) -> list[tuple[int, Told]]:
-        def rank(item: tuple[int, Told]) -> tuple[bool, bool, bytes]:
-            pod, told = item
-            return (not told.names, told.spare, self._uid(pod))
-
-        return sorted(wants.items(), key=rank)
-
-    @staticmethod
-    def _take(
-        pod: int, seats: Iterable[Seat], flags: int, uses: list[int], packed: list[bytes]
-    ) -> None:
-        for seat in seats:
-            put(uses, seat)
-            packed.append(pack_claim(pod, seat, flags))
 
     # --- writing ----------------------------------------------------------------------
 
@@ -365,6 +388,8 @@ class DeviceTable:
             self.state[node] = new
         if old != NO_ROW:
             self.states.release(old)
+        if self.is_ill(node):
+            self.disturbed.add(node)
         self._frozen = None
 
     def _keep_open(self, pod: int, node: int, told: Told) -> None:

@@ -18,6 +18,7 @@ from cluster.names import NameView
 
 if TYPE_CHECKING:
     from cluster.deviceclaims import Told
+    from cluster.devicegiven import Given
 
 _NO_USE: Final = (0,) * WIDTH
 
@@ -27,7 +28,8 @@ class DeviceView:
     """Per node row: ``layout``, ``state``: int32 ids, -1 where no device is known.
 
     ``names``: device names in the order of the layout. ``claims``: packed
-    ``cluster.deviceclaims.Claim``. ``open``: claims by node and pod row that are not met as told.
+    ``cluster.deviceclaims.Claim``. ``given``: what the kubelet gave, by node row. ``open``: claims
+    by node and pod row that are not met as told.
     ``states``: layout id and ``WIDTH`` integers a device, packed int32.
     """
 
@@ -37,6 +39,7 @@ class DeviceView:
     state: NDArray[np.int32]
     names: PagedListView[tuple[str, ...]]
     claims: PagedListView[bytes]
+    given: PagedListView["Given | None"]
     open: Mapping[int, Mapping[int, "Told"]]
     _rooms: dict[PodClass, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -139,4 +142,5 @@ def spec_of(slot: Slot, name: str) -> DeviceSpec:
         tier=shape.tier,
         by_memory=shape.by_memory,
         placements=shape.placements,
+        reason=slot.reason,
     )

@@ -4,6 +4,8 @@ kube-scheduler's calls carry namespace and name of pods that are not bound; the 
 million bound pods would cost more memory than their rows.
 """
 
+from collections.abc import Sequence
+
 from cluster.ids import PodUid
 
 
@@ -26,6 +28,15 @@ class Directory:
     def add(self, uid: PodUid, row: int) -> None:
         """Enter a pod."""
         self._rows[uid] = row
+
+    def are_new(self, uids: Sequence[PodUid]) -> bool:
+        """Tell whether all of these are unknown and none comes twice."""
+        distinct = set(uids)
+        return len(distinct) == len(uids) and self._rows.keys().isdisjoint(distinct)
+
+    def add_all(self, uids: Sequence[PodUid], first: int) -> None:
+        """Enter pods in the rows from ``first`` on."""
+        self._rows.update(zip(uids, range(first, first + len(uids)), strict=True))
 
     def remove(self, uid: PodUid) -> None:
         """Strike a pod out."""

@@ -184,6 +184,7 @@ def _value_columns(
     yield from _names(snapshot)
     yield "pod.names", tables.pods.names.pages, tables.pods.names.count
     yield "device.names", tables.devices.names.pages, tables.devices.names.count
+    yield "device.given", tables.devices.given.pages, tables.devices.given.count
     yield "holds", tables.holds.pages, tables.holds.count
     opened = [
         (node, pod, told.names, told.spare)

@@ -56,4 +56,23 @@ class Overcommitted:
     excess: int
 
 
-Effect = GangChanged | CapacityFreed | PodConfirmed | PlanBroken | HoldExpired | Overcommitted
+@dataclass(frozen=True, slots=True)
+class DevicesDisturbed:
+    """What pods have of a node's devices may not be what was meant, or may be again.
+
+    A device is unhealthy or was; a plan names what another pod was given, or did.
+    ``ClusterState.device_troubles`` tells what is wrong now.
+    """
+
+    node: str
+
+
+Effect = (
+    GangChanged
+    | CapacityFreed
+    | PodConfirmed
+    | PlanBroken
+    | HoldExpired
+    | Overcommitted
+    | DevicesDisturbed
+)

@@ -5,8 +5,11 @@ facts and may repeat or come late; events of the planner (``PlanHeld`` …) are 
 process's own intentions and are checked before they are taken.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cluster.constraints import LabelSet, PodClass, Requirement, Taint
 from cluster.deviceshape import MigProfile
@@ -20,8 +23,8 @@ class DeviceSpec:
     """One device of a node, as the device plugin publishes it (``muster.dev/node-topology``).
 
     ``counters`` are what can be shared out of it: ``memory`` in MiB, ``replicas``; a device
-    without them can be had whole or by thousandths. The fields are those of
-    ``cluster.deviceshape.DeviceShape``.
+    without them can be had whole or by thousandths. ``reason``: why it is not healthy. The
+    other fields are those of ``cluster.deviceshape.DeviceShape``.
     """
 
     name: str
@@ -38,11 +41,16 @@ class DeviceSpec:
     tier: str = ""
     by_memory: bool = False
     placements: tuple[MigProfile, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUpserted:
-    """A node appeared or changed. ``allocatable``: CPU in milli, others in base units."""
+    """A node appeared or changed. ``allocatable``: CPU in milli, others in base units.
+
+    ``allocations``: what the kubelet gave to its pods, by names as in a plan, of pods that the
+    node tells of; ``None``: it is as it was told before.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -51,6 +59,7 @@ class NodeUpserted:
     unschedulable: bool = False
     ready: bool = True
     devices: tuple[DeviceSpec, ...] = ()
+    allocations: Mapping[PodUid, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,32 @@ class PodUpserted:
     plan: PlanNote | None = None
     queue: str = ""
     stays: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodsBound:
+    """Bound pods of a list, told together: those of a kind differ in four things only.
+
+    ``kinds``: a pod of each kind, in the order in which the kinds come first in ``kind``.
+    The rest is parallel, one entry a pod: ``kind`` int[n], an index into ``kinds``; ``created``
+    and ``started`` float64[n], seconds since the epoch. Names are not told: only pods that are
+    not bound are asked for by name.
+    """
+
+    kinds: tuple[PodUpserted, ...]
+    kind: NDArray[np.intp]
+    uids: Sequence[PodUid]
+    nodes: Sequence[str]
+    created: NDArray[np.float64]
+    started: NDArray[np.float64]
+
+    def pods(self) -> Iterator[PodUpserted]:
+        """Yield the same pods one by one."""
+        told = zip(self.kind.tolist(), self.uids, self.nodes, strict=True)
+        times = zip(self.created.tolist(), self.started.tolist(), strict=True)
+        for (kind, uid, node), (created, started) in zip(told, times, strict=True):
+            like = self.kinds[kind]
+            yield replace(like, uid=uid, node=node, created=created, started=started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +309,7 @@ Event = (
     NodeUpserted
     | NodeGone
     | PodUpserted
+    | PodsBound
     | PodGone
     | GangUpserted
     | GangGone

@@ -75,9 +75,10 @@ class LabelTable:
 
     def set(self, row: int, labels: Mapping[str, str]) -> None:
         """Replace all labels of one node."""
-        for key in [key for key, codes in self._codes.items() if codes[row] != ABSENT]:
-            if key not in labels:
-                self._unset(row, key)
+        if self._counts[row]:  # a node that is new has none to lose
+            for key in [key for key, codes in self._codes.items() if codes[row] != ABSENT]:
+                if key not in labels:
+                    self._unset(row, key)
         for key, value in labels.items():
             self._set_one(row, key, value)
         self._counts[row] = len(labels)

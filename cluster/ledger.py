@@ -7,6 +7,8 @@ The states are drawn in ``cluster.holds``. Rules kept here:
   planned pods where there is a choice. Devices of spares are firm: their names are in the
   pod's annotation, and kube-scheduler, which checks room, knows nothing of devices.
 - An assumed hold whose node becomes unfit is dropped at once: nothing is pinned yet.
+- A device that becomes unhealthy, or that the kubelet gave to another pod, makes the node unfit
+  for those who were planned on that device.
 - A standby seat yields before everybody else, and is gone: there is no pod to wait.
 - A released one moves to its first fit spare with room; without one it is *broken*, told
   once, and keeps its place, because kube-scheduler may still bind it there.
@@ -16,7 +18,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from heapq import heappop
 
-from cluster.effects import HoldExpired, Overcommitted, PlanBroken
+from cluster import devicetrouble
+from cluster.effects import DevicesDisturbed, HoldExpired, Overcommitted, PlanBroken
 from cluster.events import PlanNote
 from cluster.holds import Hold, HoldState
 from cluster.ids import GangKey
@@ -133,7 +136,7 @@ def review(model: Model, node: int, out: Outcome) -> None:
     short = model.shortage(node)
     fit = []
     for row in list(model.held_on(node)):
-        reason = model.unfit(row, node)
+        reason = model.unfit(row, node) or devicetrouble.lost(model, row, node)
         if reason:
             _yields(model, row, reason, short, out)
         else:
@@ -143,6 +146,19 @@ def review(model: Model, node: int, out: Outcome) -> None:
             _yields(model, row, "node filled", short, out)
         else:
             _mend(model, row, out)
+
+
+def review_disturbed(model: Model, out: Outcome) -> None:
+    """Judge the holds on nodes whose devices became ill or were given to somebody else.
+
+    Whoever yields leaves devices to the others, so it goes on until nothing moves any more.
+    """
+    disturbed = model.devices.disturbed
+    while disturbed:
+        node = disturbed.pop()
+        if model.nodes.alive[node] or model.nodes.refs[node]:
+            review(model, node, out)
+            out.add(DevicesDisturbed(model.nodes.names[node]))
 
 
 def review_left(model: Model, name: str | None, out: Outcome) -> None:
@@ -197,7 +213,9 @@ def _move_to_spare(model: Model, row: int, out: Outcome) -> bool:
         return False
     for spare in hold.spares:
         target = model.node_row(spare)
-        if model.unfit(row, target) or not _has_room(model, row, target):
+        if model.unfit(row, target) or devicetrouble.lost(model, row, target):
+            continue
+        if not _has_room(model, row, target):
             continue
         devices = hold.devices.get(spare, ())
         _give_back(model, row, spare)

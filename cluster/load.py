@@ -7,7 +7,7 @@
 """
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -161,6 +161,7 @@ class _Loading:
             layout,
             self._values(tuple[str, ...], "device.names"),
             self._strings("device.claims"),
+            self._values(Mapping[str, tuple[str, ...]], "device.given"),
             opened,
         )
 

@@ -65,6 +65,7 @@ class Model:
         "matches",
         "name",
         "namespaces",
+        "node_changes",
         "nodes",
         "pods",
         "standby",
@@ -99,6 +100,7 @@ class Model:
         self.directory = Directory()
         self.deadlines: list[tuple[float, int]] = []
         self.unsettled: set[int] = set()
+        self.node_changes = 0
         kept = {} if like is None else like.standby
         self.standby: dict[int, set[int]] = {gang: set(rows) for gang, rows in kept.items()}
         self._traits: dict[int, Traits] = {}
@@ -198,8 +200,24 @@ class Model:
         """Put a pod on a node: everything that is counted per node counts it."""
         self.pods.node[row] = node
         self.nodes.refer(node, 1)
-        self._insert(node, row)
+        self.insert(node, row)
         self._count(row, node, 1)
+
+    def insert(self, node: int, row: int) -> None:
+        """Put a pod among those of a node: ordered by (priority, row)."""
+        # Most pods of a node share one priority, so look from the end.
+        packed = self.nodes.pods[node]
+        rows = _rows(packed)
+        priority = self.pods.priority
+        mine = priority[row]
+        place = len(rows)
+        while place:
+            theirs = priority[rows[place - 1]]
+            if theirs < mine or (theirs == mine and rows[place - 1] < row):
+                break
+            place -= 1
+        cut = place * _ROW.size
+        self.nodes.pods[node] = packed[:cut] + _ROW.pack(row) + packed[cut:]
 
     def vacate(self, row: int) -> None:
         """Take a pod off its node: the exact undo of ``occupy``."""
@@ -334,22 +352,6 @@ class Model:
         for port in traits.host_ports:
             self.host_ports.add(port, node, sign)
 
-    def _insert(self, node: int, row: int) -> None:
-        # Ordered by (priority, row); most pods of a node share one priority, so look from
-        # the end.
-        packed = self.nodes.pods[node]
-        rows = _rows(packed)
-        priority = self.pods.priority
-        mine = priority[row]
-        place = len(rows)
-        while place:
-            theirs = priority[rows[place - 1]]
-            if theirs < mine or (theirs == mine and rows[place - 1] < row):
-                break
-            place -= 1
-        cut = place * _ROW.size
-        self.nodes.pods[node] = packed[:cut] + _ROW.pack(row) + packed[cut:]
-
     def _port_taken(self, row: int, node: int) -> bool:
         wanted = self.traits(self.pods.pod_class[row]).host_ports
         if not wanted:
@@ -361,13 +363,17 @@ class Model:
                     return True
         return False
 
+    def requests_of(self, pod_class: PodClass) -> tuple[tuple[int, int], ...]:
+        """Return what a class asks for, by resource id."""
+        return tuple(
+            (self.nodes.resource(name), min(amount, AMOUNT_LIMIT))
+            for name, amount in pod_class.requests
+            if amount
+        )
+
     def _make_traits(self, pod_class: PodClass) -> Traits:
         return Traits(
-            requests=tuple(
-                (self.nodes.resource(name), min(amount, AMOUNT_LIMIT))
-                for name, amount in pod_class.requests
-                if amount
-            ),
+            requests=self.requests_of(pod_class),
             anti_affinity=pod_class.pod_anti_affinity,
             host_ports=pod_class.host_ports,
         )

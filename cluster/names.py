@@ -68,12 +68,12 @@ class NameTable(Generic[T]):
         self._free.append(number)
         self._frozen = None
 
-    def acquire(self, value: T) -> int:
-        """``add``, and count one more user."""
+    def acquire(self, value: T, users: int = 1) -> int:
+        """``add``, and count one more user, or several."""
         number = self._ids.get(value)
         if number is None:
             number = self.add(value)
-        self._refs[number] += 1
+        self._refs[number] += users
         return number
 
     def release(self, number: int) -> bool:

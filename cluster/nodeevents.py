@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from cluster import ledger
+from cluster.effects import DevicesDisturbed
 from cluster.events import NodeGone, NodeUpserted
 from cluster.model import Model
 from cluster.nodes import AMOUNT_LIMIT
@@ -33,9 +34,11 @@ def gone(model: Model, event: NodeGone, out: Outcome) -> None:
     if row is None or not model.nodes.alive[row]:
         return
     out.changed = True
+    model.node_changes += 1
     model.nodes.refer(row, 1)  # the row must outlive what is done to its last pod
-    if model.devices.differs(row, ()):
-        model.devices.publish(row, (), ())
+    if model.devices.differs(row, ()) or model.devices.given.differs(row, {}):
+        model.devices.publish(row, (), (), {})
+        out.add(DevicesDisturbed(event.name))
     model.nodes.clear(row)
     model.topology_changed()
     ledger.review(model, row, out)
@@ -52,10 +55,13 @@ def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:
     capacity = {n: min(amount, AMOUNT_LIMIT) for n, amount in event.allocatable.items() if amount}
     same_labels = not nodes.labels.differs(row, event.labels)
     same_devices = not model.devices.differs(row, event.devices)
+    same_given = not model.devices.given.differs(row, event.allocations)
     flags = (True, event.ready, event.unschedulable)
     same = same_labels and same_devices and old_capacity == capacity
-    if same and old_flags == flags and old_taints == event.taints:
+    same = same and old_flags == flags and old_taints == event.taints
+    if same and same_given:
         return None
+    model.node_changes += not same
     nodes.set_flags(row, alive=True, ready=event.ready, unschedulable=event.unschedulable)
     if old_taints != event.taints:
         nodes.set_taints(row, event.taints)
@@ -63,12 +69,15 @@ def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:
         nodes.labels.set(row, event.labels)
     if old_capacity != capacity:
         nodes.set_capacity(row, capacity)
-    if not same_devices:
-        model.devices.publish(row, event.devices, model.pods_on(row))
+    otherwise_used = False
+    if not (same_devices and same_given):
+        occupants = model.pods_on(row)
+        otherwise_used = model.devices.publish(row, event.devices, occupants, event.allocations)
     usable = (True, True, False)
     return flags == usable and (
         old_flags != usable
         or not (same_labels and same_devices)
+        or otherwise_used
         or not set(old_taints or ()) <= set(event.taints)
         or _grew(old_capacity, capacity)
     )

@@ -54,7 +54,7 @@ def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: fl
     if row is not None and _is_late(model, row, event):
         return
     same_kind = row is not None and _same_kind(model, row, event)
-    _check(model, event, same_kind=same_kind)
+    check(model, event, same_kind=same_kind)
     if row is None:
         row = model.new_pod(event.uid)
         present, gang = _UNSEEN, None
@@ -194,13 +194,19 @@ def _review(
 ) -> None:
     # Say what moved, and look after the holds on both nodes.
     if present.node is not None:
-        if wanted.node != present.node or wanted.state is present.state:
+        moved = wanted.node != present.node or wanted.state is present.state
+        if moved or _gives_devices_back(present.hold, wanted.hold):
             out.freed()
         ledger.review_left(model, present.node, out)
     if wanted.node is not None:
         _review_joined(model, row, wanted, out)
     if present.hold is not None and wanted.state is PodState.BOUND and wanted.node is not None:
         out.add(PodConfirmed(event.uid, wanted.node, wanted.node in present.hold.pins))
+
+
+def _gives_devices_back(before: Hold | None, after: Hold | None) -> bool:
+    # A spare's devices are firm until the pod is bound: somebody may wait for just these.
+    return before is not None and after is None and any(map(before.devices.get, before.spares))
 
 
 def _review_joined(model: Model, row: int, wanted: _Placement, out: Outcome) -> None:
@@ -247,7 +253,7 @@ def _write_kind(model: Model, row: int, event: PodUpserted) -> None:
     pods = model.pods
     if pods.priority[row] != event.priority:
         pods.priority[row] = event.priority
-    pods.flags[row] = _flags(event)
+    pods.flags[row] = flags_of(event)
     if (
         pods.pod_class[row] == NO_ROW
         or model.classes[pods.pod_class[row]] != event.pod_class
@@ -261,7 +267,7 @@ def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
     # written where they differ: a write may have to copy a page.
     pods = model.pods
     changed = False
-    flags = _flags(event)
+    flags = flags_of(event)
     if pods.flags[row] != flags:
         pods.flags[row] = flags
         changed = True
@@ -312,7 +318,7 @@ def _note_bound(model: Model, row: int, event: PodUpserted, now: float) -> None:
     if event.plan is not None and event.node is not None:
         node = model.pods.node[row]
         told = event.plan.devices.get(event.node, ())
-        if told and model.devices.claimed(row, node) != tuple(told):
+        if told and model.devices.told(row, node) != tuple(told):
             model.devices.tell(row, node, told)
 
 
@@ -323,7 +329,8 @@ def _rank(event: PodUpserted) -> int:
     return event.plan.rank
 
 
-def _flags(event: PodUpserted) -> int:
+def flags_of(event: PodUpserted) -> int:
+    """Return a pod's entry in the ``flags`` column."""
     return (
         (_MANAGED if event.managed else 0)
         | (_OWNED if event.owned else 0)
@@ -334,8 +341,11 @@ def _flags(event: PodUpserted) -> int:
     )
 
 
-def _check(model: Model, event: PodUpserted, *, same_kind: bool) -> None:
-    # Before anything is written. What is known already was checked when it came.
+def check(model: Model, event: PodUpserted, *, same_kind: bool = False) -> None:
+    """Raise ``ValueError`` for a value that no pod can have; before anything is written.
+
+    What is known already (``same_kind``) was checked when it came.
+    """
     if len(event.uid) != _UID_BYTES:
         raise _bad(event, f"uid has {len(event.uid)} bytes; it must have {_UID_BYTES}")
     if event.node == "":

@@ -29,7 +29,7 @@ it comes with ``StandbyHeld`` and goes when it is used, given up, or its gang en
 Unmanaged pods know only PENDING, BOUND and FINISHED.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Final
@@ -181,6 +181,20 @@ class PodTable:
                 self._grow()
         self.uids[row] = uid
         return row
+
+    @property
+    def has_free_rows(self) -> bool:
+        """Whether the next pod gets a row that was in use before."""
+        return bool(self._free)
+
+    def extend(self, uids: Sequence[PodUid]) -> int:
+        """Return the first of ``len(uids)`` new rows; none may wait for reuse."""
+        first = self.count
+        self.count += len(uids)
+        if self.count > self.uids.capacity:
+            self._grow()
+        self.uids.put(first, uids)
+        return first
 
     def remove(self, row: int) -> None:
         """Make a row unused and offer it for reuse."""

@@ -101,6 +101,8 @@ def put_back(model: Model, lifted: Lifted) -> None:
 
 
 def forget(model: Model, lifted: Lifted, out: Outcome) -> None:
-    """Strike out seats that were lifted for good."""
+    """Strike out seats that were lifted for good; they may have had more room than is taken."""
     for row, _ in lifted:
         ledger.strike_out(model, row, out)
+    if lifted:
+        out.freed()

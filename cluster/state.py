@@ -17,10 +17,21 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from cluster import (
+    devicetrouble,
+    gangevents,
+    gangview,
+    ledger,
+    nodeevents,
+    planevents,
+    podevents,
+    podlists,
+    validation,
+)
 from cluster import dump as dumping
-from cluster import gangevents, gangview, nodeevents, planevents, podevents, validation
 from cluster import load as loading
 from cluster.blocks import BlockReader
+from cluster.devicetrouble import DeviceTrouble
 from cluster.effects import Effect
 from cluster.events import (
     BudgetGone,
@@ -38,6 +49,7 @@ from cluster.events import (
     PodForgotten,
     PodGone,
     PodReleased,
+    PodsBound,
     PodUpserted,
     PricesLearned,
     StandbyHeld,
@@ -87,6 +99,11 @@ class ClusterState:
         """Node label keys of the topology levels, widest first."""
         return self._model.levels
 
+    @property
+    def node_changes(self) -> int:
+        """How often a node came, went or became another one; what its pods were given aside."""
+        return self._model.node_changes
+
     # --- events -----------------------------------------------------------------------
 
     def apply(self, event: Event, *, now: float) -> list[Effect]:
@@ -97,6 +114,8 @@ class ClusterState:
         """
         out = Outcome()
         self._dispatch(event, out, now)
+        if self._model.devices.disturbed:
+            ledger.review_disturbed(self._model, out)
         if out.changed:
             self.generation += 1
             self._snapshot = None
@@ -108,6 +127,8 @@ class ClusterState:
         match event:
             case PodUpserted():
                 podevents.upsert(model, event, out, gate=self.gate, now=now)
+            case PodsBound():
+                podlists.enter(model, event, out, gate=self.gate, now=now)
             case PodGone():
                 podevents.gone(model, event, out, now=now)
             case NodeUpserted():
@@ -226,6 +247,11 @@ class ClusterState:
         """Return the gang whose member a pod is."""
         row = self.pod_row(uid)
         return None if row is None else podevents.gang_key(self._model, row)
+
+    def device_troubles(self, node: str) -> list[DeviceTrouble]:
+        """Return what is wrong with the devices of a node that pods have or were promised."""
+        row = self._model.nodes.names.find(node)
+        return [] if row is None else devicetrouble.troubles_on(self._model, row)
 
     # --- trust ------------------------------------------------------------------------
 

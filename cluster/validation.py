@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from cluster import devicetrouble
 from cluster.counters import CountView, count_pods
 from cluster.deviceclaims import SPARE, Claim
+from cluster.devicenode import any_seat
 from cluster.errors import InvariantViolation
 from cluster.gangs import standby_seats
 from cluster.holds import Hold, HoldState
@@ -90,7 +92,7 @@ def _check_hold(model: Model, row: int, hold: Hold, who: str) -> None:
     _require({hold.node, *hold.spares} <= set(hold.pins), f"{who}: held beside its pins")
     gang = model.pods.gang[row]
     _require(gang != NO_ROW and model.gangs.keys[gang] == hold.gang, f"{who}: another gang's hold")
-    reason = model.unfit(row, node)
+    reason = model.unfit(row, node) or devicetrouble.lost(model, row, node)
     needs = {resource for resource, _ in model.traits(model.pods.pod_class[row]).requests}
     room = not needs & set(model.shortage(node))
     if assumed or hold.state is HoldState.STANDBY:
@@ -249,9 +251,23 @@ def _check_devices(model: Model) -> None:
             _require(not over, f"device {name} of {_node(model, node)}: {sums} used of {most}")
         flat = [amount for sums in used for amount in sums]
         _require(devices.uses(node) == flat, f"{_node(model, node)}: device uses counted wrong")
+        _check_given(model, node)
     for node, told in devices.open.items():
         for pod in told:
             _check_open(model, node, pod)
+
+
+def _check_given(model: Model, node: int) -> None:
+    """Who stands on a node has what was given to him there, or is known not to."""
+    devices = model.devices
+    index = {name: number for number, name in enumerate(devices.names[node])}
+    for pod in model.pods_on(node):
+        given = devices.given.to(pod, node) or ()
+        mine = {claim.device for claim in devices.claims_on(node) if claim.pod == pod}
+        seats = (any_seat(devices.slots(node), index, name) for name in given)
+        known = {seat.device for seat in seats if seat is not None}
+        told = pod in devices.open.get(node, {})
+        _require(told or known <= mine, f"{_who(model, pod)} was given {given} and has them not")
 
 
 def _check_claim(model: Model, node: int, claim: Claim) -> None:

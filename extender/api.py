@@ -17,6 +17,7 @@ from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
 from extender import health, standby, waiting
 from extender.census import Census
+from extender.devicewatch import DeviceWatch
 from extender.pace import Pace
 from extender.planner import Planner
 from extender.waiting import HOPELESS, OVERSIZE
@@ -48,6 +49,7 @@ class ReadApi:
     partial_since: Callable[[GangKey], float | None] = lambda _key: None
     trouble: Callable[[PodUid], str] = lambda _uid: ""
     slipped: Callable[[], list[str]] = list
+    devices: DeviceWatch | None = None
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes."""
@@ -94,8 +96,12 @@ class ReadApi:
             (partial, "run with too few members bound: muster gangs names them"),
             (never, "can never be placed as written: muster explain says what to change"),
             (oversize, "fit no nodes there are, even empty: muster explain says what they lack"),
+            (self._ailing(), "have members with unhealthy devices: muster gangs names them"),
         ]
         return [f"{count} gangs {text}" for count, text in found if count] + self.slipped()
+
+    def _ailing(self) -> int:
+        return 0 if self.devices is None else len(self.devices.gangs())
 
     async def gangs(self, request: web.Request) -> web.Response:
         """Return a row per gang; ``?phase=`` and ``?namespace=`` narrow, ``?limit=`` cuts off."""
@@ -162,13 +168,18 @@ class ReadApi:
                 answer["lines"] = [f"released to node {hold.node} and cannot bind: {why}"]
             told, snapshot = cast("list[str]", answer["lines"]), self.state.snapshot()
             answer["lines"] = (
-                told + health.node_lines(snapshot, hold) + standby.lines(snapshot, view)
+                told
+                + health.node_lines(snapshot, hold)
+                + health.device_lines(self.state.device_troubles(hold.node), uid)
+                + standby.lines(snapshot, view)
             )
             return answer
         return answer | self._waiting(view)
 
     def _row(self, view: GangView) -> dict[str, object]:
-        return _row(view) | {"partial_since": self.partial_since(view.key)}
+        unhealthy = 0 if self.devices is None else self.devices.unhealthy(view.key)
+        more = {"partial_since": self.partial_since(view.key), "unhealthy": unhealthy}
+        return _row(view) | more
 
     def _waiting(self, view: GangView) -> dict[str, object]:
         """Explain a gang that has no plan."""

@@ -89,7 +89,7 @@ class ConditionsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """When users are told in conditions why a gang waits.
 
     ``after_seconds``: how long it waits for the same cause first. ``patches_per_second``: to
-    pods, at most; 0: none, the conditions of PodGroups are written all the same.
+    waiting pods, at most; 0: no condition of any pod, those of PodGroups are written all the same.
     """
 
     after_seconds: float = 10.0

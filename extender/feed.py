@@ -5,12 +5,12 @@ and logged, and the rest of the cluster goes on.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from cluster.constraints import PodClass
-from cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone
+from cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone, PodUpserted
 from cluster.holds import HoldState
 from cluster.ids import GangKey, PodUid
+from extender.claimants import Claim, Claimants
 from extender.engine import Engine
 from extender.outsiders import Outsiders
 from extender.pending import PendingPods, pending, suffers_from_pin
@@ -26,40 +26,13 @@ from workloads.levels import resolve
 from workloads.managed import Policy, is_ours, takes
 from workloads.nodedevices import NodeDevices
 from workloads.objects import GangObjects
-from workloads.registry import SINGLE, Placed, conflicts, place, place_or_single
+from workloads.registry import SINGLE, Placed, conflicts_as, names_a_group, place, place_or_single
 
-Claim = tuple[str, str]  # namespace, name
 Lost = Callable[[GangKey, str], None]
 Arrive = Callable[[PodUid, wire.Pod, GangKey | None], None]
 Attach = Callable[[PodUid, wire.ObjectMeta, bool], None]
 # Copied from the node (kube-apiserver, plugin/pkg/admission/podtopologylabels).
 _ADDED_BY_BINDING = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
-
-
-@dataclass(slots=True)
-class _Claimants:
-    """Pending managed pods by the volume claims they use: they are read again when one binds."""
-
-    _pods: dict[PodUid, wire.Pod] = field(default_factory=dict)
-    _users: dict[Claim, set[PodUid]] = field(default_factory=dict)
-
-    def put(self, uid: PodUid, pod: wire.Pod) -> None:
-        claims = _claims(pod)
-        if claims:
-            self._pods[uid] = pod
-            for claim in claims:
-                self._users.setdefault(claim, set()).add(uid)
-
-    def drop(self, uid: PodUid) -> None:
-        pod = self._pods.pop(uid, None)
-        for claim in () if pod is None else _claims(pod):
-            users = self._users.get(claim, set())
-            users.discard(uid)
-            if not users:
-                self._users.pop(claim, None)
-
-    def of(self, claim: Claim) -> list[wire.Pod]:
-        return [self._pods[uid] for uid in self._users.get(claim, ())]
 
 
 def _said(pod: wire.Pod) -> int:
@@ -72,11 +45,6 @@ def _said(pod: wire.Pod) -> int:
     labels = frozenset(item for item in meta.labels.items() if item[0] not in _ADDED_BY_BINDING)
     owners = tuple(owner.uid for owner in meta.owner_references)
     return hash((labels, notes, owners))
-
-
-def _claims(pod: wire.Pod) -> set[Claim]:
-    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    return {(pod.metadata.namespace, s.claim_name) for s in sources if s is not None}
 
 
 class Feed:
@@ -99,7 +67,7 @@ class Feed:
         self._translator = translate.Translator(policy.devices)
         self._node_devices = NodeDevices(policy.device_names, mig.load())
         self._volumes = VolumeIndex()
-        self._claimants = _Claimants()
+        self._claimants = Claimants()
         self._objects = GangObjects()
         self._book = GangBook()
         self._outsiders = Outsiders()
@@ -151,9 +119,9 @@ class Feed:
         self._apply_node(translate.node_gone(meta), meta.name)
 
     def _apply_node(self, event: Event, name: str) -> None:
-        before = self._engine.state.generation
+        before = self._engine.state.node_changes
         self._engine.apply(event)
-        if self._engine.state.generation != before:  # most updates are heartbeats
+        if self._engine.state.node_changes != before:  # most updates are heartbeats
             self.node_changed(name)
 
     def claim(self, claim: wire.PersistentVolumeClaim) -> None:
@@ -251,6 +219,20 @@ class Feed:
         self._drop(uid)
         self._engine.apply(self._translator.pod_event(pod, volumes=self._volumes))
 
+    def stranger(self, pod: wire.Pod) -> PodUpserted | None:
+        """Return the event of a bound pod that is neither ours nor worth a word, else ``None``.
+
+        It depends on nothing but the pod and on whether its namespace ``takes`` part.
+        """
+        if not pod.spec.node_name or is_ours(pod) or names_a_group(pod):
+            return None
+        labels = self.namespaces.get(pod.metadata.namespace, {})
+        if self._policy.is_managed(pod, labels, explicit=False):
+            return None
+        if self._policy.slipped_past(pod, labels, explicit=False):
+            return None
+        return self._translator.pod_event(pod, volumes=self._volumes)
+
     def _outside(self, uid: PodUid, pod: wire.Pod, member: Member, *, new: bool) -> None:
         """Take note of a pod that another scheduler keeps from the gang it belongs to."""
         key = self._book.seat(member).key
@@ -309,20 +291,19 @@ class Feed:
 
         A pod's keys are read once; its status changes more often than its keys do.
         """
-        said = _said(pod)
         known = self._pending.get(uid)
-        if known is not None and known.said == said:
+        if known is not None and known.said == _said(pod):
             return known.member
         placed = placed or place_or_single(pod)
         if self._engine.state.pod_row(uid) is None:
-            self._tell(pod, self._book.seat(placed.member).key)
+            self._tell(pod, placed, self._book.seat(placed.member).key)
         self._leave(uid, self._book.seat(placed.member).key)
         self._join(uid, placed)
         return placed.member
 
-    def _tell(self, pod: wire.Pod, key: GangKey) -> None:
+    def _tell(self, pod: wire.Pod, placed: Placed, key: GangKey) -> None:
         """Tell what is wrong about a new member of a gang, or about its first."""
-        for text in conflicts(pod):
+        for text in conflicts_as(pod, None if placed.dialect is SINGLE else placed):
             self._reporter.conflict(pod, key, text)
         outsiders = self._outsiders.of(key)
         if outsiders and not self._waits(key):

@@ -5,8 +5,14 @@ stay: the node then has less than is used. Nothing is evicted for that: the proc
 that device, and whoever supervises it notices first. What follows is left to its controller.
 """
 
+from collections.abc import Iterable
+from typing import assert_never
+from uuid import UUID
+
+from cluster.devicetrouble import DeviceTrouble, TroubleKind
 from cluster.gangview import GangView
 from cluster.holds import Hold
+from cluster.ids import PodUid
 from cluster.snapshot import Snapshot
 from queueing.order import begun
 
@@ -16,7 +22,30 @@ def node_lines(snapshot: Snapshot, hold: Hold) -> list[str]:
     row = snapshot.nodes.row(hold.node)
     if row is None or not snapshot.nodes.alive[row]:
         return [f"node {hold.node} is gone"] if hold.node else []
-    return [*_short(snapshot, row, hold.node), *_sick(snapshot, row, hold)]
+    return _short(snapshot, row, hold.node)
+
+
+def device_lines(troubles: Iterable[DeviceTrouble], uid: PodUid) -> list[str]:
+    """Return what is wrong with a pod's devices, a line each."""
+    return [_device_line(trouble) for trouble in troubles if trouble.uid == uid]
+
+
+def _device_line(trouble: DeviceTrouble) -> str:
+    device = f"device {trouble.device} on node {trouble.node}"
+    match trouble.kind:
+        case TroubleKind.UNHEALTHY:
+            why = f": {trouble.reason}" if trouble.reason else ""
+            return f"its {device} is unhealthy{why}"
+        case TroubleKind.TAKEN:
+            holder = UUID(bytes=bytes(trouble.holder or bytes(16)))
+            return (
+                f"its plan names {device}, which the kubelet gave to the pod with UID {holder}: it "
+                "gets another one, if there is any"
+            )
+        case TroubleKind.OTHERWISE:
+            return f"the kubelet gave it {device}, which is not what its plan names"
+        case _:
+            assert_never(trouble.kind)
 
 
 def _short(snapshot: Snapshot, row: int, node: str) -> list[str]:
@@ -31,17 +60,6 @@ def _short(snapshot: Snapshot, row: int, node: str) -> list[str]:
                 "of one that goes is placed where there is room"
             )
     return found
-
-
-def _sick(snapshot: Snapshot, row: int, hold: Hold) -> list[str]:
-    slots = snapshot.devices.slots(row)
-    sick = {
-        name
-        for slot, name in zip(slots, snapshot.devices.names[row] if slots else (), strict=True)
-        if not slot.healthy
-    }
-    mine = [each for each in hold.devices.get(hold.node, ()) if each.split("/")[0] in sick]
-    return [f"its device {each} on node {hold.node} is unhealthy" for each in mine]
 
 
 def torso_lines(view: GangView) -> list[str]:

@@ -46,7 +46,7 @@ from extender.pending import PendingPod
 from extender.report import Reporter
 from kube import networks
 from kube.client import KubeClient
-from kube.errors import Forbidden, KubeError
+from kube.errors import Forbidden, KubeError, NotFound
 from kube.jobnetworks import ATTACHMENTS, attachment_name
 from kube.networks import Selection
 from kube.release import NOTHING, Extra
@@ -59,6 +59,9 @@ PERIOD_S: Final = 1.0
 LIST_S: Final = 60.0  # between lists: what somebody else's hand did
 SETBACK_S: Final = 5.0  # until a gang is planned again whose network could not be made
 NOT_LISTED: Final = "the VNIs in use are not listed yet"
+NOT_INSTALLED: Final = (
+    "component job-networks is not installed: its kinds are not served (docs/job-networks.md)"
+)
 NO_MULTUS: Final = (
     "NetworkAttachmentDefinition is not served (k8s.cni.cncf.io/v1): install Multus, which "
     "attaches pods to the networks of jobs"
@@ -234,7 +237,8 @@ class JobNetworks:
             await self.writes.tell_pools(self.pools, self.engine.clock())
             self._told = ""
         except KubeError as error:
-            self._fails(str(error))
+            absent = isinstance(error, NotFound) and not self._listed
+            self._fails(NOT_INSTALLED if absent else str(error))
         self._lift_setbacks()
         self._measure()
 
@@ -341,7 +345,8 @@ class JobNetworks:
 
     def _fails(self, why: str) -> None:
         if why != self._told:
-            log.warning("job networks cannot be kept", extra={"error": why})
+            level = logging.INFO if why == NOT_INSTALLED else logging.WARNING
+            log.log(level, "job networks cannot be kept", extra={"error": why})
             self._told = why
         if not self._listed and why != self._unlisted:
             self._unlisted = why

@@ -169,6 +169,12 @@ class ExtenderMetrics:
             "Isolated networks that lack devices on a node for more than a minute.",
             registry=registry,
         )
+        self.device_troubles = Gauge(
+            "muster_device_troubles",
+            "Devices of pods that are not as planned, by what is wrong.",
+            ("kind",),
+            registry=registry,
+        )
         self.apply_seconds = histogram(
             registry, "muster_apply_batch_seconds", "Time to apply one batch of watch events."
         )

@@ -19,6 +19,7 @@ from typing import Final, assert_never
 
 from cluster.effects import (
     CapacityFreed,
+    DevicesDisturbed,
     Effect,
     GangChanged,
     HoldExpired,
@@ -128,7 +129,7 @@ class Planner:
                 self._searched.discard(key)
             case CapacityFreed():
                 self._list.freed()
-            case PodConfirmed() | Overcommitted():
+            case PodConfirmed() | Overcommitted() | DevicesDisturbed():
                 return
             case _ as unreachable:
                 assert_never(unreachable)

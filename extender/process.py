@@ -26,10 +26,10 @@ from extender.config import ExtenderConfig
 from extender.errors import Deposed
 from extender.ownpod import PodName
 from extender.shell import Extender
-from extender.tls import ServingCertificate
 from kube.auth import Auth
 from kube.client import KubeClient
 from kube.transport import Transport
+from observability.servingcert import ServingCertificate
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # until there is something to dump
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    tls = ServingCertificate.of(config)
+    tls = serving_certificate(config)
     await auth.current()  # a kubeconfig that cannot be read ends the process, not a retry
     async with AsyncExitStack() as stack:
         candidacy = await stand(stack, config.leader_election, auth, pod)
@@ -76,6 +76,13 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
             await extender.leadership.resign()
     if extender.deposed:
         raise Deposed(extender.deposed)
+
+
+def serving_certificate(config: ExtenderConfig) -> ServingCertificate | None:
+    """Return the certificate that the configuration asks for; None where it asks for no TLS."""
+    if config.tls is None:
+        return None
+    return ServingCertificate(config.tls, must_show=config.callers.tokens is None)
 
 
 def _transport(

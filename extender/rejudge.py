@@ -46,6 +46,10 @@ class Rejudging:
             self._queue[namespace] = None
             self._wake.set()
 
+    def is_idle(self) -> bool:
+        """Return whether no namespace is queued or being listed."""
+        return not self._seen
+
     def __contains__(self, namespace: object) -> bool:
         """Return whether a namespace is queued or being listed."""
         return namespace in self._seen

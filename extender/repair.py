@@ -10,6 +10,7 @@ the condition ``PodScheduled``, and believed after ``refusedAfterSeconds``)::
     │                  siblings and, if refused, off the nodes that refused it
     pinned in its spec (cannot be undone)
         ├─ its node is gone, and it has a controller ──► evicted now
+        ├─ its device is ill or taken, others are not ► waits: the kubelet gives it one of those
         ├─ unfit, filled or refused, with a controller ► evicted after evictAfterSeconds
         └─ no controller ──────────────────────────────► waits; nobody would replace it
 
@@ -24,6 +25,7 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
+from cluster.devicetrouble import REPLACEABLE
 from cluster.effects import Effect, PlanBroken
 from cluster.events import PodForgotten
 from cluster.holds import Hold, HoldState
@@ -145,11 +147,17 @@ class Repairer:
             self._keep_off(hold, trouble)
         if not pod.pinned:
             await self._plan_again(uid, pod, why)
-        elif pod.owned and (why == NODE_GONE or waited_s >= self._config.evict_after_seconds):
+        elif pod.owned and self._is_hopeless(why, waited_s):
             await self._evict(uid, pod, why)
         elif not trouble.told:
             trouble.told = True
             self._reporter.broken(uid, why, "waiting")
+
+    def _is_hopeless(self, why: str, waited_s: float) -> bool:
+        """Whether only another pod can help; whoever lost a device may get one beside it."""
+        if why in REPLACEABLE:
+            return False
+        return why == NODE_GONE or waited_s >= self._config.evict_after_seconds
 
     def _keep_off(self, hold: Hold, trouble: _Trouble) -> None:
         """Have the gang's plans leave out every node that this pod was allowed."""

@@ -161,6 +161,24 @@ class Reporter:
         log.warning("network late", extra={"pod": str(pod), "text": text})
         self._warn(pod, "GangNetworkLate", text, action="Watching")
 
+    def device_unhealthy(self, pod: Pod, text: str) -> None:
+        """Tell of a running member's bad devices, on it and on who made it."""
+        self._on_bound(pod, "DeviceUnhealthy", f"{text}; the pod stays", warning=True)
+
+    def devices_healthy(self, pod: Pod, node: str) -> None:
+        """Tell that all devices of a running member are well again."""
+        text = f"its devices on node {node} are healthy again"
+        self._on_bound(pod, "DevicesHealthy", text, warning=False)
+
+    def _on_bound(self, pod: Pod, reason: str, text: str, *, warning: bool) -> None:
+        ref, owner = _ref(pod), self._pods.controller(pod)
+        log.info("device health", extra={"pod": str(ref), "reason": reason, "text": text})
+        self._record(ref, reason, text, action="Watching", warning=warning)
+        if owner is not None:
+            about = _controller(ref.namespace, owner)
+            named = f"pod {ref.name}: {text}"
+            self._recorder.record(about, reason, named, action="Watching", warning=warning)
+
     def slipped_past(self, pod: Pod) -> None:
         """Tell that a pod of ours names another scheduler; the field is immutable."""
         self._metrics.foreign.inc()

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from cluster.events import Tick
-from cluster.ids import PodUid
+from cluster.ids import GangKey, PodUid
 from cluster.pods import PodState
 from cluster.state import ClusterState
 from extender.api import ReadApi
@@ -23,6 +23,7 @@ from extender.candidacy import Candidacy
 from extender.census import Census
 from extender.conditions import Conditions
 from extender.config import ExtenderConfig
+from extender.devicewatch import DeviceWatch
 from extender.dumper import Dumper, replica
 from extender.engine import Clock, Engine, SteadyClock
 from extender.feed import Feed
@@ -32,6 +33,7 @@ from extender.handlers import Handlers
 from extender.holding import Holding
 from extender.jobnetwork import JobNetworks
 from extender.leadership import Leadership
+from extender.listing import ListedPods
 from extender.lost import LostSeats
 from extender.metrics import ExtenderMetrics, StateCollector
 from extender.partial import PartialGangs
@@ -50,7 +52,7 @@ from extender.whatif import WhatIf
 from kube.client import KubeClient
 from kube.events import EventRecorder, Regarding
 from kube.podwrites import PodRef
-from kube.wire import ObjectMeta
+from kube.wire import ObjectMeta, Pod
 from observability.health import Health
 from observability.metrics import new_registry, watch_loop
 from workloads.managed import Policy
@@ -88,6 +90,7 @@ class Extender:
     networks: JobNetworks = field(init=False)
     dumper: Dumper = field(init=False)
     slipped: Slipped = field(init=False)
+    devices: DeviceWatch = field(init=False)
     parts: Parts = field(init=False)
     leadership: Leadership | None = field(init=False, default=None)
     begun: asyncio.Event = field(default_factory=asyncio.Event)  # it may plan and write
@@ -111,6 +114,8 @@ class Extender:
         feed = self.feed = Feed(engine, policy, config.levels, pods, reporter)
         self.statuses = StatusWriter(engine, policy, feed.covers, client, metrics)
         nets = self.networks = JobNetworks(engine, client, metrics, reporter)
+        writes = config.conditions.patches_per_second > 0
+        devices = self.devices = DeviceWatch(engine, client, metrics, reporter, writes=writes)
         slipped = self.slipped = self._find_slipped(policy, metrics, reporter)
         mark = None if self.candidacy is None else self.candidacy.mark.applied
         sync = self.sync = Sync(
@@ -120,6 +125,7 @@ class Extender:
             self._known_pods,
             reporter.unreadable,
             metrics,
+            listed=ListedPods(engine, feed),
             pod_applied=mark,
             more=network_sources(nets.pools),
             monotonic=self.monotonic,
@@ -200,6 +206,7 @@ class Extender:
                 self.partial.since,
                 self.repairer.trouble,
                 slipped.problems,
+                devices,
             ),
             gate=Gate.of(config, client, metrics),
             live=Health(),
@@ -214,9 +221,10 @@ class Extender:
                 "statuses": lambda: self._informed(self.statuses.run),
                 "conditions": lambda: self._as_leader(conditions.run),
                 "networks": lambda: self._informed(nets.run),
+                "devices": lambda: self._informed(devices.run),
                 **self._asking(),
                 "ticker": self._tick,
-                "census": census.run,
+                "census": lambda: self._once_listed(census.run),
                 "slipped": slipped.run,
                 "dumper": self.dumper.run,
                 "events": recorder.run,
@@ -243,7 +251,11 @@ class Extender:
             networks.drop(uid)
             found.drop(uid)
 
-        feed.arrived, feed.attached, feed.detached = found.see, attached, detached
+        def arrived(uid: PodUid, pod: Pod, gang: GangKey | None) -> None:
+            found.see(uid, pod, gang)
+            self.devices.arrived(pod)
+
+        feed.arrived, feed.attached, feed.detached = arrived, attached, detached
         return found
 
     def _leads(self) -> Callable[[], bool]:
@@ -314,12 +326,17 @@ class Extender:
 
     async def _plan(self) -> None:
         """Plan once everything is known; what was listed stays, so it is not traced again."""
+        gc.set_threshold(*GC_THRESHOLDS)
         await self.sync.synced.wait()
         gc.collect()
         gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
         await self.begun.wait()
         await self.planner.run()
+
+    async def _once_listed(self, run: Job) -> None:
+        """Run as leader or not: half a cluster is not worth counting, and a start has no time."""
+        await self.sync.synced.wait()
+        await run()
 
     async def _informed(self, run: Job) -> None:
         """Run once everything is known: half a gang looks broken, one unseen has not ended."""

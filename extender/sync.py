@@ -21,6 +21,7 @@ from typing import Any, Final, Generic, TypeVar, assert_never
 
 from cluster.ids import PodUid
 from extender.feed import Feed
+from extender.listing import ListedPods
 from extender.metrics import ExtenderMetrics
 from extender.netpools import NetPools
 from extender.pace import Pace
@@ -28,10 +29,11 @@ from extender.statuses import StatusWriter
 from kube import jobnetworks, resources, translate, wire
 from kube.changes import Change, Gone, NotServed, Synced, Upserted
 from kube.client import KubeClient
-from kube.errors import KubeError
+from kube.errors import DecodeError, KubeError
 from kube.inbox import Inbox
+from kube.listed import LISTED_PODS, ListedPod
 from kube.resources import KubeObject, Resource
-from kube.watch import ListWatch, WatchState, WatchStats
+from kube.watch import Listing, ListWatch, WatchState, WatchStats
 from workloads.dialect import Watched
 from workloads.registry import DIALECTS
 
@@ -41,6 +43,8 @@ T = TypeVar("T", bound=KubeObject)
 RETRY_S: Final = 1.0  # the client has retried by itself before
 UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
 FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a take-over
+MOST_BEHIND: Final = 1000  # changes told of a list before the writer has the word
+MOST_PAGES: Final = 2  # the same for pages of pods: one is read while the other is applied
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
 
 
@@ -64,7 +68,14 @@ class Source(Generic[T]):
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-Item = tuple[Source[Any], Change[Any]]
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A page of the first list of pods."""
+
+    pods: Sequence[ListedPod]
+
+
+Item = tuple[Source[Any], Change[Any] | Together]
 
 
 class Sync:
@@ -79,6 +90,7 @@ class Sync:
         unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
         *,
+        listed: ListedPods | None = None,
         pod_applied: Callable[[wire.Pod], None] | None = None,
         more: Sequence[Source[Any]] = (),
         monotonic: Callable[[], float] = time.perf_counter,
@@ -86,7 +98,8 @@ class Sync:
     ) -> None:
         """``known`` returns the UIDs of all pods in the state, for comparison with a list.
 
-        ``unreadable`` is told the resource and what is wrong with one of its objects,
+        ``listed`` takes the first list of pods over, as far as it can; without it the pods come
+        one by one. ``unreadable`` is told the resource and what is wrong with one of its objects,
         ``pod_applied`` every pod that has been applied. ``more``: further kinds that are listed
         before the pods. ``monotonic`` in seconds and
         ``jitter`` in [0, 1) are the simulation's to choose.
@@ -100,6 +113,9 @@ class Sync:
         self._jitter = jitter
         self._inbox: Inbox[Item] = Inbox()
         self._applied = 0  # items of the inbox
+        self._pages = 0  # of them, pages that are not applied yet
+        self._has_room = asyncio.Event()
+        self._listed = listed
         self._first = [*_first_sources(feed, statuses), *more]
         self._pods = Source(
             resources.PODS,
@@ -154,11 +170,18 @@ class Sync:
         def problem(text: str) -> None:
             log.warning("watch", extra={"resource": str(source.resource), "problem": text})
 
+        def page(pods: Sequence[ListedPod]) -> None:
+            self._pages += 1
+            self._inbox.put([(source, Together(pods))])
+
+        together = source.resource is resources.PODS and self._listed is not None
         watch = source.watch = ListWatch(
             self._client,
             source.resource,
             others=source.others,
             tracks=source.tracks,
+            listing=Listing(LISTED_PODS, page) if together else None,
+            room=self._room,
             on_problem=problem,
             clock=self._monotonic,
             jitter=self._jitter,
@@ -173,10 +196,33 @@ class Sync:
             items = await self._inbox.take(ITEMS_PER_STEP)
             began = self._monotonic()
             for source, change in items:
-                await self._apply(source, change)
+                if isinstance(change, Together):
+                    await self._apply_together(change.pods, pace)
+                else:
+                    await self._apply(source, change)
                 self._applied += 1
                 await pace.breathe()
+            self._has_room.set()
             self._metrics.apply_seconds.observe(self._monotonic() - began)
+
+    async def _room(self) -> None:
+        """Wait until the writer is not far behind: lists are larger than memory."""
+        while self._inbox.depth > MOST_BEHIND or self._pages > MOST_PAGES:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    async def _apply_together(self, pods: Sequence[ListedPod], pace: Pace) -> None:
+        """Apply a page of the first list: what cannot be told together, one by one."""
+        left = pods if self._listed is None else self._listed.take(pods)
+        self._metrics.applied.labels(resources.PODS.plural).inc(len(pods) - len(left))
+        for listed in left:
+            try:
+                await self._apply(self._pods, Upserted(listed.pod(), listed=True))
+            except DecodeError as error:
+                self._unreadable(str(resources.PODS), f"{error}; left out")
+            await pace.breathe()
+        self._pages -= 1
+        self._has_room.set()
 
     async def _apply(self, source: Source[T], change: Change[T]) -> None:
         match change:
@@ -198,6 +244,8 @@ class Sync:
                 self._metrics.relists.labels(source.resource.plural).inc()
                 if seen is not None and not source.tracks:
                     await self._forget_all_but(seen)
+                if source is self._pods and self._listed is not None:
+                    self._listed.forget()
                 source.synced.set()
             case NotServed():
                 log.debug("not served", extra={"resource": str(source.resource)})

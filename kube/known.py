@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from kube.changes import Change, Gone, Upserted
-from kube.resources import KubeObject
+from kube.resources import KubeObject, Meta
 from kube.wire import ObjectMeta
 
 T = TypeVar("T", bound=KubeObject)
@@ -26,6 +26,18 @@ class Known(Generic[T]):
         self._reconciles = False
         self._listed: set[_Key] = set()
         self._seen: set[str] = set()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing was ever told, so that a list is all news."""
+        return not self._told_any
+
+    def told_together(self, items: Sequence[KubeObject]) -> None:
+        """Note a page of a list that was handed on as a whole. Only without ``tracks``."""
+        for item in items:
+            self.upserted(item.metadata)
+            if self._reconciles:
+                self._seen.add(item.metadata.uid)
 
     def begin(self) -> None:
         """Prepare for a list that begins, or begins again."""
@@ -63,17 +75,17 @@ class Known(Generic[T]):
         self._seen.clear()
         return found
 
-    def upserted(self, meta: ObjectMeta) -> None:
+    def upserted(self, meta: Meta) -> None:
         """Note that an object was told."""
         self._told_any = True
         if self._tracks:
             self._told[meta.namespace, meta.name] = meta.uid
 
-    def deleted(self, meta: ObjectMeta) -> None:
+    def deleted(self, meta: Meta) -> None:
         """Note that an object's end was told."""
         self._told.pop((meta.namespace, meta.name), None)
 
-    def _replaced(self, meta: ObjectMeta) -> Gone | None:
+    def _replaced(self, meta: Meta) -> Gone | None:
         """Return the end of an older object of the same name."""
         before = self._told.get((meta.namespace, meta.name))
         if before is None or before == meta.uid:

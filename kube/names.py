@@ -39,6 +39,7 @@ INJECTED: Final = PREFIX + "injected"  # annotation: the ledger of what injectio
 NCCL_CONF: Final = PREFIX + "nccl-conf"  # annotation: NCCL's settings, mounted as a file
 NODE_TOPOLOGY: Final = PREFIX + "node-topology"  # annotation on nodes (device plugin)
 NODE_ALLOCATIONS: Final = PREFIX + "node-allocations"  # annotation on nodes (device plugin)
+DEVICES_HEALTHY: Final = PREFIX + "DevicesHealthy"  # condition of a bound gang member
 LEADER: Final = PREFIX + "leader"  # label on the leading replica's pod; its value names the Lease
 TERM: Final = PREFIX + "term"  # annotation on a replica's pod: the mark of its term
 

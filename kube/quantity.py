@@ -11,10 +11,12 @@ Floating point never touches a value; results beyond int64 are errors, not wrapp
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 NANOS: Final = 10**9  # the finest step of a quantity is one billionth
 INT64_MAX: Final = 2**63 - 1
+_SHORT: Final = 24  # characters of a quantity worth remembering
 _SAFE_DIGITS: Final = 18  # decimal digits that always fit int64
 
 # The exponent is bounded so that "1e999999999" cannot ask for a number of a billion digits.
@@ -61,6 +63,10 @@ def to_units(value: str | float) -> int:
 def to_nanos(value: str | float) -> int:
     """Return billionths as an integer of any size; the form in which sums stay exact."""
     text = value if isinstance(value, str) else _literal(value)
+    return _remembered(text) if len(text) <= _SHORT else _nanos(text)
+
+
+def _nanos(text: str) -> int:
     found = _GRAMMAR.fullmatch(text)
     if found is None or not (found["whole"] or found["part"]):
         raise QuantityError(
@@ -72,6 +78,10 @@ def to_nanos(value: str | float) -> int:
     numerator, denominator = _scale(found["suffix"], found["exponent"], len(part))
     nanos = -(-digits * numerator * NANOS // denominator)
     return -nanos if found["sign"] == "-" else nanos
+
+
+# Pods of a cluster ask for the same few amounts; long texts are not kept.
+_remembered: Final = lru_cache(maxsize=1024)(_nanos)
 
 
 def round_up(nanos: int, step: int, value: object) -> int:

@@ -25,12 +25,13 @@ Every claim above is tested on a real API server in tests/integration/test_kube_
 """
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from cluster.events import PlanNote
-from kube.names import PLAN, PLAN_GATE
+from kube.names import DEVICES_HEALTHY, PLAN, PLAN_GATE
 from kube.plan import NODE_NAME_FIELD, encode_plan, plan_note, required_terms, without_pin
 from kube.wire import (
     LabelSelectorRequirement,
@@ -138,6 +139,21 @@ def waits_body(uid: str, version: str, message: str) -> bytes:
     bound meanwhile the PATCH would take its ``PodScheduled=True`` back, so it must not match.
     """
     return _WAITS % (_ENCODE(uid), _ENCODE(version), _ENCODE(message))
+
+
+def devices_body(uid: str, message: str, at: datetime | None) -> bytes:
+    """Return the status PATCH that says of a bound pod whether its devices are healthy (strategic).
+
+    ``message``: which are not and why, "" for all healthy. ``at``: since when, where it changes.
+    """
+    found = {
+        "type": DEVICES_HEALTHY,
+        "status": "False" if message else "True",
+        "reason": "DeviceUnhealthy" if message else "DevicesHealthy",
+        "message": message,
+    }
+    when = {} if at is None else {"lastTransitionTime": f"{at:%Y-%m-%dT%H:%M:%SZ}"}
+    return _ENCODE({"metadata": {"uid": uid}, "status": {"conditions": [found | when]}})
 
 
 def takes_spares(pod: Pod) -> bool:

@@ -7,11 +7,35 @@ from urllib.parse import quote
 from kube import wire
 
 
+class Meta(Protocol):
+    """What any object is told apart by."""
+
+    @property
+    def namespace(self) -> str:
+        """Return its namespace, "" for what has none."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        ...
+
+    @property
+    def uid(self) -> str:
+        """Return its UID."""
+        ...
+
+    @property
+    def resource_version(self) -> str:
+        """Return its version."""
+        ...
+
+
 class KubeObject(Protocol):
     """Any wire struct of an API object."""
 
     @property
-    def metadata(self) -> wire.ObjectMeta:
+    def metadata(self) -> Meta:
         """Return its metadata."""
         ...
 

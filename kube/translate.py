@@ -4,10 +4,12 @@ Translation never fails. What cannot be read is either named in the pod's class 
 unmodelled (the pod is then placed softly) or returned as a problem to be logged.
 """
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import Final
+from itertools import chain
+from typing import Annotated, Final
 
 import msgspec
 
@@ -24,7 +26,7 @@ from cluster.events import (
     PodUpserted,
 )
 from cluster.ids import GangKey, PodUid
-from kube import names, wire
+from kube import allocations, names, wire
 from kube.plan import encode_plan, plan_note
 from kube.podclass import CLASS_LIMIT, ClassCache, DeviceReader
 from kube.quantity import QuantityError
@@ -34,11 +36,13 @@ from kube.volumes import UNCONSTRAINED, VolumeLookup, restricts
 
 __all__ = [
     "Translator", "encode_plan", "namespace_event", "namespace_gone", "node_event", "node_gone",
-    "plan_note", "pod_event", "pod_gone", "pod_uid", "read_node",
+    "plan_note", "pod_event", "pod_gone", "pod_uid", "pod_uids", "read_node",
 ]  # fmt: skip
 
 _UUID_LENGTH: Final = 36
 _UUID_BYTES: Final = 16
+_UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_UUIDS: Final = re.compile(rf"{_UUID}(?:\n{_UUID})*")
 _MIRROR: Final = "kubernetes.io/config.mirror"  # annotation of static pods; core/v1
 _STAYS: Final = (
     (names.MOVABLE, "false"),
@@ -48,17 +52,28 @@ _STAYS: Final = (
 """Annotations of pods that are not to be moved, and the value that says so."""
 
 
+# Nodes write these: what the model could not count is refused here.
+_Name = Annotated[str, msgspec.Meta(min_length=1)]
+_Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 15)]
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+_MOST_DEVICES: Final = 4096  # of one node
+
+
 class PlacementWire(msgspec.Struct, frozen=True, gc=False):
     """A MIG profile of a device: (start, bits of memory slices) of each of its places."""
 
     name: str
-    masks: tuple[tuple[int, int], ...]
+    masks: tuple[tuple[_Place, _Count], ...]
 
 
-class DeviceWire(msgspec.Struct, frozen=True, gc=False):
-    """One device in the ``muster.dev/node-topology`` annotation."""
+class DeviceWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One device in the ``muster.dev/node-topology`` annotation.
 
-    name: str
+    ``reason``: why it is not healthy, in fixed words ("XID 79"): a text that changes all the
+    time makes another kind of node of it each time.
+    """
+
+    name: _Name
     resource: str
     driver: str = ""
     pool: str = ""
@@ -66,22 +81,24 @@ class DeviceWire(msgspec.Struct, frozen=True, gc=False):
     numa: int = -1
     parent: str = ""
     healthy: bool = True
-    counters: dict[str, int] = msgspec.field(default_factory=dict)
+    counters: dict[str, _Count] = msgspec.field(default_factory=dict)
     family: str = ""
     model: str = ""
     tier: str = ""
     by_memory: bool = False
     placements: tuple[PlacementWire, ...] = ()
+    reason: str = ""
 
 
 class NodeTopologyWire(msgspec.Struct, frozen=True, gc=False):
     """The ``muster.dev/node-topology`` annotation; fields of later versions are ignored."""
 
-    devices: tuple[DeviceWire, ...] = ()
+    devices: Annotated[tuple[DeviceWire, ...], msgspec.Meta(max_length=_MOST_DEVICES)] = ()
 
 
 DeriveDevices = Callable[[wire.Node], tuple[DeviceSpec, ...]]
 
+_NO_ALLOCATIONS: Final[Mapping[PodUid, tuple[str, ...]]] = {}
 _TOPOLOGY: Final = msgspec.json.Decoder(NodeTopologyWire)
 
 
@@ -199,6 +216,7 @@ def read_node(
         unschedulable=node.spec.unschedulable,
         ready=all(c.status == "True" for c in node.status.conditions if c.type == "Ready"),
         devices=_devices(meta, problems) or (() if derive is None else derive(node)),
+        allocations=_allocations(meta, problems),
     )
     return event, tuple(problems)
 
@@ -232,6 +250,16 @@ def pod_uid(text: str) -> PodUid:
         if dashes == "----" and len(raw) == _UUID_BYTES:
             return PodUid(raw)
     return PodUid(blake2b(text.encode(), digest_size=_UUID_BYTES).digest())
+
+
+def pod_uids(texts: Sequence[str]) -> list[PodUid]:
+    """Return the same as ``pod_uid`` for each, much faster where all are canonical UUIDs."""
+    joined = "\n".join(texts)
+    one_a_line = len(joined) + 1 == len(texts) * (_UUID_LENGTH + 1)
+    if not one_a_line or _UUIDS.fullmatch(joined) is None:
+        return list(map(pod_uid, texts))
+    raw = bytes.fromhex(joined.replace("-", ""))  # skips the line breaks
+    return [PodUid(raw[at : at + _UUID_BYTES]) for at in range(0, len(raw), _UUID_BYTES)]
 
 
 def _note(meta: wire.ObjectMeta) -> PlanNote | None:
@@ -283,13 +311,34 @@ def _devices(meta: wire.ObjectMeta, problems: list[str]) -> tuple[DeviceSpec, ..
             f"node {meta.name}: annotation {names.NODE_TOPOLOGY}: {error}; its devices are unknown"
         )
         return ()
-    if len({(device.resource, device.name) for device in found}) < len(found):
+    if len({device.name for device in found}) < len(found):
         problems.append(
             f"node {meta.name}: annotation {names.NODE_TOPOLOGY}: a device is listed twice; "
             "its devices are unknown"
         )
         return ()
     return tuple(map(_spec, found))
+
+
+def _allocations(
+    meta: wire.ObjectMeta, problems: list[str]
+) -> Mapping[PodUid, tuple[str, ...]] | None:
+    """Return the devices of pods by name, of all resources together: names are unique on a node."""
+    text = meta.annotations.get(names.NODE_ALLOCATIONS)
+    if text is None:
+        return _NO_ALLOCATIONS
+    try:
+        found = allocations.decode(text)
+    except allocations.AllocationsError as error:
+        problems.append(
+            f"node {meta.name}: annotation {names.NODE_ALLOCATIONS}: {error}; what it told before "
+            "still counts"
+        )
+        return None
+    return {
+        pod_uid(uid): tuple(chain.from_iterable(devices.values()))
+        for uid, devices in found.pods.items()
+    }
 
 
 def _spec(device: DeviceWire) -> DeviceSpec:

@@ -13,7 +13,7 @@
      │ NOT SERVED │        LISTING ◄────────┘ (what is known then is reconciled by UID)
      └────────────┘
 
-*Reading never waits.* Frames go to ``sink`` synchronously, in batches as they arrive, and
+*Reading a watch never waits.* Frames go to ``sink`` synchronously, in batches as they arrive, and
 the sink only takes them over (``kube.inbox.Inbox``): a reader that is late by a few hundred
 milliseconds is disconnected by the API server.
 
@@ -41,7 +41,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
 
 from kube.changes import Change, Gone, NotServed, Sink, Synced, Upserted
 from kube.errors import APIError, DecodeError, KubeError, NotFound, TransportError, from_status
@@ -51,8 +51,13 @@ from kube.known import Known
 from kube.resources import KubeObject, Resource
 
 T = TypeVar("T", bound=KubeObject)
+L = TypeVar("L", bound=KubeObject)
 
 _LONGEST_LINE_BYTES: Final = 64 << 20  # etcd refuses objects of more than 1.5 MiB
+
+
+async def _no_wait() -> None:
+    """Have room always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,17 @@ class Timing:
     back_off_s: tuple[float, float] = (0.25, 30.0)
     absent_s: float = 20.0
     resumes: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """How a first list is told, when all of it is news: page by page to ``sink``.
+
+    ``resource``: the same objects, decoded as a consumer of very many wants them.
+    """
+
+    resource: Resource[T]
+    sink: Callable[[Sequence[T]], None]
 
 
 class WatchState(StrEnum):
@@ -147,6 +163,8 @@ class ListWatch(Generic[T]):
         namespace: str | None = None,
         selectors: Mapping[str, str] | None = None,
         tracks: bool = True,
+        listing: Listing[Any] | None = None,
+        room: Callable[[], Awaitable[None]] | None = None,
         timing: Timing | None = None,
         on_problem: Callable[[str], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -155,6 +173,8 @@ class ListWatch(Generic[T]):
     ) -> None:
         """``others``: further versions of the same kind, best first.
 
+        ``room`` returns when the consumer can take a further page of a list: a list may be kept
+        waiting, and is larger than anybody's memory. ``listing`` asks for ``tracks=False``.
         ``on_problem`` is told once per failure and per object that cannot be decoded.
         """
         self.resource = resource
@@ -165,6 +185,8 @@ class ListWatch(Generic[T]):
         self._codec = client.codec(resource)
         self._namespace = namespace
         self._selectors = selectors
+        self._listing = listing
+        self._room = room or _no_wait
         self._timing = timing or Timing()
         self._on_problem = on_problem
         self._sleep = sleep
@@ -195,16 +217,13 @@ class ListWatch(Generic[T]):
         self.stats.state = WatchState.LISTING
         self.stats.lists += 1
         self._known.begin()
-        version = ""
-        pages = self._client.pages(
-            self.resource, namespace=self._namespace, selectors=self._selectors
-        )
-        async for page in pages:
-            if page.anew:
-                self._known.begin()
-            version = page.meta.resource_version
-            self._report(page.problems)
-            sink(self._known.listed(page.items))
+        listing = self._listing
+        if listing is None or not self._known.is_fresh:
+            version = await self._pages(
+                self.resource, lambda items: sink(self._known.listed(items))
+            )
+        else:
+            version = await self._pages(listing.resource, self._together(listing))
         if not version:
             raise DecodeError(f"list of {self.resource}: metadata.resourceVersion is missing")
         sink([*self._known.missing(), Synced(version, self._known.seen())])
@@ -212,6 +231,26 @@ class ListWatch(Generic[T]):
         self._absent_told = False
         self._absent_versions = 0
         self.stats.synced = True
+
+    async def _pages(self, resource: Resource[L], told: Callable[[Sequence[L]], None]) -> str:
+        """Tell all pages, each when there is room for it; return the version of the list."""
+        version = ""
+        pages = self._client.pages(resource, namespace=self._namespace, selectors=self._selectors)
+        async for page in pages:
+            if page.anew:
+                self._known.begin()
+            version = page.meta.resource_version
+            self._report(page.problems)
+            told(page.items)
+            await self._room()
+        return version
+
+    def _together(self, listing: Listing[L]) -> Callable[[Sequence[L]], None]:
+        def told(items: Sequence[L]) -> None:
+            self._known.told_together(items)
+            listing.sink(items)
+
+        return told
 
     # -- watching --------------------------------------------------------------------------------
 

@@ -7,14 +7,16 @@
       └────────┴───────────────┴───────────────────────────┴──► ConfigError: file: field: what
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import inspect
 
 T = TypeVar("T", bound=msgspec.Struct)
+_STEP: Final = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 Bound = tuple[str, float, float, float]
 """Field, its value, and the smallest and the largest that are allowed."""
 
@@ -66,26 +68,46 @@ def _explained(error: msgspec.ValidationError, kind: type[msgspec.Struct]) -> st
     """Turn msgspec's text ("… - at `$.listen.port`") into "listen.port: …", field first."""
     text, _, where = str(error).partition(" - at `")
     field = where.rstrip("`").removeprefix("$").removeprefix(".")
-    allowed = ""
+    allowed = sorted(_allowed(text, kind, field))
+    told = f"; allowed are {', '.join(allowed)}" if allowed else ""
+    return f"{field or 'document'}: {text}{told}"
+
+
+def _allowed(text: str, kind: type[msgspec.Struct], field: str) -> set[str]:
+    """Return the fields, or the values, that could have stood at ``field``."""
+    forms = _forms(kind, field)
     if "unknown field" in text:
-        allowed = f"; allowed are {', '.join(sorted(_fields(kind, field)))}"
-    return f"{field or 'document'}: {text}{allowed}"
+        structs = [form for form in forms if isinstance(form, inspect.StructType)]
+        return {each.encode_name for struct in structs for each in struct.fields}
+    if "Invalid enum value" in text:
+        return {str(value) for form in forms for value in _values(form)}
+    return set()
 
 
-def _fields(kind: type[msgspec.Struct], path: str) -> set[str]:
-    """Return the fields of the section at ``path``, of all its forms where it has several."""
-    sections = [inspect.type_info(kind)]
-    for name in filter(None, path.split(".")):
-        sections = [form for section in sections for form in _section(section, name)]
-    structs = [section for section in sections if isinstance(section, inspect.StructType)]
-    return {field.encode_name for struct in structs for field in struct.fields}
+def _values(form: inspect.Type) -> tuple[object, ...]:
+    if isinstance(form, inspect.LiteralType):
+        return form.values
+    return tuple(each.value for each in form.cls) if isinstance(form, inspect.EnumType) else ()
 
 
-def _section(of: inspect.Type, name: str) -> Iterator[inspect.Type]:
-    if not isinstance(of, inspect.StructType):
-        return
-    for field in of.fields:
-        if field.encode_name == name:
-            yield from (
-                field.type.types if isinstance(field.type, inspect.UnionType) else [field.type]
-            )
+def _forms(kind: type[msgspec.Struct], path: str) -> list[inspect.Type]:
+    """Return the types that the value at ``path`` ("a.b[0].c", "a[...]") may have."""
+    forms = [inspect.type_info(kind)]
+    for step in _STEP.findall(path):
+        below = (each for form in forms for each in _below(form, step))
+        forms = [each for form in below for each in _alternatives(form)]
+    return forms
+
+
+def _below(of: inspect.Type, step: str) -> Iterator[inspect.Type]:
+    """Yield the type of a field ("name"), an item ("[0]") or a value ("[...]")."""
+    if isinstance(of, inspect.StructType):
+        yield from (field.type for field in of.fields if field.encode_name == step)
+    elif isinstance(of, inspect.DictType):
+        yield of.value_type
+    elif isinstance(of, inspect.CollectionType):
+        yield of.item_type
+
+
+def _alternatives(of: inspect.Type) -> tuple[inspect.Type, ...]:
+    return of.types if isinstance(of, inspect.UnionType) else (of,)

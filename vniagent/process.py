@@ -4,9 +4,8 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 from aiohttp import web
 
@@ -14,12 +13,11 @@ from kube.auth import Auth
 from kube.client import KubeClient
 from observability.health import Health
 from observability.metrics import CONTENT_TYPE, new_registry, render
+from observability.pages import Answer, page
 from vniagent.agent import Agent
 from vniagent.config import AgentConfig, Listen
 from vniagent.links import Links
 from vniagent.metrics import AgentMetrics
-
-Answer = Callable[[web.Request], Coroutine[Any, Any, web.Response]]
 
 
 async def run_agent(config: AgentConfig, auth: Auth, *, node: str, address: str) -> None:
@@ -50,8 +48,8 @@ async def _serving(listen: Listen, health: Health, metrics: AgentMetrics) -> Asy
     app = web.Application()
     app.add_routes(
         [
-            web.get("/livez", _page(Health())),
-            web.get("/readyz", _page(health)),
+            web.get("/livez", page(Health())),
+            web.get("/readyz", page(health)),
             web.get("/metrics", _metrics(metrics)),
         ]
     )
@@ -65,13 +63,6 @@ async def _serving(listen: Listen, health: Health, metrics: AgentMetrics) -> Asy
         yield
     finally:
         await runner.cleanup()
-
-
-def _page(health: Health) -> Answer:
-    async def answer(_request: web.Request) -> web.Response:
-        return web.Response(text=health.report(), status=500 if health.problems() else 200)
-
-    return answer
 
 
 def _metrics(metrics: AgentMetrics) -> Answer:

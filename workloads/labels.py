@@ -6,6 +6,7 @@ Job, a PodGroup) may still carry Muster's topology keys: ``overlay`` puts them o
 """
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -32,6 +33,7 @@ _MUSTERS_OWN: Final = frozenset(
 _OF_INJECTION: Final = frozenset(
     {names.FABRIC_OPTIONS, names.GPU_TIER, names.WORKLOAD, names.CAPACITY}
 )
+_OURS: Final = re.compile(rf"^{re.escape(names.PREFIX)}.*", re.MULTILINE)  # in lines of keys
 _KNOWN: Final = USER_KEYS | _OF_INJECTION | _MUSTERS_OWN
 _SUGGESTED: Final = sorted(USER_KEYS | _OF_INJECTION)
 _LONGEST_SLIP: Final = 80  # characters of a key for which the nearest one is looked up
@@ -81,7 +83,7 @@ def unknown(labels: Mapping[str, str], annotations: Mapping[str, str]) -> list[s
 
     They are warned about, not refused: an older webhook must not block newer keys.
     """
-    keys = {key for key in (*labels, *annotations) if key.startswith(names.PREFIX)}
+    keys = set(_OURS.findall("\n".join((*labels, *annotations))))
     strange = sorted(key for key in keys - _KNOWN if not key.startswith(names.DATASET))
     return [_unknown(key) for key in strange[:_TOLD_AT_MOST]]
 

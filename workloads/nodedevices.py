@@ -29,6 +29,7 @@ from workloads.devicenames import DeviceNames
 
 GPU: Final = "nvidia.com/gpu"
 AMD: Final = "amd.com/gpu"
+_COUNTABLE: Final = 1 << 31  # the model counts in 32 bits
 HAMI_REGISTER: Final = "hami.io/node-nvidia-register"
 """HAMi pkg/device/nvidia/device.go: "uuid,count,devmem,devcore,type,numa,health:" or JSON."""
 MOST_DEVICES: Final = 128  # of one kind on a node; more is a label gone wrong
@@ -251,6 +252,8 @@ def _hami_rows(text: str) -> list[dict[str, object]]:
 
 def _hami_device(row: Mapping[str, object], facts: _Facts) -> DeviceSpec:
     count, memory = int(str(row["count"])), int(str(row["devmem"]))
+    if not (0 <= count < _COUNTABLE and 0 <= memory < _COUNTABLE):
+        raise ValueError(f"device {row['id']}: {count} replicas of {memory} MiB")
     counters = {"memory": memory} | ({"replicas": count} if count > 1 else {})
     return DeviceSpec(
         name=str(row["id"]),

@@ -163,12 +163,20 @@ def is_explicit(dialect: str) -> bool:
 
 def conflicts(pod: wire.Pod) -> list[str]:
     """Return a sentence for each explicit group that loses to one of higher precedence."""
-    numbers = [n for n in _candidates(pod) if n < _OWNERS_FROM]
-    if len(numbers) < 2:  # noqa: PLR2004  # one alone cannot conflict
+    return conflicts_as(pod, place(pod))
+
+
+def conflicts_as(pod: wire.Pod, speaker: Placed | None) -> list[str]:
+    """Return the same for a pod that has been looked up already (``place``)."""
+    if speaker is None:
         return []
-    groups = [DIALECTS[n].member(pod) for n in numbers]
-    named = [group.key for group in groups if group is not None]
-    return [f"pod belongs to gang {named[0]}; {other} is ignored" for other in named[1:]]
+    first = DIALECTS.index(speaker.dialect)
+    others = [DIALECTS[n].member(pod) for n in _candidates(pod) if first < n < _OWNERS_FROM]
+    return [
+        f"pod belongs to gang {speaker.member.key}; {other.key} is ignored"
+        for other in others
+        if other is not None
+    ]
 
 
 def markers() -> tuple[str, ...]:

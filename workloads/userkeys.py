@@ -140,7 +140,7 @@ def read(
     on_annotations = tuple([item for item in annotations.items() if item[0] in USER_KEYS])
     if not on_labels and not on_annotations:
         return _NOTHING if wished is NONE else Reading(wishes=wished)
-    size = sum([len(text) for _, text in on_labels]) + sum([len(t) for _, t in on_annotations])
+    size = sum([len(text) for _, text in (*on_labels, *on_annotations)])
     parse = _remembered if size <= _KEPT_CHARS else _parsed
     reading = parse(on_labels, on_annotations, path)
     return reading if wished is NONE else replace(reading, wishes=wished)
@@ -163,7 +163,7 @@ def _parsed(on_labels: _Said, on_annotations: _Said, path: str) -> Reading:
         except ValueError as error:
             errors.append(FieldError(found[key][0], text, str(error)))
         errors += _twice(key, labels, annotations, path)
-    keys = replace(UserKeys(), **values)  # type: ignore[arg-type]  # the table pairs attributes with parsers of their type
+    keys = UserKeys(**values)  # type: ignore[arg-type]  # the table pairs attributes with parsers of their type
     return Reading(keys, tuple(errors), MappingProxyType(found))
 
 

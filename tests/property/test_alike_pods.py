@@ -11,7 +11,7 @@ from support.injecting import facts
 
 from injection.subject import Facts
 from webhook.admit import admit_mutating
-from webhook.alike import KEPT, Alike, Known
+from webhook.alike import KEPT, LONGEST, Alike, Known, PodRequest, new_pod
 from webhook.mutate import Mutation
 from webhook.review import AdmissionRequest, Verdict, parse, respond
 from webhook.validate import Rules, planned_by
@@ -33,7 +33,7 @@ def decide(request: AdmissionRequest, known: Known) -> tuple[Verdict, Mutation]:
     return admit_mutating(request, POLICY, RULES, known)
 
 
-def review(pod: dict[str, Any], namespace: str = "team-a", user: str = "ann") -> AdmissionRequest:
+def review(pod: dict[str, Any], namespace: str = "team-a", user: str = "ann") -> bytes:
     body = {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -47,7 +47,13 @@ def review(pod: dict[str, Any], namespace: str = "team-a", user: str = "ann") ->
             "object": pod,
         },
     }
-    return parse(json.dumps(body).encode())
+    return json.dumps(body).encode()
+
+
+def asked(body: bytes) -> PodRequest:
+    found = new_pod(body)
+    assert found is not None
+    return found
 
 
 def member(pod: dict[str, Any], number: int) -> dict[str, Any]:
@@ -77,7 +83,7 @@ def test_a_remembered_answer_is_the_one_a_pod_would_have_had_alone(
     for step, number in enumerate(numbers):
         namespace = "team-a" if number % 2 else "kube-system"
         one = review(member(pods[step % len(pods)], number), namespace)
-        assert told(alike.answer(one, known)) == told(decide(one, cluster()))
+        assert told(alike.answer(asked(one), known)) == told(decide(parse(one), cluster()))
 
 
 def asked_for(count: int = 8) -> dict[str, Any]:
@@ -87,27 +93,27 @@ def asked_for(count: int = 8) -> dict[str, Any]:
 
 def test_members_of_one_job_share_their_answer() -> None:
     known, alike = cluster(), Alike(decide)
-    first, second = (alike.answer(review(member(asked_for(), n)), known) for n in (1, 2))
+    first, second = (alike.answer(asked(review(member(asked_for(), n))), known) for n in (1, 2))
     assert second is first
     assert first[0].patch
 
 
 def test_another_template_namespace_or_user_gets_an_answer_of_its_own() -> None:
     known, alike = cluster(), Alike(decide)
-    first = alike.answer(review(member(asked_for(), 1)), known)
+    first = alike.answer(asked(review(member(asked_for(), 1))), known)
     for other in (
         review(member(asked_for(4), 1)),
         review(member(asked_for(), 1), namespace="team-b"),
         review(member(asked_for(), 1), user="bob"),
     ):
-        assert alike.answer(other, known) is not first
+        assert alike.answer(asked(other), known) is not first
 
 
 def test_new_facts_are_decided_about_anew() -> None:
     alike = Alike(decide)
-    with_fabric = alike.answer(review(member(asked_for(), 1)), cluster())
-    without = alike.answer(review(member(asked_for(), 2)), facts())
-    assert told(without) == told(decide(review(member(asked_for(), 2)), facts()))
+    with_fabric = alike.answer(asked(review(member(asked_for(), 1))), cluster())
+    without = alike.answer(asked(review(member(asked_for(), 2))), facts())
+    assert told(without) == told(decide(parse(review(member(asked_for(), 2))), facts()))
     assert told(with_fabric) != told(without)
 
 
@@ -121,5 +127,21 @@ def test_no_more_than_so_many_answers_are_remembered() -> None:
     alike = Alike(counted)
     pods = [review(asked_for(n)) for n in range(2 * KEPT)]
     for each in (*pods, *pods[-KEPT:], pods[0]):
-        alike.answer(each, None)
+        alike.answer(asked(each), None)
     assert len(calls) == len(pods) + 1
+
+
+def test_only_reviews_of_new_pods_that_are_not_too_long_may_share_an_answer() -> None:
+    good = json.loads(review(asked_for()))
+    asked = good["request"]
+    for changed in (
+        {"operation": "UPDATE"},
+        {"operation": "DELETE", "object": None},
+        {"subResource": "binding"},
+        {"resource": {"group": "batch", "version": "v1", "resource": "jobs"}},
+        {"resource": {"group": "metrics.k8s.io", "version": "v1", "resource": "pods"}},
+        {"object": {"metadata": {}}},
+        {"object": asked_for() | {"status": {"message": "x" * LONGEST}}},
+    ):
+        assert new_pod(json.dumps({**good, "request": asked | changed}).encode()) is None
+    assert new_pod(b"{") is None

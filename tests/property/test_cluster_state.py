@@ -22,7 +22,8 @@ from support.builders import (
     note,
     pod,
 )
-from support.naivecluster import GANGS, KINDS, NODES, PODS, QUERIES, RACKS, TAINT, NaiveCluster
+from support.naivecluster import GANGS, KINDS, NODES, PODS, QUERIES, RACKS, TAINT
+from support.naivedevices import NaiveDevices
 
 from cluster.constraints import (
     Operator,
@@ -62,7 +63,7 @@ node_names = st.sampled_from(NODES)
 kinds = st.sampled_from(KINDS)
 
 
-class Cluster(NaiveCluster):
+class Cluster(NaiveDevices):
     # --- the API server ---------------------------------------------------------------
 
     @rule(
@@ -81,6 +82,7 @@ class Cluster(NaiveCluster):
             unschedulable=flags == "cordoned",
             ready=flags != "unready",
             devices=gpus_of(gpus, per_numa=2) if flags == "devices" else (),
+            allocations={},
         )
         self.nodes[name] = event
         self.apply(event)
@@ -251,9 +253,7 @@ class Cluster(NaiveCluster):
                 u,
                 order[i],
                 tuple(order[(i + k + 1) % 5] for k in range(spares)),
-                {order[i]: ("gpu-1",), order[(i + 1) % 5]: ("gpu-2",)}
-                if devices and spares and self.nodes.get(order[i], node("x")).devices
-                else {},
+                self.named(u, order[i], order[(i + 1) % 5] if spares else None) if devices else {},
             )
             for i, u in enumerate(waiting[:3])
         )
@@ -274,15 +274,15 @@ class Cluster(NaiveCluster):
     @rule(name=st.sampled_from(GANGS), count=st.integers(1, 3), order=st.permutations(NODES))
     def seats_are_kept(self, *, name: str, count: int, order: list[str]) -> None:
         key, view = gang_key(name), self.state.gang(gang_key(name))
-        if view is None or view.spec is None or not len(view.bound):
+        if view is None or not len(view.bound):
             return
-        if count > view.spec.standby:
-            self.apply(GangUpserted(replace(view.spec, standby=count)))
+        spec = view.spec or gang_spec(name, 2)
+        if count > spec.standby:
+            self.apply(GangUpserted(replace(spec, standby=count)))
         like = self.state.pod_uid(int(view.bound[0]))
-        self.seats += 1
+        taken = len(self.seats)
         seats = tuple(
-            Assignment(PodUid(f"{self.seats:08}seat{i:04}".encode()), order[i])
-            for i in range(count)
+            Assignment(PodUid(f"seat{taken + i:012}".encode()), order[i]) for i in range(count)
         )
         before = self.state.dump()
         try:
@@ -292,6 +292,8 @@ class Cluster(NaiveCluster):
             seen("seats PlanStale")
             return
         seen("StandbyHeld")
+        for seat in seats:
+            self.seats[seat.uid] = replace(self.pods[like], uid=seat.uid, terminating=False)
 
     @rule(name=st.sampled_from(GANGS), other=st.sampled_from(GANGS), order=st.permutations(NODES))
     def gang_is_planned_in_the_room_of_seats(self, name: str, other: str, order: list[str]) -> None:

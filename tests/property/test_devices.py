@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+from hypothesis import event as seen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -39,10 +40,16 @@ from placement.decision import Plan
 from placement.gang import plan_now
 from placement.verify import verify
 
+NAMES = ("g0", "g1", "g2", "g0/1g.5gb@0", "g1/3g.20gb@4")
 NODES = ("n1", "n2", "n3", "n4", "n5")
 kinds = st.sampled_from(sorted(DEVICES))
 pod_kinds = st.sampled_from(sorted(PODS))
 nodes = st.sampled_from(NODES)
+
+
+def stem(name: str) -> str:
+    """Return the device that a name is of."""
+    return name.partition("/")[0]
 
 
 def used(snapshot: Snapshot) -> dict[str, list[int]]:
@@ -84,7 +91,7 @@ class Devices(RuleBasedStateMachine):
     @initialize()
     def one_node_of_every_kind(self) -> None:
         for name, kind in zip(NODES, sorted(DEVICES), strict=True):
-            self.nodes[name] = gpu_node(name, kind)
+            self.nodes[name] = gpu_node(name, kind, allocations={})
             self.apply(self.nodes[name])
 
     def name(self) -> str:
@@ -93,8 +100,49 @@ class Devices(RuleBasedStateMachine):
 
     @rule(name=nodes, kind=kinds, ill=st.frozensets(st.integers(0, 1), max_size=1))
     def node_tells(self, *, name: str, kind: str, ill: frozenset[int]) -> None:
-        self.nodes[name] = gpu_node(name, kind, ill=ill)
+        self.nodes[name] = gpu_node(name, kind, ill=ill, allocations={})
         self.apply(self.nodes[name])
+
+    @precondition(lambda self: self.bound)
+    @rule(data=st.data(), name=nodes)
+    def node_says_who_has_what(self, *, data: st.DataObject, name: str) -> None:
+        """Mostly of pods that are there; what they have may be anything, and had by others."""
+        if name not in self.nodes:
+            return
+        there = sorted(uid for uid, event in self.bound.items() if event.node == name)
+        some = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map(tuple)
+        who = st.sampled_from(there or sorted(self.bound))
+        told = data.draw(st.dictionaries(who, some, max_size=3))
+        self.nodes[name] = replace(self.nodes[name], allocations=told)
+        self.apply(self.nodes[name])
+        for trouble in self.state.device_troubles(name):
+            seen(f"trouble {trouble.kind}")
+
+    @invariant()
+    def what_one_pod_alone_was_given_nobody_else_has(self) -> None:
+        snapshot = self.state.snapshot()
+        for name, event in self.nodes.items():
+            row, view = snapshot.nodes.row(name), snapshot.devices
+            if row is None or not view.slots(row):
+                continue
+            told = {u: g for u, g in (event.allocations or {}).items() if self.is_on(u, name)}
+            for uid, names in told.items():
+                others = {device for u, g in told.items() if u != uid for device in map(stem, g)}
+                mine = {stem(n) for n in names if self.is_there(n, event)}
+                claims = unpack(view.claims[row])
+                has = {view.names[row][c.device] for c in claims if snapshot.pods.uid(c.pod) == uid}
+                assert mine - others <= has
+
+    def is_there(self, name: str, event: NodeUpserted) -> bool:
+        """Whether a node has such a device, and such a place on it."""
+        device, _, place = name.partition("/")
+        specs = [spec for spec in event.devices if spec.name == device]
+        profiles = {p.name: {start for start, _ in p.masks} for s in specs for p in s.placements}
+        profile, _, start = place.partition("@")
+        return bool(specs) and (not place or int(start) in profiles.get(profile, ()))
+
+    def is_on(self, uid: PodUid, name: str) -> bool:
+        return uid in self.bound and self.bound[uid].node == name
 
     @rule(name=nodes)
     def node_goes(self, *, name: str) -> None:
@@ -104,9 +152,7 @@ class Devices(RuleBasedStateMachine):
     @rule(
         kind=pod_kinds,
         on=nodes,
-        told=st.lists(
-            st.sampled_from(("g0", "g1", "g2", "g0/1g.5gb@0", "g1/3g.20gb@4")), max_size=2
-        ),
+        told=st.lists(st.sampled_from(NAMES), max_size=2),
     )
     def stranger_is_bound(self, *, kind: str, on: str, told: list[str]) -> None:
         made = pod(self.name(), kind=PODS[kind], on=on, managed=False)

@@ -20,6 +20,7 @@ from support.builders import (
 from cluster.deviceclaims import unpack
 from cluster.devicenode import seat_name
 from cluster.devicerooms import UNLIMITED
+from cluster.effects import CapacityFreed
 from cluster.errors import PlanStale
 from cluster.events import DeviceSpec, NodeGone, PodForgotten, PodGone, PodReleased
 from cluster.ids import PodUid
@@ -95,6 +96,16 @@ def test_devices_of_a_spare_are_kept_from_everybody() -> None:
             )
     apply(cluster, PodReleased(G0), pod("g-0", gang="g", gpus=2, rank=0, on="n1"))
     assert free(cluster, "n2") == ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_binding_that_gives_devices_of_a_spare_back_wakes_who_waits(*, named: bool) -> None:
+    cluster = two_nodes()
+    devices = {"g-0": {"n1": ("gpu-0", "gpu-1"), "n2": ("gpu-0", "gpu-1")} if named else {}}
+    apply(cluster, plan("g", {"g-0": "n1"}, spares={"g-0": ("n2",)}, devices=devices))
+    apply(cluster, PodReleased(G0))
+    bound = pod("g-0", gang="g", gpus=2, rank=0, on="n1")
+    assert (CapacityFreed() in apply(cluster, bound)) is named
 
 
 def test_a_pod_that_lands_on_its_spare_has_the_devices_chosen_there() -> None:

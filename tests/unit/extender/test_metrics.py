@@ -6,7 +6,13 @@ from typing import Any
 
 import yaml
 from prometheus_client import CollectorRegistry
+from support.illness import SOUND, Ward, reading, small_node
 
+from deviceplugin.exporter.board import Board
+from deviceplugin.health.alerts import Alert
+from deviceplugin.health.life import State
+from deviceplugin.metrics import DevicePluginMetrics
+from deviceplugin.model.signals import Xid
 from extender.metrics import ExtenderMetrics, Readings, StateCollector
 from extender.waiting import CAUSES
 from vniagent.metrics import AgentMetrics
@@ -41,6 +47,23 @@ def agents() -> CollectorRegistry:
     return made
 
 
+def node_plugins() -> CollectorRegistry:
+    made = CollectorRegistry()
+    DevicePluginMetrics(made)
+    return made
+
+
+def on_the_board() -> dict[str, str]:
+    """Return name → type of what the device plugin shows of devices, Muster's own and DCGM's."""
+    ward, board = Ward(), Board("n1")
+    board.see(small_node())
+    told = {"sm_clock": 1980, "memory_reserved": 1, "rows_remapped_uncorrectable": 0}
+    board.read([reading(SOUND, **told)], 0.0)
+    board.hear(Xid(SOUND, 79))
+    board.judge(ward.monitor.standings(), frozenset())
+    return dict(re.findall(r"^# TYPE (\w+) (\w+)$", board.render(0.0), re.MULTILINE))
+
+
 def registered(registry: CollectorRegistry) -> dict[str, str]:
     return {
         metric.name + ("_total" if metric.type == "counter" else ""): metric.type
@@ -53,8 +76,20 @@ def documented() -> dict[str, str]:
 
 
 def test_every_metric_is_documented_with_its_type_and_nothing_else_is() -> None:
-    programs = registered(extenders()), registered(webhooks()), registered(agents())
+    programs = [
+        *map(registered, (extenders(), webhooks(), agents(), node_plugins())),
+        {name: kind for name, kind in on_the_board().items() if name.startswith("muster_")},
+    ]
     assert documented() == {name: kind for each in programs for name, kind in each.items()}
+
+
+def test_every_metric_in_dcgms_names_is_documented_with_its_type() -> None:
+    rows = re.findall(
+        r"^\| (`DCGM_\w+`(?:, `DCGM_\w+`)*) \| (\w+) \|", PAGE.read_text(), re.MULTILINE
+    )
+    found = {name: kind for names, kind in rows for name in re.findall(r"\w+", names)}
+    shown = {name: kind for name, kind in on_the_board().items() if name.startswith("DCGM_")}
+    assert found == shown
 
 
 def test_no_label_names_an_object() -> None:
@@ -66,6 +101,7 @@ def test_no_label_names_an_object() -> None:
         *("source", "field"),  # of what is injected: sorts, never a user's own name
         "dialect",  # whose override policies: one of two control planes
         *("source", "field", "check"),  # of injection: fabrics of the cluster, kinds, functions
+        *("device", "alert", "xid", "backend"),  # of one node's devices, on its own page
     }
 
 
@@ -83,7 +119,8 @@ def used(expression: str) -> set[str]:
 
 
 def test_every_alert_asks_for_metrics_that_there_are() -> None:
-    known = registered(extenders()) | registered(webhooks())
+    known = registered(extenders()) | registered(webhooks()) | registered(node_plugins())
+    known |= on_the_board()
     series = {
         name + suffix
         for name, kind in known.items()
@@ -94,6 +131,13 @@ def test_every_alert_asks_for_metrics_that_there_are() -> None:
         assert used(rule["expr"]) <= series, rule["alert"]
         assert used(rule["expr"]), rule["alert"]
         assert {"summary", "description"} <= rule["annotations"].keys()
+
+
+def test_alerts_about_devices_ask_for_states_and_alerts_that_there_are() -> None:
+    expressions = " ".join(rule["expr"] for rule in alerts())
+    states = re.findall(r'\bmuster_device_state{state=~?"(.+?)"', expressions)
+    assert {each for state in states for each in state.split("|")} <= set(State)
+    assert set(re.findall(r'alert="(\w+)"', expressions)) == set(Alert)
 
 
 def test_every_alert_is_explained_in_the_page() -> None:

@@ -66,7 +66,9 @@ async def test_an_attachment_that_cannot_be_made_is_told_and_costs_no_second_vni
 async def test_networks_that_cannot_be_listed_are_named_as_what_is_waited_for() -> None:
     async with site(without="jobnetworks") as it:
         await it.world.gang(isolated("train", 2))
-        await it.until_explained("train-0", "the VNIs in use are not listed yet: 404")
+        await it.until_explained(
+            "train-0", "the VNIs in use are not listed yet: component job-networks is not installed"
+        )
 
 
 async def test_a_gang_that_only_a_bad_pool_selects_waits_rather_than_run_among_others() -> None:

@@ -13,6 +13,7 @@ from cluster.constraints import (
     TaintEffect,
 )
 from cluster.events import DeviceSpec
+from kube.allocations import encode
 from kube.translate import node_event, pod_event, pod_uid, read_node
 from kube.wire import Node
 
@@ -170,6 +171,33 @@ def test_devices_come_from_the_annotation() -> None:
     )
 
 
+def test_a_device_says_why_it_is_not_healthy() -> None:
+    device = {"name": "g", "resource": "r", "healthy": False, "reason": "XID 79"}
+    event = node_event(
+        node(annotations={"muster.dev/node-topology": json.dumps({"devices": [device]})})
+    )
+    assert [(spec.healthy, spec.reason) for spec in event.devices] == [(False, "XID 79")]
+
+
+def test_what_was_given_comes_by_pod_and_name_whatever_the_resource() -> None:
+    uid = "00000000-0000-4000-8000-000000000001"
+    text = encode(7, [(uid, {"rdma/hca": ["mlx5_0"], "nvidia.com/gpu": ["GPU-b", "GPU-a"]})])
+    event = node_event(node(annotations={"muster.dev/node-allocations": text}))
+    assert event.allocations == {pod_uid(uid): ("GPU-a", "GPU-b", "mlx5_0")}
+
+
+def test_a_node_that_tells_nothing_has_given_nothing() -> None:
+    assert node_event(node()).allocations == {}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"version":2,"generation":1,"pods":{}}', "{" * 9999])
+def test_allocations_that_cannot_be_read_are_told_and_leave_what_was_told(text: str) -> None:
+    event, (problem,) = read_node(node(annotations={"muster.dev/node-allocations": text}))
+    assert event.allocations is None
+    assert problem.startswith("node n1: annotation muster.dev/node-allocations: ")
+    assert problem.endswith("; what it told before still counts")
+
+
 @pytest.mark.parametrize("text", ["", "[", "[]", "null", "[" * 100_000, '{"devices":[{}]}'])
 def test_a_broken_topology_annotation_is_never_fatal(text: str) -> None:
     event, problems = read_node(node(annotations={"muster.dev/node-topology": text}))
@@ -177,8 +205,26 @@ def test_a_broken_topology_annotation_is_never_fatal(text: str) -> None:
     assert len(problems) == 1
 
 
-def test_a_device_listed_twice_is_a_contradiction() -> None:
-    twice = {"devices": [{"name": "g", "resource": "r"}] * 2}
+@pytest.mark.parametrize(
+    "device",
+    [
+        {"name": ""},
+        {"counters": {"memory": 1 << 31}},
+        {"counters": {"memory": -1}},
+        {"placements": [{"name": "1g.5gb", "masks": [[0, 1 << 31]]}]},
+        {"placements": [{"name": "1g.5gb", "masks": [[1 << 15, 1]]}]},
+    ],
+)
+def test_what_the_model_cannot_count_is_refused_with_its_place(device: dict[str, Any]) -> None:
+    told = {"devices": [{"name": "g", "resource": "r"} | device]}
+    event, (problem,) = read_node(node(annotations={"muster.dev/node-topology": json.dumps(told)}))
+    assert event.devices == ()
+    assert "$.devices[0]" in problem
+
+
+@pytest.mark.parametrize("other", ["r", "s"])
+def test_a_device_listed_twice_is_a_contradiction(other: str) -> None:
+    twice = {"devices": [{"name": "g", "resource": "r"}, {"name": "g", "resource": other}]}
     event, problems = read_node(node(annotations={"muster.dev/node-topology": json.dumps(twice)}))
     assert event.devices == ()
     assert "listed twice" in problems[0]

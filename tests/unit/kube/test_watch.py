@@ -3,15 +3,17 @@
 import asyncio
 import json
 from collections import deque
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 from support.watchserver import Consumer, Server, run
 
+from kube.changes import Change
 from kube.frames import Codec
 from kube.inbox import Inbox
 from kube.resources import NODES, PODS, Resource
-from kube.watch import ListWatch, Timing, WatchState
+from kube.watch import Listing, ListWatch, Timing, WatchState
 from kube.wire import Pod
 
 STEPS = st.one_of(
@@ -177,3 +179,45 @@ def test_a_page_with_an_unreadable_object_keeps_the_others() -> None:
     assert [item.metadata.name for item in page.items] == ["n1", "n1"]
     assert len(page.problems) == 1
     assert "labels" in page.problems[0]
+
+
+def test_a_first_list_is_told_in_pages_and_what_follows_one_by_one() -> None:
+    pages: list[list[str]] = []
+
+    def page(items: Sequence[Pod]) -> None:
+        pages.append([item.metadata.name for item in items])
+
+    server = Server(deque())
+    for name in "abc":
+        server.change("create", name)
+    consumer = Consumer()
+    watch = ListWatch(server, PODS, tracks=False, listing=Listing(PODS, page))
+
+    async def twice() -> None:
+        await watch._list(consumer.sink)
+        await watch._list(consumer.sink)
+
+    asyncio.run(twice())
+    assert pages == [["a", "b"], ["c"]]
+    assert consumer.told == ["synced", "+a", "+b", "+c", "synced"]
+    assert set(consumer.by_name) == set("abc")
+
+
+def test_a_further_page_is_asked_for_when_there_is_room() -> None:
+    server = Server(deque())
+    for name in "abcde":
+        server.change("create", name)
+    told: list[int] = []
+    behind: list[int] = []
+
+    def sink(changes: Sequence[Change[Pod]]) -> None:
+        told.append(len(changes))
+        behind.append(len(changes))
+
+    async def room() -> None:
+        assert len(behind) == 1  # no second page before the first had its place
+        behind.clear()
+
+    watch = ListWatch(server, PODS, tracks=False, room=room)
+    asyncio.run(watch._list(sink))
+    assert sum(told) == 5 + 1  # and the word that it is complete

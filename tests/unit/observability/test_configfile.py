@@ -1,7 +1,9 @@
 """Wrong configuration files, and what is said of each."""
 
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -17,8 +19,17 @@ class Path_(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="socket
     path: str = ""
 
 
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
 class Inner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deep: Port | None = None
+    ports: tuple[Port, ...] = ()
+    named: dict[str, Port] = msgspec.field(default_factory=dict)
+    colours: tuple[Colour, ...] = ()
+    mode: Literal["fast", "slow"] | tuple[Literal["fast", "slow"], ...] = "fast"
 
 
 class Config(msgspec.Struct, forbid_unknown_fields=True):
@@ -49,9 +60,20 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("sizes: 1", "document: Object contains unknown field `sizes`; allowed are inner, listen"),
-        ("inner: {a: 1}", "inner: Object contains unknown field `a`; allowed are deep"),
+        ("inner: {a: 1}", "inner: Object contains unknown field `a`; allowed are colours, deep"),
         ("inner: {deep: {type: port, a: 1}}", "inner.deep: Object contains unknown field `a`"),
         ("listen: {type: port, a: 1}", "allowed are path, portNumber"),
+        (
+            "inner: {ports: [{type: port, a: 1}]}",
+            "inner.ports[0]: Object contains unknown field `a`",
+        ),
+        ("inner: {ports: [{type: port, a: 1}]}", "allowed are portNumber"),
+        ("inner: {named: {x: {type: port, a: 1}}}", "inner.named[...]"),
+        ("inner: {named: {x: {type: port, a: 1}}}", "allowed are portNumber"),
+        ("inner: {colours: [red, green]}", "inner.colours[1]: Invalid enum value 'green'"),
+        ("inner: {colours: [green]}", "allowed are blue, red"),
+        ("inner: {mode: slo}", "inner.mode: Invalid enum value 'slo'; allowed are fast, slow"),
+        ("inner: {mode: [slo]}", "inner.mode[0]: Invalid enum value 'slo'; allowed are fast, slow"),
         ("size: one", "c.yaml: size: Expected `int`, got `str`"),
         ("size: 9", "c.yaml: size: 9 is out of range; allowed is 1 to 3"),
         ("size: 2", "c.yaml: size: two is one too many"),

@@ -122,7 +122,12 @@ def test_hamis_report_names_devices_by_uuid(text: str) -> None:
     assert all(s.by_memory and s.counters == {"memory": 32768, "replicas": 10} for s in found)
 
 
-@pytest.mark.parametrize("text", ["GPU-1,x", "[", "[1]", '[{"id":"a"}]', REGISTERED * 2])
+UNCOUNTABLE = "GPU-1,10,99999999999999,100,NVIDIA-A100,0,true:"
+
+
+@pytest.mark.parametrize(
+    "text", ["GPU-1,x", "[", "[1]", '[{"id":"a"}]', REGISTERED * 2, UNCOUNTABLE]
+)
 def test_a_report_that_cannot_be_read_is_not_believed(text: str) -> None:
     labels = {"gpu-type": "V100", "nvidia.com/gpu.count": "2"}
     found = devices(labels, {"nvidia.com/gpu": "2"}, {HAMI_REGISTER: text})

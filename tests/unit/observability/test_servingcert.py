@@ -20,10 +20,10 @@ import pytest
 from support.apifaults import api_server
 
 from extender.config import Tls
-from extender.tls import ServingCertificate
 from loadtest import credentials
 from loadtest.credentials import Credentials
 from observability.configfile import ConfigError
+from observability.servingcert import ServingCertificate
 
 WITHIN_S = 60
 

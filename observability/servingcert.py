@@ -19,12 +19,35 @@ import ssl
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
+from typing import Protocol
 
-from extender.config import ExtenderConfig, Tls
 from observability.configfile import ConfigError
 
 log = logging.getLogger(__name__)
+
+
+class Files(Protocol):
+    """Where the certificate is: a section of a shell's configuration."""
+
+    @property
+    def cert_file(self) -> str:
+        """The certificate, with those that signed it behind it."""
+        ...
+
+    @property
+    def key_file(self) -> str:
+        """Its key."""
+        ...
+
+    @property
+    def client_ca_file(self) -> str | None:
+        """Who signs clients' certificates; None where none is asked for."""
+        ...
+
+    @property
+    def check_seconds(self) -> float:
+        """How often the files are looked at."""
+        ...
 
 
 class _Connection(ssl.SSLObject):
@@ -46,13 +69,14 @@ class _Connection(ssl.SSLObject):
 class ServingCertificate:
     """The context to listen with; ``keep`` is the background task that looks at the files.
 
-    ``must_show``: whether a handshake without a certificate of clientCaFile fails. ``on_failed``
-    is told of every handshake that does.
+    ``field``: what the section is called in messages. ``must_show``: whether a handshake without a
+    certificate of clientCaFile fails. ``on_failed`` is told of every handshake that does.
     """
 
-    def __init__(self, files: Tls, *, must_show: bool = True) -> None:
+    def __init__(self, files: Files, *, field: str = "tls", must_show: bool = True) -> None:
         """Load the files; raises ``ConfigError`` that names them if they cannot be used."""
         self._files = files
+        self._field = field
         self._verify = ssl.CERT_REQUIRED if must_show else ssl.CERT_OPTIONAL
         self.on_failed: Callable[[ssl.SSLError], None] = lambda _error: None
         self._loaded = self._digest()
@@ -60,13 +84,6 @@ class ServingCertificate:
         self.front.sni_callback = self._choose
         told = {"failed": staticmethod(self._failed)}
         self.front.sslobject_class = type("_Connection", (_Connection,), told)
-
-    @classmethod
-    def of(cls, config: ExtenderConfig) -> Self | None:
-        """Return what the configuration asks for; None where it asks for no TLS."""
-        if config.tls is None:
-            return None
-        return cls(config.tls, must_show=config.callers.tokens is None)
 
     async def keep(self) -> None:
         """Look at the files for ever."""
@@ -121,4 +138,5 @@ class ServingCertificate:
             raise self._unusable(error) from error
 
     def _unusable(self, error: Exception) -> ConfigError:
-        return ConfigError(f"tls: {self._files.cert_file}, {self._files.key_file}: {error}")
+        files = self._files
+        return ConfigError(f"{self._field}: {files.cert_file}, {files.key_file}: {error}")

@@ -1,0 +1,176 @@
+"""Pods as a list tells them, decoded only as far as most of them are ever looked at.
+
+A cluster that starts up, or whose watch broke, is told of every pod at once, and nearly all of
+them are bound, nobody's business, and alike: what their owner wrote into all of them is byte for
+byte the same. So a listed pod is decoded to what sets it apart, and the rest stays JSON::
+
+    metadata   name, uid, times     ◄── its own
+    spec       nodeName             ◄── its own
+    the rest   requests, ports, labels, owner … as bytes ──► ``kind``: equal bytes, equal pods
+
+    pod() : all of it, as a ``wire.Pod``: the same as if it had been decoded at once
+
+Volumes, conditions, and where a node affinity points to are kept, but are no part of the kind:
+they differ for every pod, and are nothing that a *settled* pod (``kube.podclass``) is judged by.
+"""
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from kube import wire
+from kube.errors import DecodeError
+from kube.resources import PODS, Resource
+from kube.wire import Wire
+
+Raw = msgspec.Raw
+_ABSENT: Final = Raw()
+"""JSON that is not looked at, empty where the field is absent."""
+
+
+class ListedMeta(Wire, frozen=True):
+    """meta/v1 ObjectMeta. Times are text."""
+
+    name: str = ""
+    generate_name: Raw = _ABSENT
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: Raw = _ABSENT
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: Raw = _ABSENT
+    annotations: Raw = _ABSENT
+    owner_references: Raw = _ABSENT
+
+
+class ListedContainer(Wire, frozen=True):
+    """core/v1 Container, and a container's status."""
+
+    name: Raw = _ABSENT
+    resources: Raw = _ABSENT
+    ports: Raw = _ABSENT
+    restart_policy: Raw = _ABSENT
+    allocated_resources: Raw = _ABSENT
+
+
+class ListedAffinity(Wire, frozen=True):
+    """core/v1 Affinity."""
+
+    node_affinity: Raw = _ABSENT
+    pod_affinity: Raw = _ABSENT
+    pod_anti_affinity: Raw = _ABSENT
+
+
+class ListedSpec(Wire, frozen=True):
+    """core/v1 PodSpec."""
+
+    node_name: str = ""
+    scheduler_name: Raw = _ABSENT
+    scheduling_gates: Raw = _ABSENT
+    containers: tuple[ListedContainer, ...] = ()
+    init_containers: tuple[ListedContainer, ...] = ()
+    overhead: Raw = _ABSENT
+    resources: Raw = _ABSENT
+    node_selector: Raw = _ABSENT
+    affinity: ListedAffinity | None = None
+    tolerations: Raw = _ABSENT
+    topology_spread_constraints: Raw = _ABSENT
+    priority: Raw = _ABSENT
+    priority_class_name: Raw = _ABSENT
+    preemption_policy: Raw = _ABSENT
+    volumes: Raw = _ABSENT
+    resource_claims: Raw = _ABSENT
+    host_network: Raw = _ABSENT
+    restart_policy: Raw = _ABSENT
+    scheduling_group: Raw = _ABSENT
+    workload_ref: Raw = _ABSENT
+
+
+class ListedStatus(Wire, frozen=True):
+    """core/v1 PodStatus."""
+
+    phase: str = ""
+    start_time: str | None = None
+    nominated_node_name: Raw = _ABSENT
+    conditions: Raw = _ABSENT
+    container_statuses: tuple[ListedContainer, ...] = ()
+    init_container_statuses: tuple[ListedContainer, ...] = ()
+
+
+_NO_AFFINITY: Final = ListedAffinity()
+_ENCODER: Final = msgspec.json.Encoder()
+_POD: Final = msgspec.json.Decoder(wire.Pod)
+_TIME: Final = msgspec.json.Decoder(datetime)
+
+
+class ListedPod(Wire, frozen=True):
+    """core/v1 Pod, of a list."""
+
+    metadata: ListedMeta = ListedMeta()
+    spec: ListedSpec = ListedSpec()
+    status: ListedStatus = ListedStatus()
+
+    def kind(self) -> bytes:
+        """Return what pods have in common that differ in name, node, times and volumes only."""
+        meta, spec, status = self.metadata, self.spec, self.status
+        affinity = spec.affinity or _NO_AFFINITY
+        # JSON has no NUL, so what is joined can be told apart again.
+        return b"\0".join(
+            (
+                meta.namespace.encode(),
+                b"deleted" if meta.deletion_timestamp is not None else b"",
+                b"bound" if spec.node_name else b"",
+                status.phase.encode(),
+                meta.labels,
+                meta.annotations,
+                meta.owner_references,
+                spec.scheduler_name,
+                spec.scheduling_gates,
+                spec.overhead,
+                spec.resources,
+                spec.node_selector,
+                spec.tolerations,
+                affinity.pod_affinity,
+                affinity.pod_anti_affinity,
+                spec.topology_spread_constraints,
+                spec.priority,
+                spec.priority_class_name,
+                spec.preemption_policy,
+                spec.resource_claims,
+                spec.host_network,
+                spec.restart_policy,
+                spec.scheduling_group,
+                spec.workload_ref,
+                *_parts(spec.containers),
+                *_parts(spec.init_containers),
+                *_parts(status.container_statuses),
+                *_parts(status.init_container_statuses),
+            )
+        )
+
+    def pod(self) -> wire.Pod:
+        """Return all of the pod. Raises ``DecodeError`` for what is no pod."""
+        try:
+            return _POD.decode(_ENCODER.encode(self))
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            called = f"{self.metadata.namespace}/{self.metadata.name}"
+            raise DecodeError(f"{PODS} {called}: {error}") from error
+
+
+def _parts(containers: tuple[ListedContainer, ...]) -> list[Raw | bytes]:
+    parts: list[Raw | bytes] = [b"."]
+    for one in containers:
+        named = one.name, one.resources, one.ports, one.restart_policy, one.allocated_resources
+        parts += named
+    return parts
+
+
+def epoch(text: str | None) -> float:
+    """Return a time as seconds since the epoch, 0 for none. Raises ``msgspec.MsgspecError``."""
+    return 0.0 if text is None else _TIME.decode(f'"{text}"').timestamp()
+
+
+LISTED_PODS: Final = Resource(PODS.group, PODS.version, PODS.plural, ListedPod)
+"""The same pods, to be listed only."""
