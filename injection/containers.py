@@ -61,6 +61,8 @@ class ContainerDraft:
 
         core/v1: a variable of ``env`` wins over one of the same name from ``envFrom``.
         """
+        if not self.present.env_from:
+            return
         prefixes = [each.prefix for each in self.present.env_from]
         hidden = [name for name in self.hiding if any(name.startswith(p) for p in prefixes)]
         if hidden:
@@ -113,6 +115,11 @@ class ContainerDraft:
             elif capability not in self.taken.capabilities and not _adds(own, capability):
                 self.taken.capabilities.append(capability)
                 self.put.append(name)
+
+
+def names_of(container: Container) -> list[str]:
+    """Return the names of a container's variables."""
+    return [env.name for env in container.env]
 
 
 def container_at(pod: PodView, place: Place) -> Container:

@@ -60,8 +60,10 @@ class Draft:
             self._named(source, additions)
         if additions.tolerations:
             self._tolerations(source, additions.tolerations)
-        self._networks(source, additions.networks)
-        self._scalars(source, additions)
+        if additions.networks:
+            self._networks(source, additions.networks)
+        if additions.host_network or additions.runtime_class or additions.priority_class:
+            self._scalars(source, additions)
         for place, asks in additions.containers:
             self._container(source, place, asks)
         self.warnings.extend(additions.warnings)
@@ -146,8 +148,6 @@ class Draft:
 
     def _networks(self, source: str, wanted: tuple[str, ...]) -> None:
         """Merge the list of networks; one that cannot be read is the user's and stays."""
-        if not wanted:
-            return
         name, notes = networks.ANNOTATION, self.pod.metadata.annotations
         try:
             there = self._wanted.annotations.get(name, notes.get(name, ""))
@@ -182,7 +182,7 @@ class Draft:
         decision = ContainerDraft(present, taken, f"{place.within}[{present.name}]")
         decision.take(additions)
         self.warnings.extend(decision.hides(source))
-        for name in decision.put:
-            self._put(source, name)
+        if decision.put:
+            self._set.setdefault(source, []).extend(decision.put)
         for name in decision.kept:
             self._keep(source, name)

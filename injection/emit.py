@@ -52,31 +52,33 @@ class Wanted:
     containers: dict[Place, WantedContainer] = field(default_factory=dict)
 
 
-def operations(pod: PodView, wanted: Wanted) -> Iterator[Operation]:
-    """Yield what makes ``pod`` have ``wanted``.
+def operations(pod: PodView, wanted: Wanted) -> list[Operation]:
+    """Return what makes ``pod`` have ``wanted``.
 
     Containers come first: sidecars that are put before the init containers move those along.
     """
     spec, meta = pod.spec, pod.metadata
+    found: list[Operation] = []
     for place, additions in wanted.containers.items():
-        yield from _of_container(pod, place, additions)
-    yield from set_keys(("metadata", "labels"), meta.labels, wanted.labels)
-    yield from set_annotations(meta.annotations, wanted.annotations)
-    yield from set_keys(("spec", "nodeSelector"), spec.node_selector, wanted.node_selector)
-    yield from append(("spec", "tolerations"), len(spec.tolerations), wanted.tolerations)
-    yield from append(("spec", "volumes"), len(spec.volumes), wanted.volumes)
-    yield from append(("spec", "resourceClaims"), len(spec.resource_claims), wanted.claims)
-    yield from prepend(("spec", "initContainers"), len(spec.init_containers), wanted.sidecars)
+        _of_container(found, pod, place, additions)
+    found += set_keys(("metadata", "labels"), meta.labels, wanted.labels)
+    found += set_annotations(meta.annotations, wanted.annotations)
+    found += set_keys(("spec", "nodeSelector"), spec.node_selector, wanted.node_selector)
+    found += append(("spec", "tolerations"), len(spec.tolerations), wanted.tolerations)
+    found += append(("spec", "volumes"), len(spec.volumes), wanted.volumes)
+    found += append(("spec", "resourceClaims"), len(spec.resource_claims), wanted.claims)
+    found += prepend(("spec", "initContainers"), len(spec.init_containers), wanted.sidecars)
     if wanted.host_network:
-        yield from _host_network(pod)
+        found += _host_network(pod)
     if wanted.runtime_class:
-        yield Operation(pointer("spec", "runtimeClassName"), wanted.runtime_class)
+        found.append(Operation(pointer("spec", "runtimeClassName"), wanted.runtime_class))
     if wanted.priority_class:
-        yield Operation(pointer("spec", "priorityClassName"), wanted.priority_class)
+        found.append(Operation(pointer("spec", "priorityClassName"), wanted.priority_class))
         # Computed from the class before webhooks ran; the API server refuses a pod whose number
         # is not that of its class, and computes it anew where there is none.
-        yield Operation(pointer("spec", "priority"), None)
-        yield Operation(pointer("spec", "preemptionPolicy"), None)
+        found.append(Operation(pointer("spec", "priority"), None))
+        found.append(Operation(pointer("spec", "preemptionPolicy"), None))
+    return found
 
 
 def _host_network(pod: PodView) -> Iterator[Operation]:
@@ -86,17 +88,20 @@ def _host_network(pod: PodView) -> Iterator[Operation]:
         yield Operation(pointer("spec", "dnsPolicy"), HOST_DNS)
 
 
-def _of_container(pod: PodView, place: Place, wanted: WantedContainer) -> Iterator[Operation]:
+def _of_container(
+    found: list[Operation], pod: PodView, place: Place, wanted: WantedContainer
+) -> None:
+    """Add what makes one container have what it is to have."""
     spec = pod.spec
     containers = spec.containers if place.within == CONTAINERS else spec.init_containers
     own = containers[place.index]
     path = ("spec", place.within, str(place.index))
-    yield from prepend((*path, "env"), len(own.env), wanted.env)
-    yield from append((*path, "volumeMounts"), len(own.volume_mounts), wanted.mounts)
+    found += prepend((*path, "env"), len(own.env), wanted.env)
+    found += append((*path, "volumeMounts"), len(own.volume_mounts), wanted.mounts)
     if wanted.resources or wanted.claims:
-        yield from _resources((*path, "resources"), own.resources, wanted)
+        found += _resources((*path, "resources"), own.resources, wanted)
     if wanted.capabilities or wanted.privileged:
-        yield from _security((*path, "securityContext"), own, wanted)
+        found += _security((*path, "securityContext"), own, wanted)
 
 
 def _resources(

@@ -7,6 +7,7 @@ Override policies also replace and remove: what they do was done to the same pod
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -49,6 +50,10 @@ def pointer(*tokens: str) -> str:
     return "".join([f"/{token.translate(_ESCAPES)}" for token in tokens])
 
 
+# Of lists and maps in a pod: the same few dozen in every patch, and none of them a user's word.
+_place: Final = lru_cache(maxsize=512)(pointer)
+
+
 def set_keys(
     path: Sequence[str], present: Mapping[str, object], added: Mapping[str, str]
 ) -> list[Operation]:
@@ -56,8 +61,8 @@ def set_keys(
     if not added:
         return []
     if not present:
-        return [Operation(pointer(*path), dict(added))]
-    parent = pointer(*path)
+        return [Operation(_place(*path), dict(added))]
+    parent = _place(*path)
     return [Operation(parent + pointer(key), value) for key, value in added.items()]
 
 
@@ -73,8 +78,8 @@ def append(
     if not added:
         return []
     if not present:
-        return [Operation(pointer(*path), list(added))]
-    end = pointer(*path, "-")
+        return [Operation(_place(*path), list(added))]
+    end = _place(*path, "-")
     return [Operation(end, item) for item in added]
 
 
@@ -82,7 +87,7 @@ def prepend(path: Sequence[str], present: int, added: Sequence[msgspec.Struct]) 
     """Return what puts items, in their order, before a list of ``present`` items."""
     if not present:
         return append(path, present, added)
-    start = pointer(*path, "0")
+    start = _place(*path, "0")
     return [Operation(start, item) for item in reversed(added)]
 
 

@@ -30,10 +30,13 @@ class Level(StrEnum):
     RESTRICTED = "restricted"
 
 
+_WORDS: Final = frozenset(Level)
+
+
 def level_of(namespace_labels: Mapping[str, str]) -> Level:
     """Return what a namespace enforces; an unknown word counts as the strictest, as upstream."""
     word = namespace_labels.get(LABEL, Level.PRIVILEGED)
-    return Level(word) if word in list(Level) else Level.RESTRICTED
+    return Level(word) if word in _WORDS else Level.RESTRICTED
 
 
 def allowed(additions: Additions, level: Level) -> Additions:

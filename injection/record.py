@@ -25,6 +25,7 @@ from kube import names
 
 ANNOTATION: Final = names.INJECTED
 _NOTES_BYTES: Final = 256 * 1024  # apimachinery api/validation, TotalAnnotationSizeLimitB
+_LONGEST_CHARACTER: Final = 4  # bytes, in UTF-8
 TOO_MUCH: Final = f"a pod's annotations may have {_NOTES_BYTES} bytes in all"
 
 
@@ -79,6 +80,9 @@ def parse(text: str) -> _Ledger:
 
 def fits(notes: Mapping[str, str], ledger: str) -> bool:
     """Return whether the API server takes these annotations with the ledger among them."""
+    characters = sum(map(len, notes)) + sum(map(len, notes.values())) + len(ledger)
+    if _LONGEST_CHARACTER * (characters + len(ANNOTATION)) <= _NOTES_BYTES:
+        return True  # nearly always: nothing to be encoded to know its length
     others = (key + value for key, value in notes.items() if key != ANNOTATION)
     told = sum(len(text.encode()) for text in others)
     return told + len(ANNOTATION) + len(ledger.encode()) <= _NOTES_BYTES

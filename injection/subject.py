@@ -97,9 +97,9 @@ class Subject:
     @property
     def resources(self) -> frozenset[str]:
         """Return the names of the accelerators that any container asks for."""
-        owns = (container_at(self.pod, place).resources for place in self.accelerated)
-        names = (name for own in owns if own for name in (*own.limits, *own.requests))
-        return frozenset(name for name in names if name in self.facts.accelerators)
+        owns = [container_at(self.pod, place).resources for place in self.accelerated]
+        named = {name for own in owns if own for name in (*own.limits, *own.requests)}
+        return frozenset([name for name in named if name in self.facts.accelerators])
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -113,7 +113,7 @@ def asked_for(container: Container, accelerators: Accelerators) -> int:
     if own is None:
         return 0
     asked = {**own.requests, **own.limits}
-    return sum(_units(amount) for name, amount in asked.items() if name in accelerators)
+    return sum([_units(amount) for name, amount in asked.items() if name in accelerators])
 
 
 def _units(amount: str | float) -> int:

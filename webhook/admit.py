@@ -21,7 +21,7 @@ from kube import wire
 from webhook import groupobjects, jobtemplates, optout, templates
 from webhook.errors import MalformedReview
 from webhook.injecting import NOT_INJECTED, TOO_EARLY, Early, Mode
-from webhook.jobs import admit_job, completes
+from webhook.jobs import admit_job, completes, shadowed
 from webhook.mutate import NOTHING, Mutation, in_namespace, mutate
 from webhook.review import ALLOWED, UNREADABLE, AdmissionRequest, Verdict, denied
 from webhook.validate import Findings, Rules, check_new, check_pod, check_templates, is_planned
@@ -41,7 +41,6 @@ _READERS: Final = (templates, jobtemplates, groupobjects)
 _POD: Final = msgspec.json.Decoder(_Reviewed)
 _NAMESPACE: Final = msgspec.json.Decoder(wire.Namespace)
 _VIEW: Final = msgspec.json.Decoder(PodView)
-_NULL: Final = b"null"
 
 T = TypeVar("T")
 
@@ -62,8 +61,8 @@ def admit_mutating(
     """
     if not _is_pod(request):
         if completes(request.resource):
-            known = None if mode is Mode.SHADOW or isinstance(facts, Early) else facts
-            return admit_job(request, policy, known), NOTHING
+            known = None if isinstance(facts, Early) else facts
+            return _admit_job(request, policy, known, mode)
         return _wrong_kind(request, "pods and jobs"), NOTHING
     if request.operation != "CREATE" or request.sub_resource:
         return ALLOWED, NOTHING
@@ -82,6 +81,16 @@ def admit_mutating(
         kept = replace(gate, overridden=decided.overridden, injected=decided.injected)
         return verdict, kept
     return _acted_upon(decided, findings.warnings)
+
+
+def _admit_job(
+    request: AdmissionRequest, policy: Policy, facts: Facts | None, mode: Mode
+) -> tuple[Verdict, Mutation]:
+    if mode is Mode.SHADOW:
+        verdict, outcome = ALLOWED, shadowed(request, policy, facts)
+    else:
+        verdict, outcome = admit_job(request, policy, facts)
+    return verdict, Mutation(templates=outcome) if outcome else NOTHING
 
 
 def _gated(
@@ -120,7 +129,9 @@ def _decide(
     if is_bound_by_nature(pod):
         return replace(done, overridden=overrides)
     injected = _injected(changed.pod, request, placed, facts, done.annotations)
-    return replace(done, overridden=overrides, injected=injected)
+    return Mutation(
+        done.operations, done.annotations, done.gated, done.rewritten, overrides, injected
+    )
 
 
 def _acted_upon(decided: Mutation, warnings: tuple[str, ...]) -> tuple[Verdict, Mutation]:

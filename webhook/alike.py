@@ -13,6 +13,9 @@ is decided about::
 No rule can go by what it does not get to see, so an answer that is remembered cannot be another
 pod's; and a patch holds paths that both pods have. Override policies may look at everything, so
 where there are any each pod is decided about alone. Whenever the facts change all is forgotten.
+
+The review of a new pod is read in one pass that leaves the fields of its spec as they are: to skip
+eight kilobytes of it and to come back to them costs as much as everything else here.
 """
 
 import re
@@ -26,10 +29,10 @@ from injection.subject import Facts
 from kube import wire
 from webhook.injecting import Early
 from webhook.mutate import Mutation
-from webhook.review import AdmissionRequest, UserInfo, Verdict, encoded
+from webhook.review import UNREADABLE, AdmissionRequest, Asked, Review, UserInfo, Verdict, encoded
 
 KEPT: Final = 512  # answers: templates whose pods come at about the same time
-LONGEST: Final = 1 << 16  # bytes of a pod whose answer is kept; all of them together: 32 MiB
+LONGEST: Final = 1 << 16  # bytes of a review whose answer is kept; all of them together: 32 MiB
 NUMBERS: Final = frozenset({
     "batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index",
     "statefulset.kubernetes.io/pod-name", "jobset.sigs.k8s.io/job-index",
@@ -43,6 +46,7 @@ NUMBERS: Final = frozenset({
 # The volume of the token: five characters (kubernetes plugin/pkg/admission/serviceaccount).
 _DRAWN: Final = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')
 _VOLUME: Final = b'"kube-api-access-'
+_SAME: Final = b'"kube-api-access-00000"'  # as long as any other: bytes are replaced in place
 _HOSTNAME: Final = "hostname"
 
 Known = Facts | Early | None
@@ -50,15 +54,39 @@ Answer = tuple[Verdict, Mutation]
 _Key = tuple[bytes, str, UserInfo]
 
 
-class _Pod(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class Pod(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A pod, its spec undecoded field by field. Its status is nobody's business here."""
 
     metadata: wire.ObjectMeta
     spec: dict[str, msgspec.Raw]
 
 
-_DECODER: Final = msgspec.json.Decoder(_Pod)
+class PodRequest(Asked, frozen=True, gc=False, rename="camel", kw_only=True):
+    """A request to make a pod."""
+
+    object: Pod
+
+
+_DECODER: Final = msgspec.json.Decoder(Review[PodRequest])
 _ENCODER: Final = msgspec.json.Encoder()
+
+
+def may_share(facts: Known) -> bool:
+    """Return whether nothing looks at all of a pod."""
+    return not (isinstance(facts, Facts) and facts.policies)
+
+
+def new_pod(body: bytes) -> PodRequest | None:
+    """Return the review of a new pod; ``None`` for any other, too long or unreadable a one."""
+    if len(body) > LONGEST:
+        return None
+    try:
+        request = _DECODER.decode(body).request
+    except UNREADABLE:
+        return None
+    resource = request.resource
+    is_new = request.operation == "CREATE" and not request.sub_resource
+    return request if is_new and resource.resource == "pods" and not resource.group else None
 
 
 class Alike:
@@ -69,32 +97,23 @@ class Alike:
         self._facts: Known = None
         self._kept: dict[_Key, Answer] = {}
 
-    def answer(self, request: AdmissionRequest, facts: Known) -> Answer:
+    def answer(self, request: PodRequest, facts: Known) -> Answer:
         """Return what ``decide`` says to the request with these facts, or to one like it."""
-        pod = impersonal(request) if _may_share(request, facts) else None
-        if pod is None:
-            return self._decide(request, facts)
         if facts is not self._facts:
             self._facts = facts
             self._kept.clear()
+        pod = impersonal(request.object)
         key = pod, request.namespace, request.user_info
         found = self._kept.get(key)
         if found is None:
-            plain = msgspec.structs.replace(request, object=msgspec.Raw(pod))
-            found = self._kept[key] = _ready(self._decide(plain, facts))
+            found = self._kept[key] = _ready(self._decide(_about(pod, request), facts))
             if len(self._kept) > KEPT:
                 del self._kept[next(iter(self._kept))]  # the oldest
         return found
 
 
-def impersonal(request: AdmissionRequest) -> bytes | None:
-    """Return the pod without what is its own; ``None`` for what is no pod, or too long a one."""
-    if len(memoryview(request.object)) > LONGEST:
-        return None
-    try:
-        pod = _DECODER.decode(request.object)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
+def impersonal(pod: Pod) -> bytes:
+    """Return the pod without what is its own."""
     meta = wire.ObjectMeta(
         namespace=pod.metadata.namespace,
         labels=_unnumbered(pod.metadata.labels),
@@ -102,15 +121,21 @@ def impersonal(request: AdmissionRequest) -> bytes | None:
         owner_references=pod.metadata.owner_references,
     )
     pod.spec.pop(_HOSTNAME, None)
-    return _shared(_ENCODER.encode(_Pod(meta, pod.spec)))
+    return _shared(_ENCODER.encode(Pod(meta, pod.spec)))
 
 
-def _may_share(request: AdmissionRequest, facts: Known) -> bool:
-    """Return whether it is a new pod, and nothing looks at all of it."""
-    resource = request.resource
-    is_new = request.operation == "CREATE" and not request.sub_resource
-    is_pod = resource.resource == "pods" and not resource.group
-    return is_new and is_pod and not (isinstance(facts, Facts) and facts.policies)
+def _about(pod: bytes, request: PodRequest) -> AdmissionRequest:
+    """Return the request with that pod in place of its own."""
+    return AdmissionRequest(
+        uid=request.uid,
+        kind=request.kind,
+        resource=request.resource,
+        operation=request.operation,
+        name=request.name,
+        namespace=request.namespace,
+        user_info=request.user_info,
+        object=msgspec.Raw(pod),
+    )
 
 
 def _ready(answer: Answer) -> Answer:
@@ -131,4 +156,4 @@ def _shared(text: bytes) -> bytes:
     """Return a pod with a name for its token's volume that others of its template have, too."""
     start = text.find(_VOLUME)
     drawn = _DRAWN.match(text, start) if start >= 0 else None
-    return text if drawn is None else text.replace(drawn[0], _VOLUME + b'"')
+    return text if drawn is None else text.replace(drawn[0], _SAME)

@@ -20,15 +20,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from enum import Enum, auto
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from aiohttp import web
 
+from webhook.budget import PIECE_BYTES
 from webhook.metrics import Metrics
 
 HANDSHAKE_S: Final = 5.0
 PATIENCE_S: Final = 1.0  # a head or a body takes milliseconds
 _SWEEP_S: Final = 0.5  # between two looks at who is slow
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Stage(Enum):
@@ -37,6 +40,14 @@ class Stage(Enum):
     IDLE = auto()
     HEAD = auto()
     BUSY = auto()
+
+
+@runtime_checkable
+class _Limited(Protocol):
+    """asyncio's TLS transport: how much of it may wait to be decrypted, 512 KiB otherwise."""
+
+    def set_read_buffer_limits(self, high: int) -> None:
+        """Stop reading from the socket at ``high`` bytes."""
 
 
 class Connection(asyncio.Protocol):
@@ -57,6 +68,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection in, or another one's place."""
         self.transport = transport
+        if isinstance(transport, _Limited):
+            transport.set_read_buffer_limits(PIECE_BYTES)
         self.enter(Stage.IDLE)
         self._door.opened(self)
         self.inner.connection_made(transport)
@@ -160,22 +173,23 @@ class Door:
         connection.close()
 
 
-@web.middleware
-async def busy(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
+def busy(handler: Handler) -> Handler:
     """Tell the connection when its request's head is complete, and when it is answered."""
-    connection = _connection(request)
-    if connection is None:
-        return await handler(request)
-    connection.enter(Stage.BUSY)
-    try:
-        return await handler(request)
-    finally:
-        connection.enter(Stage.IDLE)
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        connection = _connection(request)
+        if connection is None:
+            return await handler(request)
+        connection.enter(Stage.BUSY)
+        try:
+            return await handler(request)
+        finally:
+            connection.enter(Stage.IDLE)
+
+    return handle
 
 
-def _connection(request: web.Request) -> Connection | None:
+def _connection(request: web.BaseRequest) -> Connection | None:
     transport = request.transport
     protocol = transport.get_protocol() if transport is not None else None
     return protocol if isinstance(protocol, Connection) else None

@@ -42,8 +42,12 @@ TOO_EARLY: Final = (
 
 def fields_set(decided: Injection) -> Counter[tuple[str, str]]:
     """Return how many fields were set, by source and kind of field."""
-    found = decided.record.set.items()
-    return Counter((_source(source), _kind(name)) for source, names in found for name in names)
+    found: Counter[tuple[str, str]] = Counter()
+    for source, names in decided.record.set.items():
+        sort = _source(source)
+        for kind, count in Counter(map(_kind, names)).items():
+            found[sort, kind] += count
+    return found
 
 
 def fields_kept(decided: Injection) -> Counter[tuple[str, str]]:

@@ -9,6 +9,7 @@ Only creations: an object that is there was accepted, and a queue has counted it
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 from http import HTTPStatus
 from typing import Final
 
@@ -61,20 +62,45 @@ def completes(resource: GroupVersionResource) -> bool:
     return (resource.group, resource.resource) in _KNOWN
 
 
-def admit_job(request: AdmissionRequest, policy: Policy, facts: Facts | None) -> Verdict:
-    """Return the verdict on an object that makes pods."""
+class Outcome(StrEnum):
+    """What is decided about an object; ``NONE``: nothing, it is none that is looked at."""
+
+    NONE = ""
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    REFUSED = "refused"
+
+
+_PASSED: Final = (ALLOWED, Outcome.NONE)
+
+
+def admit_job(
+    request: AdmissionRequest, policy: Policy, facts: Facts | None
+) -> tuple[Verdict, Outcome]:
+    """Return the verdict on an object that makes pods, and what it comes to."""
     if request.operation != "CREATE" or request.sub_resource or facts is None:
-        return ALLOWED
+        return _PASSED
     if not policy.covers(request.namespace, {}):
-        return ALLOWED
+        return _PASSED
     try:
         document: Json = without_nulls(msgspec.json.decode(request.object))
         if not isinstance(document, dict) or not is_watched(document):
-            return ALLOWED
-        return _decided(document, request.namespace, facts)
+            return _PASSED
+        verdict = _decided(document, request.namespace, facts)
     except (*UNREADABLE, TemplateError) as error:
         kind, where = request.kind.kind, f"{request.namespace}/{request.name}"
         raise MalformedReview(f"object {kind} {where} cannot be read: {error}") from error
+    if not verdict.allowed:
+        return verdict, Outcome.REFUSED
+    return verdict, Outcome.CHANGED if verdict.operations else Outcome.UNCHANGED
+
+
+def shadowed(request: AdmissionRequest, policy: Policy, facts: Facts | None) -> Outcome:
+    """Return what ``admit_job`` would come to; one that cannot be read is nobody's business."""
+    try:
+        return admit_job(request, policy, facts)[1]
+    except MalformedReview:
+        return Outcome.NONE
 
 
 def _decided(document: dict[str, Json], namespace: str, facts: Facts) -> Verdict:

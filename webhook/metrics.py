@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -11,9 +11,32 @@ from injection.overrides.policy import Dialect, Policies
 from injection.run import Injection
 from observability.metrics import histogram
 from webhook.injecting import fields_kept, fields_set
+from webhook.mutate import Mutation
+from webhook.tally import Tally
 
-_TOLD: Final = 64  # decisions whose counts are at hand: alike pods share theirs
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})  # admission/v1
+
+
+MetricT = TypeVar("MetricT", Counter, Histogram)
+
+
+class Children(dict[tuple[str, ...], MetricT]):
+    """The children of a metric by their labels, each looked up once: that takes microseconds."""
+
+    def __init__(self, metric: MetricT) -> None:
+        super().__init__()
+        self._metric: MetricT = metric
+
+    def __missing__(self, labels: tuple[str, ...]) -> MetricT:
+        child: MetricT = self._metric.labels(*labels)
+        self[labels] = child
+        return child
+
+
+def _counters(
+    registry: CollectorRegistry, name: str, text: str, labels: tuple[str, ...]
+) -> Children[Counter]:
+    return Children(Counter(name, text, labels, registry=registry))
 
 
 class Metrics:
@@ -21,35 +44,35 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self.reviews = Counter(
+        self._done = Tally(registry, self._of_mutation)
+        self._reviews = _counters(
+            registry,
             "muster_webhook_reviews",
             "Admission reviews answered, by path and outcome.",
             ("path", "outcome"),
-            registry=registry,
         )
-        self.seconds = histogram(
-            registry,
-            "muster_webhook_review_seconds",
-            "Time from the first byte read to the reply.",
-            ("path", "operation", "outcome"),
+        self._seconds = Children(
+            histogram(
+                registry,
+                "muster_webhook_review_seconds",
+                "Time from the first byte read to the reply.",
+                ("path", "operation", "outcome"),
+            )
         )
-        self._children: dict[tuple[str, str, str], Histogram] = {}
-        self._counts: dict[tuple[str, str], Counter] = {}
-        self._told: dict[int, tuple[Injection, tuple[tuple[Counter, int], ...]]] = {}
         self.gated = Counter(
             "muster_webhook_pods_gated", "Pods given the scheduling gate.", registry=registry
         )
-        self.rewritten = Counter(
+        self._rewritten = _counters(
+            registry,
             "muster_webhook_scheduler_names_rewritten",
             "Pods whose scheduler name was replaced, by the name they came with.",
             ("scheduler",),
-            registry=registry,
         )
-        self.overrides = Counter(
+        self._overrides = _counters(
+            registry,
             "muster_webhook_overrides",
             "Override policies that pods had, by control plane and what came of them.",
             ("dialect", "outcome"),
-            registry=registry,
         )
         self.unknown_owners = Counter(
             "muster_webhook_override_unknown_owners",
@@ -82,32 +105,38 @@ class Metrics:
             ("reason",),
             registry=registry,
         )
-        self.fields_set = Counter(
+        self._fields_set = _counters(
+            registry,
             "muster_webhook_fields_injected",
             "Fields set on pods, by source and kind; in shadow mode those that would be.",
             ("source", "field"),
-            registry=registry,
         )
-        self.fields_kept = Counter(
+        self._fields_kept = _counters(
+            registry,
             "muster_webhook_fields_kept",
             "Fields that users had set otherwise than a source wanted them, and kept.",
             ("source", "field"),
-            registry=registry,
         )
-        self.pods = Counter(
+        self._pods = _counters(
+            registry,
             "muster_webhook_pods_injected",
             "Pods by what injection decided about them.",
             ("outcome",),
-            registry=registry,
+        )
+        self._objects = _counters(
+            registry,
+            "muster_webhook_objects_injected",
+            "Objects that make pods, by what injection decided about their templates.",
+            ("outcome",),
         )
         self.warnings = Counter(
             "muster_webhook_injection_warnings", "Warnings given to authors.", registry=registry
         )
-        self.findings = Counter(
+        self._findings = _counters(
+            registry,
             "muster_webhook_findings",
             "What checks found about pods, by check and whether it refuses the pod.",
             ("check", "outcome"),
-            registry=registry,
         )
         self.broken_profiles = Gauge(
             "muster_webhook_profiles_broken",
@@ -116,53 +145,52 @@ class Metrics:
         )
         self.nodes = Gauge("muster_webhook_nodes", "Nodes known to injection.", registry=registry)
 
-    def injected(self, decided: Injection) -> None:
-        """Note what injection decided about one pod."""
-        known = self._told.get(id(decided))
-        if known is None or known[0] is not decided:
-            known = self._told[id(decided)] = decided, tuple(self._counted(decided))
-            if len(self._told) > _TOLD:
-                del self._told[next(iter(self._told))]
-        for counter, count in known[1]:
-            counter.inc(count)
+    def mutated(self, done: Mutation) -> None:
+        """Note what was done to one pod."""
+        self._done.add(done)
 
-    def _counted(self, decided: Injection) -> Iterator[tuple[Counter, int]]:
-        """Yield what one decision adds to which counter; alike pods share theirs."""
+    def _of_mutation(self, done: Mutation) -> Iterator[tuple[Counter, int]]:
+        """Yield what one mutation adds to which counter."""
+        if done.gated:
+            yield self.gated, 1
+        if done.rewritten:
+            yield self._rewritten[(done.rewritten,)], 1
+        if done.overridden is not None:
+            yield from self._of_policies(done.overridden)
+        if done.templates:
+            yield self._objects[(done.templates,)], 1
+        if done.injected is not None:
+            yield from self._of_injection(done.injected)
+
+    def _of_policies(self, found: Overridden) -> Iterator[tuple[Counter, int]]:
+        for outcome in found.outcomes:
+            came = "refused" if outcome.reason else "applied"
+            yield self._overrides[outcome.policy.dialect, came], 1
+        if found.missing is not None:
+            yield self.unknown_owners, 1
+
+    def _of_injection(self, decided: Injection) -> Iterator[tuple[Counter, int]]:
         outcome = (
             "refused" if decided.refusals else "changed" if decided.record.set else "unchanged"
         )
-        yield self.pods.labels(outcome), 1
+        yield self._pods[(outcome,)], 1
         for labels, count in fields_set(decided).items():
-            yield self.fields_set.labels(*labels), count
+            yield self._fields_set[labels], count
         for labels, count in fields_kept(decided).items():
-            yield self.fields_kept.labels(*labels), count
+            yield self._fields_kept[labels], count
         for check, refused in decided.found:
-            yield self.findings.labels(check, "refused" if refused else "told"), 1
+            yield self._findings[check, "refused" if refused else "told"], 1
         if decided.warnings:
             yield self.warnings, len(decided.warnings)
 
     def reviewed(self, path: str, outcome: str) -> None:
-        """Note one more review; its children are looked up once each."""
-        child = self._counts.get((path, outcome))
-        if child is None:
-            child = self._counts[path, outcome] = self.reviews.labels(path, outcome)
-        child.inc()
+        """Note one more review."""
+        self._done.count(self._reviews[path, outcome])
 
     def answered(self, path: str, operation: str, outcome: str, seconds: float) -> None:
-        """Note how long one review took; its children are looked up once each."""
-        key = path, operation if operation in _OPERATIONS else "other", outcome
-        child = self._children.get(key)
-        if child is None:
-            child = self._children[key] = self.seconds.labels(*key)
-        child.observe(seconds)
-
-    def overridden(self, found: Overridden) -> None:
-        """Note what came of one pod's override policies."""
-        for outcome in found.outcomes:
-            came = "refused" if outcome.reason else "applied"
-            self.overrides.labels(outcome.policy.dialect, came).inc()
-        if found.missing is not None:
-            self.unknown_owners.inc()
+        """Note how long one review took."""
+        sort = operation if operation in _OPERATIONS else "other"
+        self._seconds[path, sort, outcome].observe(seconds)
 
     def policies_are(self, policies: Policies) -> None:
         """Note which override policies there are now."""

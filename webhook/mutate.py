@@ -43,6 +43,7 @@ class Mutation:
     rewritten: str = ""  # the scheduler name that was replaced
     overridden: Overridden | None = None  # what came of override policies, where there were any
     injected: Injection | None = None  # what injection decided, where it was asked
+    templates: str = ""  # what was decided about those of an object that makes pods
 
     def patch(self, pod: wire.Pod) -> tuple[Operation, ...]:
         """Return all of it, for a pod that nothing is injected into."""

@@ -8,7 +8,7 @@ patch from a validating webhook. Replies are made in one place, here, so none ca
 import base64
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final, Literal
+from typing import Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -45,8 +45,8 @@ class UserInfo(msgspec.Struct, frozen=True, gc=False):
     groups: tuple[str, ...] = ()
 
 
-class AdmissionRequest(msgspec.Struct, frozen=True, gc=False, rename="camel", kw_only=True):
-    """One request. Objects stay undecoded until it is known what they are."""
+class Asked(msgspec.Struct, frozen=True, gc=False, rename="camel", kw_only=True):
+    """What a request is about, without its objects."""
 
     uid: str
     kind: GroupVersionKind
@@ -56,14 +56,24 @@ class AdmissionRequest(msgspec.Struct, frozen=True, gc=False, rename="camel", kw
     name: str = ""
     namespace: str = ""
     user_info: UserInfo = UserInfo()
+
+
+class AdmissionRequest(Asked, frozen=True, gc=False, rename="camel", kw_only=True):
+    """One request. Objects stay undecoded until it is known what they are."""
+
     object: msgspec.Raw = msgspec.Raw(b"null")
     old_object: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Review(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+RequestT = TypeVar("RequestT")
+
+
+class Review(msgspec.Struct, Generic[RequestT], frozen=True, gc=False, rename="camel"):
+    """What the API server sends."""
+
     api_version: Literal["admission.k8s.io/v1"]
     kind: Literal["AdmissionReview"]
-    request: AdmissionRequest
+    request: RequestT
 
 
 class _Status(msgspec.Struct, gc=False):
@@ -76,7 +86,7 @@ class _Response(msgspec.Struct, gc=False, rename="camel", omit_defaults=True):
     uid: str
     allowed: bool = msgspec.field()
     patch_type: str | None = None
-    patch: str | None = None
+    patch: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     status: _Status | None = None
     warnings: tuple[str, ...] = ()
 
@@ -96,13 +106,13 @@ class Verdict:
     code: HTTPStatus = HTTPStatus.OK
     message: str = ""
     warnings: tuple[str, ...] = ()
-    patch: str = ""  # ``operations`` as they travel, where that is known already
+    patch: msgspec.Raw | None = None  # ``operations`` as they travel, where they are encoded
 
 
 ALLOWED: Final = Verdict()
 # What bytes that cannot be decoded raise: bad JSON and types, too deep, not UTF-8.
 UNREADABLE: Final = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
-_DECODER: Final = msgspec.json.Decoder(_Review)
+_DECODER: Final = msgspec.json.Decoder(Review[AdmissionRequest])
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -119,20 +129,21 @@ def respond(uid: str, verdict: Verdict) -> bytes:
     response = _Response(
         uid=uid,
         allowed=verdict.allowed,
-        warnings=tuple(_clean(text) for text in verdict.warnings[:WARNINGS_AT_MOST]),
+        warnings=tuple(map(_clean, verdict.warnings[:WARNINGS_AT_MOST])),
     )
     if verdict.operations and verdict.allowed:
         response.patch_type = "JSONPatch"
-        response.patch = verdict.patch or encoded(verdict.operations)
+        ready = verdict.patch
+        response.patch = encoded(verdict.operations) if ready is None else ready
     if not verdict.allowed:
         message = cut(verdict.message, MESSAGE_CHARS)
         response.status = _Status(verdict.code, message, verdict.code.phrase)
     return _ENCODER.encode(_Reply(API_VERSION, KIND, response))
 
 
-def encoded(operations: tuple[Operation, ...]) -> str:
-    """Return a patch as it travels."""
-    return base64.b64encode(_ENCODER.encode(operations)).decode()
+def encoded(operations: tuple[Operation, ...]) -> msgspec.Raw:
+    """Return a patch as it travels, a JSON string: base64 has nothing that is to be escaped."""
+    return msgspec.Raw(b'"%b"' % base64.b64encode(_ENCODER.encode(operations)))
 
 
 def denied(code: HTTPStatus, message: str, warnings: tuple[str, ...] = ()) -> Verdict:

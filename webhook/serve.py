@@ -13,6 +13,8 @@ import gc
 import logging
 import signal
 import socket
+import time
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,12 +31,12 @@ from kube.transport import Transport
 from observability.health import Health
 from observability.metrics import new_registry
 from webhook.app import Owners, Server
-from webhook.budget import SMALL_BYTES
+from webhook.budget import PIECE_BYTES
 from webhook.callers import Callers
 from webhook.certificates import Certificates, create, keep
 from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
-from webhook.door import HANDSHAKE_S, Door
+from webhook.door import HANDSHAKE_S, Door, busy
 from webhook.errors import CertificateError
 from webhook.facts import follows, knowledge, live_facts
 from webhook.injecting import Early, Mode
@@ -192,19 +194,19 @@ async def _listening(
     facts: _Facts,
 ) -> AsyncIterator[str]:
     """Serve inside the block; gives the base URL."""
-    server = _server(config, health, metrics, facts)
-    runner = web.AppRunner(
-        server.app,
+    inner = web.Server(
+        busy(_server(config, health, metrics, facts).handle),
         access_log=None,
         keepalive_timeout=KEEP_ALIVE_S,
         lingering_time=_LINGER_S,
         handler_cancellation=True,
-        read_bufsize=SMALL_BYTES,  # such a review is there when its handler starts
+        read_bufsize=PIECE_BYTES,
     )
+    runner = web.ServerRunner(inner)
     await runner.setup()
     listener = socket.create_server((config.listen.host, config.listen.port), backlog=_BACKLOG)
     try:
-        async with _through(_door(config, runner, metrics), listener, certificates):
+        async with _through(_door(config, inner, metrics), listener, certificates):
             metrics.certificate(certificates.expires())
             yield f"https://{config.listen.host}:{listener.getsockname()[1]}"
     finally:
@@ -228,13 +230,11 @@ def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Fac
     )
 
 
-def _door(config: WebhookConfig, runner: web.AppRunner, metrics: Metrics) -> Door:
-    inner = runner.server
-    assert inner is not None  # noqa: S101 - it is there after setup
+def _door(config: WebhookConfig, inner: web.Server, metrics: Metrics) -> Door:
     return Door(
         inner,
         metrics,
-        asyncio.get_running_loop().time,
+        time.monotonic,
         connections=config.limits.connections,
         head_seconds=config.limits.head_seconds,
     )
@@ -245,6 +245,8 @@ async def _through(
     door: Door, listener: socket.socket, certificates: Certificates
 ) -> AsyncIterator[None]:
     """Take connections inside the block; those that are open stay open after it."""
+    # For each connection asyncio fills a buffer of this size with zeros; it has no other setting.
+    SSLProtocol.max_size = PIECE_BYTES
     server = await asyncio.get_running_loop().create_server(
         door,
         sock=listener,

@@ -198,7 +198,7 @@ def _moved(new: wire.Pod, old: wire.Pod) -> Iterator[str]:
 
 def _pod_warnings(pod: wire.Pod, placed: Placed | None, rules: Rules) -> Iterator[str]:
     yield from unknown(pod.metadata.labels, pod.metadata.annotations)
-    yield from registry.conflicts(pod)
+    yield from registry.conflicts_as(pod, placed)
     yield from registry.unread_as(pod, placed)
     yield from rules.unread(pod)
 

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from injection.choice import Chosen, choose
-from injection.containers import container_at
+from injection.containers import container_at, names_of
 from injection.findings import Finding
 from injection.podview import Container
 from injection.subject import Subject
 
 _NET: Final = "NCCL_NET"
 _DISABLE: Final = "NCCL_IB_DISABLE"
+_CONCERNING: Final = frozenset({_NET, _DISABLE})
 _VERBS: Final = "IB"  # NCCL's name of what speaks InfiniBand and RoCE
 _TCP: Final = "Socket"
 
@@ -33,7 +34,7 @@ def silent_tcp(subject: Subject) -> Iterator[Finding]:
 
 
 def _concerned(container: Container) -> bool:
-    return any(env.name in (_NET, _DISABLE) for env in container.env)
+    return not _CONCERNING.isdisjoint(names_of(container))
 
 
 def _against(container: Container, chosen: Chosen) -> Iterator[str]:

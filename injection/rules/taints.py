@@ -21,12 +21,11 @@ def taints(subject: Subject) -> Iterator[Additions]:
     known, nodes = subject.facts.accelerator_taints, subject.facts.nodes
     left = nodes.with_labels(subject.pod.spec.node_selector) if nodes.known else ()
     there = {taint for group in left for taint in group.taints}
-    asked = subject.resources
+    asked = "\n" + "\n".join(subject.resources)  # looked through without a call for each taint
     wanted = [
         each
         for each in known
-        if any(name.startswith(each.asks) for name in asked)
-        and (not left or any(_is(each, taint) for taint in there))
+        if f"\n{each.asks}" in asked and (not left or any(_is(each, taint) for taint in there))
     ]
     if wanted:
         yield Additions("accelerator-taints", tolerations=tuple(map(_toleration, wanted)))

@@ -146,7 +146,7 @@ async def world(plane: Plane, api: Api, namespace: str) -> AsyncIterator[World]:
             body_limit_bytes=1 << 20,
             body_seconds=5,
         )
-        async with hooked(plane, api, namespace, server.app), in_force(made):
+        async with hooked(plane, api, namespace, server.handle), in_force(made):
             yield made
         for watch in watches:
             watch.cancel()

@@ -56,7 +56,7 @@ FACTS = replace(
 )
 
 
-async def _mutate(http: web.Request) -> web.Response:
+async def _mutate(http: web.BaseRequest) -> web.Response:
     request = parse(await http.read())
     verdict, _ = admit_mutating(request, Policy(), Rules(), FACTS)
     return web.Response(body=respond(request.uid, verdict), content_type="application/json")
@@ -64,9 +64,7 @@ async def _mutate(http: web.Request) -> web.Response:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def webhook(plane: Plane, api: Api, namespace: str) -> AsyncIterator[None]:
-    app = web.Application()
-    app.router.add_post("/mutate", _mutate)
-    async with hooked(plane, api, namespace, app):
+    async with hooked(plane, api, namespace, _mutate):
         yield
 
 

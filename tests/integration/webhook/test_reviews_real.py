@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 import pytest_asyncio
-from support.webhookpods import HOOKS, PLAN, PODS, dry_run, gates, pod
+from support.webhookpods import HOOKS, PLAN, PODS, dry_run, failure, gates, pod
 
 from kube import wire
 from loadtest.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
@@ -236,11 +236,3 @@ async def test_an_outage_stops_only_pods_that_carry_a_plan(api: Api) -> None:
         async with asyncio.timeout(60):
             while unanswered in await failure(api, planned):  # noqa: ASYNC110 - nothing to wait on
                 await asyncio.sleep(0.1)
-
-
-async def failure(api: Api, wanted: JSON) -> str:
-    try:
-        await dry_run(api, wanted)
-    except ApiFailed as error:
-        return str(error)
-    return ""

@@ -14,7 +14,17 @@ import pytest
 import pytest_asyncio
 import yaml
 from support.otherhook import ADDED, other_webhook
-from support.webhookpods import CONFIG, HOOKS, PODS, dry_run, gates, pod, until_gated, write
+from support.webhookpods import (
+    CONFIG,
+    HOOKS,
+    PODS,
+    dry_run,
+    failure,
+    gates,
+    pod,
+    until_gated,
+    write,
+)
 from support.webhookprocess import running
 
 from loadtest.api import JSON, Api, ApiFailed
@@ -230,11 +240,3 @@ async def test_while_it_is_down_the_failure_policy_decides_and_then_it_is_back(
     finally:
         for kind in ("mutating", "validating"):
             await api.delete(f"{HOOKS}/{kind}webhookconfigurations/{name}")
-
-
-async def failure(api: Api, wanted: JSON) -> str:
-    try:
-        await dry_run(api, wanted)
-    except ApiFailed as error:
-        return str(error)
-    return ""

@@ -2,15 +2,18 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.injecting import FABRICS, JSON, facts
+from support.overriding import loaded, rules
 
+from injection.subject import Facts
 from injection.twin import guard, policies
 from injection.twin.static import SIZES, Block, blocks
 from injection.twin.unsaid import DIFFERENCES, missing, unsaid
-from workloads.managed import Policy
+from workloads.managed import ManagedConfig, Policy
 
 POLICY = Policy()
 
@@ -106,3 +109,46 @@ def test_the_page_names_every_difference_and_no_other() -> None:
 
 def test_every_difference_is_told_to_whoever_installs() -> None:
     assert set(DIFFERENCES.values()) <= set(unsaid(facts({"profile": "plain-tcp"})))
+
+
+def made(known: Facts, policy: Policy = POLICY) -> list[JSON]:
+    found = [*policies.mutating(known, policy, "v1"), *policies.validating(known, policy)]
+    return [each for each in found if isinstance(each, dict)]
+
+
+def test_classes_by_namespace_and_override_policies_change_no_policy() -> None:
+    assert {"namespaces", "overrides"} <= set(DIFFERENCES)
+    plain, fabric = facts({"profile": "plain-tcp"}), {"profile": "plain-tcp"}
+    classes = {"team-a": {"runtimeClass": "nvidia", "priorityClass": "high"}}
+    assert made(facts(fabric, namespaces=classes)) == made(plain)
+    image = {"image": [{"operations": [{"imageComponent": "Registry", "value": "mirror.cn"}]}]}
+    overrides = loaded(rules("kubeadmiral", image, name="p", cluster=True))
+    assert overrides
+    assert made(replace(plain, policies=overrides)) == made(plain)
+
+
+def test_no_policy_looks_at_anything_but_pods() -> None:
+    assert "templates" in DIFFERENCES
+    specs = [each["spec"] for each in made(facts({"profile": "plain-tcp"}))]
+    asked = [
+        spec["matchConstraints"]["resourceRules"] for spec in specs if "policyName" not in spec
+    ]
+    assert asked
+    assert {resource for rules in asked for rule in rules for resource in rule["resources"]} == {
+        "pods"
+    }
+
+
+def test_what_is_managed_is_what_the_policy_says() -> None:
+    config = ManagedConfig(
+        profile="gpu-scheduler",
+        profiles=("second-scheduler",),
+        rewrite=("old-scheduler",),
+        excluded_namespaces=("platform",),
+        accelerators=("example.com/npu",),
+    )
+    text = json.dumps(made(facts({"profile": "plain-tcp"}), Policy.of(config)))
+    for word in ("gpu-scheduler", "second-scheduler", "old-scheduler", "platform"):
+        assert word in text
+    assert "kai-scheduler" not in text
+    assert "kube-public" not in text

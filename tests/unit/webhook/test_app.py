@@ -8,8 +8,8 @@ import logging
 from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
-from aiohttp.web import Application, Request
+from aiohttp.test_utils import RawTestServer, TestClient
+from aiohttp.web import BaseRequest
 from prometheus_client import CollectorRegistry
 
 from observability.health import Health
@@ -19,7 +19,7 @@ from webhook.metrics import Metrics
 from webhook.validate import Rules
 from workloads.managed import Policy
 
-Client = TestClient[Request, Application]
+Client = TestClient[BaseRequest, None]
 LIMIT = 7 * 1024 * 1024
 
 
@@ -38,7 +38,7 @@ async def client(health: Health) -> AsyncIterator[Client]:
         body_limit_bytes=LIMIT,
         body_seconds=0.2,
     )
-    async with TestClient(TestServer(server.app)) as client:
+    async with TestClient(RawTestServer(server.handle)) as client:
         yield client
 
 
@@ -154,6 +154,28 @@ async def test_readiness_follows_the_checks_and_liveness_does_not(
         "[-]certificate failed: expired\ncheck failed\n",
     )
     assert (await client.get("/livez")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allowed"),
+    [
+        ("GET", "/mutate", 405, "POST"),
+        ("POST", "/readyz", 405, "GET,HEAD"),
+        ("GET", "/", 404, None),
+        ("POST", "/mutate/", 404, None),
+        ("HEAD", "/livez", 200, None),
+    ],
+)
+async def test_only_the_five_paths_are_served_each_to_its_methods(
+    client: Client, method: str, path: str, status: int, allowed: str | None
+) -> None:
+    reply = await client.request(method, path)
+    assert (reply.status, reply.headers.get("Allow")) == (status, allowed)
+
+
+async def test_a_client_that_waits_to_be_asked_for_its_body_is_asked(client: Client) -> None:
+    body = io.BytesIO(review(GPU))
+    assert (await client.post("/mutate", data=body, expect100=True)).status == 200
 
 
 async def test_reviews_are_counted_by_path_and_outcome(client: Client) -> None:

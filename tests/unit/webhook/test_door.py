@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +13,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from webhook.budget import PIECE_BYTES
 from webhook.door import PATIENCE_S, Connection, Door, Stage, busy
 from webhook.metrics import Metrics
 
@@ -63,18 +66,18 @@ class World:
 async def world() -> AsyncIterator[World]:
     answer = asyncio.Event()
 
-    async def handle(_request: web.Request) -> web.Response:
+    async def handle(request: web.BaseRequest) -> web.Response:
         await answer.wait()
+        if request.path != "/":
+            raise web.HTTPNotFound
         return web.Response(text="ok")
 
-    app = web.Application(middlewares=[busy])
-    app.router.add_get("/", handle)
-    runner = web.AppRunner(app, handler_cancellation=True)
+    inner = web.Server(busy(handle), handler_cancellation=True)
+    runner = web.ServerRunner(inner)
     await runner.setup()
-    assert runner.server is not None
     metrics = Metrics(CollectorRegistry())
     made = World(metrics, answer)
-    made.door = Door(runner.server, metrics, lambda: made.now, connections=4, head_seconds=HEAD_S)
+    made.door = Door(inner, metrics, lambda: made.now, connections=4, head_seconds=HEAD_S)
     server = await asyncio.get_running_loop().create_server(made.door, "127.0.0.1", 0)
     made.port = server.sockets[0].getsockname()[1]
     try:
@@ -181,3 +184,15 @@ async def test_a_connection_is_idle_again_whatever_the_answer_was(path: str) -> 
         writer.write(f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
         await door.until(lambda: door.stages() == ["IDLE"])
+
+
+async def test_little_waits_to_be_decrypted() -> None:
+    """Over TLS, as asyncio does it, and a client whose handler takes nothing for now."""
+    async with world() as door:
+        context, connection = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), door.door()
+        loop = asyncio.get_running_loop()
+        tls = SSLProtocol(loop, connection, context, None, server_side=True)
+        transport = tls._get_app_transport()
+        connection.connection_made(transport)
+        assert transport.get_read_buffer_limits()[1] == PIECE_BYTES
+        connection.connection_lost(None)

@@ -5,8 +5,8 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
-from aiohttp.web import Application, Request
+from aiohttp.test_utils import RawTestServer, TestClient
+from aiohttp.web import BaseRequest
 from prometheus_client import CollectorRegistry
 from support.hostile import LITERALS, review
 from support.injecting import facts
@@ -17,7 +17,7 @@ from webhook.metrics import Metrics
 from webhook.validate import Rules
 from workloads.managed import Policy
 
-Client = TestClient[Request, Application]
+Client = TestClient[BaseRequest, None]
 LIMIT = 1024 * 1024
 FACTS = facts({"profile": "generic-roce-hostnet", "pods": "accelerated"})
 
@@ -33,7 +33,7 @@ async def client() -> AsyncIterator[Client]:
         body_limit_bytes=LIMIT,
         body_seconds=5,
     )
-    async with TestClient(TestServer(server.app)) as client:
+    async with TestClient(RawTestServer(server.handle)) as client:
         yield client
 
 

@@ -113,8 +113,7 @@ def test_pods_are_counted_by_what_became_of_them(fabric: str, outcome: str) -> N
     pod = member()
     if fabric:
         pod["metadata"]["annotations"]["muster.dev/fabric"] = fabric
-    found = admitted(pod).injected
-    metrics.injected(found)
+    metrics.mutated(admitted(pod).done)
     value = registry.get_sample_value("muster_webhook_pods_injected_total", {"outcome": outcome})
     assert value == 1
 
@@ -153,9 +152,9 @@ def test_findings_are_counted_by_check_in_shadow_too() -> None:
     metrics = Metrics(registry)
     pod = member(containers=[{"name": "main", "args": ["${HOME}"]}])
     pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "8"}}
-    metrics.injected(admitted(pod, mode=Mode.SHADOW).injected)
+    metrics.mutated(admitted(pod, mode=Mode.SHADOW).done)
     pod["metadata"]["annotations"]["muster.dev/fabric"] = "no-such"
-    metrics.injected(admitted(pod).injected)
+    metrics.mutated(admitted(pod).done)
     labels = (
         {"check": "arguments", "outcome": "told"},
         {"check": "fabric_is_there", "outcome": "refused"},

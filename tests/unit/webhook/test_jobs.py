@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 from support.injecting import GPU, JSON, facts
 from support.jobs import KINDS, job, of_kind
 
@@ -18,7 +19,15 @@ from injection.run import inject
 from injection.subject import Facts, Gang
 from webhook.admit import admit_mutating
 from webhook.errors import MalformedReview
-from webhook.review import AdmissionRequest, GroupVersionKind, GroupVersionResource, Verdict
+from webhook.injecting import Mode
+from webhook.metrics import Metrics
+from webhook.review import (
+    ALLOWED,
+    AdmissionRequest,
+    GroupVersionKind,
+    GroupVersionResource,
+    Verdict,
+)
 from webhook.validate import Rules
 from workloads.managed import Policy
 
@@ -277,3 +286,37 @@ def test_an_object_as_deep_as_a_stack_is_called_unreadable() -> None:
     deep = '{"a":' * 100_000 + "1" + "}" * 100_000
     with pytest.raises(MalformedReview, match="object Job team-a/llama cannot be read"):
         admit_mutating(review("Job", deep.encode()), Policy(), Rules(), ROCE)
+
+
+@pytest.mark.parametrize(
+    ("document", "outcome"),
+    [
+        (job(queue="research"), "changed"),
+        (job(), "unchanged"),
+        (job(queue="research") | {"spec": {"template": {"spec": {"containers": [7]}}}}, ""),
+    ],
+)
+def test_in_shadow_an_object_passes_as_it_is_and_what_would_become_of_it_is_counted(
+    document: JSON, outcome: str
+) -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
+    body = json.dumps(document).encode()
+    request = review(document["kind"], body, document["apiVersion"])
+    verdict, done = admit_mutating(request, Policy(), Rules(), ROCE, Mode.SHADOW)
+    metrics.mutated(done)
+    assert verdict is ALLOWED
+    assert done.templates == outcome
+    name = "muster_webhook_objects_injected_total"
+    assert registry.get_sample_value(name, {"outcome": outcome}) == (1 if outcome else None)
+
+
+def test_a_refused_object_is_counted_as_one() -> None:
+    document = job(queue="research")
+    template = document["spec"]["template"]
+    template.setdefault("metadata", {})["annotations"] = {"muster.dev/fabric": "no-such"}
+    body = json.dumps(document).encode()
+    request = review(document["kind"], body, document["apiVersion"])
+    verdict, done = admit_mutating(request, Policy(), Rules(), ROCE)
+    assert not verdict.allowed
+    assert done.templates == "refused"

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
-from aiohttp.web import Application, Request
+from aiohttp.test_utils import RawTestServer, TestClient
+from aiohttp.web import BaseRequest
 from prometheus_client import CollectorRegistry
 from support.injecting import facts, gpu_pod
+from support.overriding import loaded, rules
 
 from injection.subject import Facts
 from observability.health import Health
@@ -25,9 +26,12 @@ from webhook.review import AdmissionRequest
 from webhook.validate import Rules
 from workloads.managed import Policy
 
-Client = TestClient[Request, Application]
+Client = TestClient[BaseRequest, None]
 LIMIT = 4 * SMALL_BYTES
-KNOWN = facts({"profile": "generic-roce-hostnet"})
+KNOWN = replace(  # with policies, so that owners are asked for
+    facts({"profile": "generic-roce-hostnet"}),
+    policies=loaded(rules("kubeadmiral", {}, name="p", cluster=True)),
+)
 PATIENCE = 20
 
 
@@ -52,7 +56,7 @@ async def serving(
         body_limit_bytes=LIMIT,
         body_seconds=body_seconds,
     )
-    async with TestClient(TestServer(server.app)) as client:
+    async with TestClient(RawTestServer(server.handle)) as client:
         yield client, metrics
 
 
