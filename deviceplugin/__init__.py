@@ -1,0 +1,1 @@
+"""The device plugin: shows a node's devices to the kubelet and hands out the chosen ones."""

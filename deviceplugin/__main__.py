@@ -1,0 +1,97 @@
+"""``python -m deviceplugin``: the device plugin as a program."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from deviceplugin import fault, look, sources
+from deviceplugin.config import DevicePluginConfig, check, load
+from deviceplugin.process import run_device_plugin
+from kube import auth
+from kube.errors import AuthError
+from observability import logs
+from observability.configfile import ConfigError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until SIGTERM; return the exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["fault"]:
+        return fault.main(words[1:])
+    if words[:1] == ["look"]:
+        return look.main(words[1:])
+    given = _parser().parse_args(words)
+    try:
+        config, node = _config(given), _node(given)
+        backend = sources.backend(config, node)
+        logs.configure(config.log_level)
+        cluster = None if given.no_cluster else auth.load(given.kubeconfig)
+        asyncio.run(run_device_plugin(config, backend, node, cluster))
+    except (ConfigError, AuthError, OSError) as error:
+        sys.stderr.write(f"muster device-plugin: {error}\n")
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="muster device-plugin",
+        description="Give this node's GPUs and RDMA NICs to pods, through the kubelet.",
+        epilog="Also `muster device-plugin look` (what NVML finds here) and `muster device-plugin "
+        "fault` (switches faults of simulated devices), each with --help.",
+    )
+    parser.add_argument("--config", type=Path, help="DevicePluginConfiguration (default: built-in)")
+    parser.add_argument("--node-name", help="of the Node object (default: $NODE_NAME)")
+    parser.add_argument(
+        "--simulate", metavar="MACHINE", help="devices that are not there (simulation.machine)"
+    )
+    parser.add_argument(
+        "--faults", type=Path, metavar="FILE", help="switches their faults (simulation.faults)"
+    )
+    parser.add_argument(
+        "--kubelet-dir", type=Path, metavar="DIR", help="the kubelet's --root-dir (kubelet.root)"
+    )
+    parser.add_argument(
+        "--cdi-dir", type=Path, metavar="DIR", help="where CDI specs go (allocation.cdiFolder)"
+    )
+    parser.add_argument("--port", type=int, help="of metrics and health (exporter.port)")
+    parser.add_argument("--kubeconfig", type=Path, help="default: this pod's service account")
+    parser.add_argument(
+        "--no-cluster", action="store_true", help="serve the kubelet alone; the Node says nothing"
+    )
+    return parser
+
+
+def _config(given: argparse.Namespace) -> DevicePluginConfig:
+    """Return the file's configuration with what the arguments say. Raises ``ConfigError``."""
+    replace = msgspec.structs.replace
+    config = load(given.config) if given.config else DevicePluginConfig()
+    if given.simulate is not None:
+        config = replace(config, simulation=replace(config.simulation, machine=given.simulate))
+    if given.faults is not None:
+        faults = given.faults.absolute()
+        config = replace(config, simulation=replace(config.simulation, faults=faults))
+    if given.kubelet_dir is not None:
+        root = given.kubelet_dir.absolute()
+        config = replace(config, kubelet=replace(config.kubelet, root=root))
+    if given.cdi_dir is not None:
+        folder = str(given.cdi_dir.absolute())
+        config = replace(config, allocation=replace(config.allocation, cdi_folder=folder))
+    if given.port is not None:
+        config = replace(config, exporter=replace(config.exporter, port=given.port))
+    return check(config)
+
+
+def _node(given: argparse.Namespace) -> str:
+    name = given.node_name or os.environ.get("NODE_NAME", "")
+    if not name:
+        raise ConfigError("--node-name: is empty, and so is $NODE_NAME; name the Node object")
+    return str(name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""What a container is told with its devices: names, variables, mounts, device files.
+
+::
+
+    resource, ids ──► devices ──┬─► NVIDIA's GPUs   by the strategy: CDI names, variable,
+                                │                   mounts, device files
+                                ├─► AMD's, NICs     CDI names, device files
+                                └─► shares          MPS pipes; memory limits
+
+The kubelet puts the variables of all resources of a container together, in random order, and
+skips what is there already; so no two resources may set the same one to different values. The
+pod's own variables come after them (pkg/kubelet/kubelet_pods.go) and win, so a user's
+NCCL_IB_HCA is never overridden. Pure: the same ids give the same answer, whoever asks.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from deviceplugin.allocation.settings import AllocationSettings
+from deviceplugin.cdi.specs import AMD, NVIDIA, RDMA, qualified, shared_files
+from deviceplugin.model.answers import ContainerAnswer, DeviceFile, Mount
+from deviceplugin.model.inventory import Gpu, Inventory, Vendor
+from deviceplugin.resources.advertised import (
+    Advertised,
+    AdvertisedDevice,
+    Advertisement,
+    Kind,
+    Sharing,
+)
+
+VISIBLE: Final = "NVIDIA_VISIBLE_DEVICES"
+VOLUMES: Final = "/var/run/nvidia-container-devices"  # nvidia-container-toolkit, volume-mounts
+VOID: Final = "void"  # none, said so that an image's own "all" does not count
+GPUS: Final = "MUSTER_GPUS"
+NICS: Final = "MUSTER_NICS"
+_MPS: Final = "/mps"  # NVIDIA/k8s-device-plugin cmd/mps-control-daemon/mps/root.go
+_SHM: Final = "/dev/shm"  # noqa: S108  # where CUDA looks for the daemon's shared memory
+
+
+class Answers:
+    """A ``deviceplugin.handshake.Answers`` on one node."""
+
+    def __init__(self, settings: AllocationSettings) -> None:
+        self._settings = settings
+        self._advertisement = Advertisement()
+        self._inventory = Inventory()
+        self._gpus: Mapping[str, Gpu] = {}
+
+    def see(self, inventory: Inventory, advertisement: Advertisement) -> None:
+        """Hear what the node has."""
+        self._inventory, self._advertisement = inventory, advertisement
+        self._gpus = {gpu.uuid: gpu for gpu in inventory.gpus}
+
+    def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
+        """Return what a container gets. Raises ``Refused`` for ids that it may not have."""
+        found = self._advertisement.of(resource)
+        if found is None:
+            return ContainerAnswer()
+        devices = sorted(found.asked(ids), key=list(found.devices).index)
+        if found.kind is Kind.NIC:
+            return self._nics(devices)
+        if all(self._vendor(device) is Vendor.AMD for device in devices):
+            return self._amd(devices)
+        return self._nvidia(found, devices)
+
+    # --- NVIDIA -----------------------------------------------------------------------------
+
+    def _nvidia(self, found: Advertised, devices: Sequence[AdvertisedDevice]) -> ContainerAnswer:
+        names = tuple(dict.fromkeys(device.device for device in devices))
+        envs = {GPUS: ",".join(names)}
+        mounts: list[Mount] = []
+        files: tuple[DeviceFile, ...] = ()
+        cdi: tuple[str, ...] = ()
+        match self._settings.device_list_strategy:
+            case "cdi-cri":
+                cdi = tuple(qualified(NVIDIA, name) for name in names)
+            case "envvar":
+                envs[VISIBLE] = ",".join(names)
+            case "volume-mounts":
+                envs[VISIBLE] = VOLUMES
+                mounts += [Mount(f"{VOLUMES}/{name}", "/dev/null") for name in names]
+            case "device-specs":
+                envs[VISIBLE] = VOID
+                files = self._nvidia_files(devices)
+        if found.sharing is Sharing.MPS:
+            envs["CUDA_MPS_PIPE_DIRECTORY"] = f"{_MPS}/{found.resource}/pipe"
+            mounts += self._mps(found.resource)
+        if found.sharing is Sharing.MEMORY:
+            envs |= _limits(found, devices, self._gpus)
+        if self._settings.nccl_topology_file:
+            file = self._settings.nccl_topology_file
+            envs["NCCL_TOPO_FILE"] = file
+            mounts.append(Mount(file, file))
+        return ContainerAnswer(envs=envs, mounts=tuple(mounts), files=files, cdi=cdi)
+
+    def _nvidia_files(self, devices: Iterable[AdvertisedDevice]) -> tuple[DeviceFile, ...]:
+        paths = [path for device in devices for path in self._files_of(device)]
+        return _files((*shared_files(self._inventory, Vendor.NVIDIA), *paths))
+
+    def _files_of(self, device: AdvertisedDevice) -> Iterator[str]:
+        for parent in device.parents:
+            gpu = self._gpus.get(parent)
+            if gpu is None:
+                continue
+            yield from gpu.files
+            for one in gpu.mig.instances if gpu.mig is not None else ():
+                if one.uuid == device.device:
+                    yield from one.files
+
+    def _mps(self, resource: str) -> tuple[Mount, ...]:
+        root = self._settings.mps_root
+        return (
+            Mount(f"{_MPS}/{resource}/pipe", f"{root}/{resource}/pipe", read_only=False),
+            Mount(_SHM, f"{root}/shm", read_only=False),
+        )
+
+    # --- others -----------------------------------------------------------------------------
+
+    def _amd(self, devices: Sequence[AdvertisedDevice]) -> ContainerAnswer:
+        names = tuple(dict.fromkeys(device.device for device in devices))
+        envs = {GPUS: ",".join(names)}
+        if self._settings.device_list_strategy == "cdi-cri":
+            return ContainerAnswer(envs=envs, cdi=tuple(qualified(AMD, name) for name in names))
+        paths = [path for device in devices for path in self._files_of(device)]
+        shared = shared_files(self._inventory, Vendor.AMD)
+        return ContainerAnswer(envs=envs, files=_files((*shared, *paths)))
+
+    def _nics(self, devices: Sequence[AdvertisedDevice]) -> ContainerAnswer:
+        """Give NICs; of a pool, all of its NICs."""
+        names = tuple(dict.fromkeys(name for device in devices for name in device.parents))
+        envs = {NICS: ",".join(names)}
+        if self._settings.nccl_hcas:
+            envs["NCCL_IB_HCA"] = "=" + ",".join(names)  # "=": these and no longer names
+        if self._settings.device_list_strategy == "cdi-cri":
+            return ContainerAnswer(envs=envs, cdi=tuple(qualified(RDMA, name) for name in names))
+        paths = [file for nic in self._inventory.nics if nic.name in names for file in nic.files]
+        return ContainerAnswer(envs=envs, files=_files((*self._inventory.rdma_files, *paths)))
+
+    def _vendor(self, device: AdvertisedDevice) -> Vendor:
+        found = (self._gpus[name].vendor for name in device.parents if name in self._gpus)
+        return next(found, Vendor.NVIDIA)
+
+
+def _files(paths: Iterable[str]) -> tuple[DeviceFile, ...]:
+    return tuple(DeviceFile(path, path) for path in dict.fromkeys(paths))
+
+
+def _limits(
+    found: Advertised, devices: Sequence[AdvertisedDevice], gpus: Mapping[str, Gpu]
+) -> dict[str, str]:
+    """Return how much memory of each GPU a container may use, in MiB.
+
+    HAMi's library and Alibaba's (gpushare-device-plugin pkg/gpu/nvidia/const.go) read these;
+    nothing else keeps the container to it.
+    """
+    units: dict[str, int] = {}
+    for device in devices:
+        units[device.device] = units.get(device.device, 0) + 1
+    envs = {
+        f"CUDA_DEVICE_MEMORY_LIMIT_{place}": f"{many * found.unit_mib}m"
+        for place, many in enumerate(units.values())
+    }
+    if found.resource == "aliyun.com/gpu-mem" and len(units) == 1:
+        uuid, many = next(iter(units.items()))
+        gpu = gpus.get(uuid)
+        envs["ALIYUN_COM_GPU_MEM_CONTAINER"] = str(many)
+        if gpu is not None and found.unit_mib:
+            envs["ALIYUN_COM_GPU_MEM_DEV"] = str(gpu.memory_mib // found.unit_mib)
+            envs["ALIYUN_COM_GPU_MEM_IDX"] = str(gpu.index)
+    return envs

@@ -1,0 +1,184 @@
+"""The state behind the table: pods, stocks, claims, and what follows from them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from deviceplugin.allocation.claims import Claim, Claims, Stage
+from deviceplugin.allocation.pairs import EMPTY
+from deviceplugin.allocation.picking import Picker
+from deviceplugin.allocation.plans import Meaning, meaning
+from deviceplugin.allocation.reservations import Names, Reservations, Wish, missing, reserve
+from deviceplugin.allocation.values import ContainerAsk, Life, NodePod, Offer, Stock
+
+
+class Book:
+    """Who waits, what is offered, who has what, what is kept for whom.
+
+    Whoever changes one of the first three calls ``changed``.
+    """
+
+    def __init__(self) -> None:
+        self.claims = Claims()
+        self.stocks: Mapping[str, Stock] = {}
+        self.pods: dict[str, NodePod] = {}
+        self.picker = Picker(EMPTY)
+        self._chosen: dict[str, Mapping[str, Names]] = {}  # for pods without a plan
+        self._reserved: Reservations | None = None
+
+    def changed(self, uid: str = "", *, anew: bool = False) -> None:
+        """Derive reservations again; ``anew``: what was chosen for a pod, or for all, is void."""
+        self._reserved = None
+        if anew and uid:
+            self._chosen.pop(uid, None)
+        elif anew:
+            self._chosen.clear()
+
+    # --- questions --------------------------------------------------------------------------
+
+    def next(self, pod: NodePod, resource: str) -> tuple[ContainerAsk, int] | None:
+        """Return the container of a pod that is the next to get of a resource, and how much."""
+        served = {claim.container for claim in self.claims.of(pod.uid, resource)}
+        if "" in served or pod.life is not Life.WAITING:
+            return None
+        return next((row for row in pod.asks(resource) if row[0].name not in served), None)
+
+    def free(self, stock: Stock) -> list[Offer]:
+        """Return the healthy ids that nobody has."""
+        owner_of = self.claims.owner_of
+        return [o for o in stock.offers if o.healthy and not owner_of(stock.resource, o.id)]
+
+    def held(self, uid: str, resource: str) -> Names:
+        """Return the names of what a pod has."""
+        return self.stocks[resource].names_of(self.claims.ids_of(uid, resource))
+
+    def in_use(self, claim: Claim) -> bool:
+        """Tell whether a started container of a living pod has it, by the kubelet's own words.
+
+        Without these a claim may be another pod's, and ids of shares are guessed after a start.
+        """
+        pod = self.pods.get(claim.owner)
+        living = pod is None or pod.life in (Life.WAITING, Life.RUNNING)
+        return living and claim.heard and claim.stage is Stage.CONFIRMED
+
+    def meaning(self, pod: NodePod) -> Meaning:
+        """Return what a pod's plan says."""
+        return meaning(pod, self.stocks)
+
+    # --- reservations -----------------------------------------------------------------------
+
+    def reservations(self) -> Reservations:
+        """Return what is kept for the pods that are still to come."""
+        if self._reserved is None:
+            waiting = [pod for pod in self.pods.values() if pod.life is Life.WAITING]
+            waiting.sort(key=lambda pod: pod.order)
+            means = {pod.uid: self.meaning(pod).wanted for pod in waiting}
+            self._reserved = reserve(
+                self.stocks.values(),
+                waiting,
+                lambda pod, stock: self._wish(pod, stock, means[pod.uid]),
+                self.free,
+                self.gpus_of,
+                self.picker,
+            )
+        return self._reserved
+
+    def _wish(self, pod: NodePod, stock: Stock, means: Mapping[str, Names]) -> Wish | None:
+        resource = stock.resource
+        if self.next(pod, resource) is None:
+            return None
+        held = self.claims.ids_of(pod.uid, resource)
+        still = missing(pod, resource, len(held))
+        wanted = means.get(resource, self._chosen.get(pod.uid, {}).get(resource))
+        if wanted is not None:
+            return Wish(wanted - stock.names_of(held), still, planned=resource in means)
+        return Wish(Names(), still, planned=False) if _has_plan(pod) else None
+
+    def gpus_of(self, uid: str, kept: Mapping[str, Mapping[str, Names]]) -> list[str]:
+        """Return the GPUs that a pod has or that are kept for it, in the order of the stock."""
+        found: dict[str, None] = {}
+        for stock in self.stocks.values():
+            if stock.nics:
+                continue
+            held = self.claims.ids_of(uid, stock.resource)
+            names = kept.get(stock.resource, {}).get(uid, Names())
+            if held or names:
+                mine = (o for o in stock.offers if o.id in held or names[o.name] > 0)
+                found |= dict.fromkeys(offer.parent for offer in mine)
+        return list(found)
+
+    # --- choosing ---------------------------------------------------------------------------
+
+    def pick(
+        self, stock: Stock, uid: str, near_to: str, have: list[Offer], must: list[Offer], size: int
+    ) -> list[Offer]:
+        """Take what is kept for a pod, then what is kept for nobody, then anything.
+
+        ``near_to``: whose GPUs NICs should be near to. ``have`` holds nothing of ``must``.
+        """
+        kept = self.reservations()
+        near = self.gpus_of(near_to, kept.kept) if stock.nics else []
+        names_of_must = Names(offer.name for offer in must)
+        own = counted(have, kept.of(stock.resource, uid) - names_of_must)
+        chosen = self.picker.pick(stock, own, must, size, near)
+        rest = _without(have, chosen)
+        open_ = _without(rest, counted(rest, kept.others(stock.resource, uid)))
+        chosen = self.picker.pick(stock, open_, chosen, size, near)
+        return self.picker.pick(stock, _without(rest, chosen), chosen, size, near)
+
+    def choose_for(self, pod: NodePod, stock: Stock, have: list[Offer]) -> None:
+        """Choose for a pod without a plan, all its resources at once, so that they fit together.
+
+        Of the resource that is asked for it gets something of ``have``; a choice that was made
+        before stands as long as it can be met.
+        """
+        if _has_plan(pod):
+            return
+        kept = self.reservations().of(stock.resource, pod.uid)
+        if kept and kept <= Names(offer.name for offer in have):
+            return
+        self.changed(pod.uid, anew=True)
+        chosen: dict[str, Names] = {}
+        for each in sorted(self.stocks.values(), key=lambda one: one.nics):
+            if self.next(pod, each.resource) is not None:
+                found = self._choose(pod, each, have if each is stock else self.free(each), chosen)
+                chosen[each.resource] = Names(offer.name for offer in found)
+        self._chosen[pod.uid] = {
+            resource: names + self.held(pod.uid, resource) for resource, names in chosen.items()
+        }
+        self.changed()
+
+    def _choose(
+        self, pod: NodePod, stock: Stock, have: list[Offer], chosen: Mapping[str, Names]
+    ) -> list[Offer]:
+        theirs = self.reservations().others(stock.resource, pod.uid)
+        held = self.claims.ids_of(pod.uid, stock.resource)
+        number = missing(pod, stock.resource, len(held))
+        mine = {resource: {pod.uid: names} for resource, names in chosen.items()}
+        near = self.gpus_of(pod.uid, mine) if stock.nics else []
+        return self.picker.pick(stock, _without(have, counted(have, theirs)), (), number, near)
+
+    def validate(self) -> None:
+        """Raise ``AssertionError`` where what is held or kept contradicts itself."""
+        self.claims.validate()
+        for resource, kept in self.reservations().kept.items():
+            free = Names(offer.name for offer in self.free(self.stocks[resource]))
+            if not sum(kept.values(), Names()) <= free:
+                raise AssertionError(f"{resource}: more is kept than is free: {kept}")
+
+
+def _has_plan(pod: NodePod) -> bool:
+    return pod.plan is not None or bool(pod.problem)
+
+
+def counted(have: Iterable[Offer], wanted: Names) -> list[Offer]:
+    """Return the first offers of each name, as many as wanted."""
+    left, found = Names(wanted), []
+    for offer in have:
+        if left[offer.name] > 0:
+            left[offer.name] -= 1
+            found.append(offer)
+    return found
+
+
+def _without(have: Iterable[Offer], chosen: Sequence[Offer]) -> list[Offer]:
+    taken = {offer.id for offer in chosen}
+    return [offer for offer in have if offer.id not in taken]

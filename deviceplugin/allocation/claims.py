@@ -1,0 +1,162 @@
+"""Who holds which ids, and how that is known.
+
+One claim is what one container has of one resource. Its life::
+
+                      GetPreferredAllocation        Allocate
+     ┌──────────┐  names this pod's set  ┌─────────┐  this set   ┌───────────┐
+     │ RESERVED ├───────────────────────►│ OFFERED ├────────────►│ ALLOCATED │◄─────────────┐
+     └──────────┘                        └────┬────┘             └──┬──┬──┬──┘              │
+       by the plan, or       another set came │                     │  │  │ the kubelet says│
+       chosen here           ◄────────────────┘    PreStartContainer│  │  │ it is another   │
+            ▲                                      or the pod runs, │  │  └ pod's: moved ───┘
+            │ given to somebody else by the        or List says so  ▼  │
+            │ kubelet: chosen anew            ┌───────────┐            │ the kubelet does not
+            │                                 │ CONFIRMED │            │ know of it, or gave its
+            └── (the displaced pod)           └─────┬─────┘            │ ids to somebody else
+                                                    │ the pod is over  ▼
+                                                    │ or gone     ┌──────────┐
+                                                    └────────────►│ RELEASED │
+                                                                  └──────────┘
+
+Reserved and offered are not kept here: reservations follow from the pods and from what is held
+(``reservations``), an offer is a note of the table. An id is held by one owner at most; only
+within a pod it may be in several claims, where containers use what init containers had.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+UNKNOWN: Final = "?"
+"""How owners begin of which no pod is known: each claim has one of its own."""
+
+
+def unknown(namespace: str, name: str) -> str:
+    """Return the owner for a pod that the kubelet names and that is not known here yet."""
+    return f"{UNKNOWN}{namespace}/{name}"
+
+
+class Stage(Enum):
+    """See the drawing."""
+
+    ALLOCATED = "allocated"
+    CONFIRMED = "confirmed"
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """``owner``: a pod's uid. ``sure``: that it is this pod's, and no other's that is alike.
+
+    ``container``: its name, "" where it is not known. ``serial``: claims are numbered as made.
+    ``heard``: the kubelet said so. ``guessed``: how many shares it has is known, not which.
+    """
+
+    resource: str
+    ids: frozenset[str]
+    owner: str
+    container: str
+    serial: int
+    passes_on: bool = False
+    stage: Stage = Stage.ALLOCATED
+    sure: bool = False
+    guessed: bool = False
+    heard: bool = False
+
+    @property
+    def anonymous(self) -> bool:
+        """Whether no pod is known that it belongs to."""
+        return self.owner.startswith(UNKNOWN)
+
+
+class Claims:
+    """All claims of a node, by owner and by id."""
+
+    def __init__(self) -> None:
+        self.serial = 0
+        self._of: dict[str, list[Claim]] = {}
+        self._by_id: dict[tuple[str, str], list[Claim]] = {}
+
+    def __iter__(self) -> Iterator[Claim]:
+        return iter([claim for claims in self._of.values() for claim in claims])
+
+    def make(
+        self, resource: str, ids: frozenset[str], owner: str, container: str, *, passes_on: bool
+    ) -> Claim:
+        """Return a new claim; without ``owner`` it gets one of its own."""
+        self.serial += 1
+        claim = Claim(
+            resource, ids, owner or f"{UNKNOWN}{self.serial}", container, self.serial, passes_on
+        )
+        self._add(claim)
+        return claim
+
+    def drop(self, claim: Claim) -> None:
+        """Release one claim."""
+        mine = self._of[claim.owner]
+        mine.remove(claim)
+        if not mine:
+            del self._of[claim.owner]
+        for each in claim.ids:
+            holders = self._by_id[claim.resource, each]
+            holders.remove(claim)
+            if not holders:
+                del self._by_id[claim.resource, each]
+
+    def drop_owner(self, owner: str) -> None:
+        """Release all that a pod has."""
+        for claim in list(self._of.get(owner, ())):
+            self.drop(claim)
+
+    def move(self, claim: Claim, owner: str, container: str) -> None:
+        """Give a claim to another pod; its stage stays."""
+        self.drop(claim)
+        claim.owner, claim.container = owner or f"{UNKNOWN}{claim.serial}", container
+        self._add(claim)
+
+    def of(self, owner: str, resource: str = "") -> list[Claim]:
+        """Return a pod's claims, of one resource or of all, in the order they were made."""
+        mine = self._of.get(owner, ())
+        return [claim for claim in mine if not resource or claim.resource == resource]
+
+    def ids_of(self, owner: str, resource: str) -> frozenset[str]:
+        """Return all ids that a pod has of a resource."""
+        return frozenset().union(*(claim.ids for claim in self.of(owner, resource)))
+
+    def holding(self, resource: str, ids: Iterable[str]) -> list[Claim]:
+        """Return the claims on any of some ids, each once."""
+        found: dict[int, Claim] = {}
+        for each in ids:
+            found |= {claim.serial: claim for claim in self._by_id.get((resource, each), ())}
+        return list(found.values())
+
+    def owner_of(self, resource: str, device: str) -> str:
+        """Return who holds an id, "" if nobody does."""
+        holders = self._by_id.get((resource, device))
+        return holders[0].owner if holders else ""
+
+    def exactly(self, resource: str, ids: frozenset[str]) -> list[Claim]:
+        """Return the claims on just these ids."""
+        return [claim for claim in self.holding(resource, ids) if claim.ids == ids]
+
+    def _add(self, claim: Claim) -> None:
+        self._of.setdefault(claim.owner, []).append(claim)
+        for each in claim.ids:
+            self._by_id.setdefault((claim.resource, each), []).append(claim)
+
+    def validate(self) -> None:
+        """Raise ``AssertionError`` where the two views differ or an id has two owners."""
+        seen: dict[tuple[str, str], list[Claim]] = {}
+        for owner, claims in self._of.items():
+            for claim in claims:
+                if claim.owner != owner or not claim.ids:
+                    raise AssertionError(f"{claim} stands under {owner}")
+                for each in claim.ids:
+                    seen.setdefault((claim.resource, each), []).append(claim)
+        for key, claims in seen.items():
+            if len({claim.owner for claim in claims}) > 1:
+                raise AssertionError(f"{key} is held twice: {claims}")
+            if sum(not claim.passes_on for claim in claims) > 1:
+                raise AssertionError(f"{key} is in use by two containers: {claims}")
+        if seen.keys() != self._by_id.keys():
+            raise AssertionError("the index by id is not of these claims")

@@ -1,0 +1,113 @@
+"""What is kept for each pod that is still to come, derived anew after every change.
+
+1. Pods whose plan can be met as it is keep it, in the order in which they are expected.
+2. Pods without (their plan names something that is ill, taken or not there, or they have none
+   and were chosen for here) keep what can be kept of it and get the rest from what is left,
+   GPUs first, then NICs beside them.
+
+Nothing of this is remembered: a device that is well again is back in its plan, and whatever the
+kubelet did is simply what is not free any more.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from deviceplugin.allocation.picking import Picker
+from deviceplugin.allocation.plans import needed
+from deviceplugin.allocation.values import NodePod, Offer, Stock
+
+Names = Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one pod should still get of one resource: ``names``, ``missing`` ids in all."""
+
+    names: Names
+    missing: int
+    planned: bool
+
+
+@dataclass(slots=True)
+class Reservations:
+    """By resource, then by pod: names that are kept for it beside what it has."""
+
+    kept: dict[str, dict[str, Names]]
+
+    def of(self, resource: str, uid: str) -> Names:
+        """Return what is kept for a pod."""
+        return self.kept.get(resource, {}).get(uid, Counter())
+
+    def others(self, resource: str, uid: str) -> Names:
+        """Return what is kept for all other pods."""
+        total = Names()
+        for each, names in self.kept.get(resource, {}).items():
+            if each != uid:
+                total.update(names)
+        return total
+
+
+def reserve(
+    stocks: Iterable[Stock],
+    pods: Sequence[NodePod],
+    wish: Callable[[NodePod, Stock], Wish | None],
+    free: Callable[[Stock], list[Offer]],
+    gpus_of: Callable[[str, Mapping[str, dict[str, Names]]], list[str]],
+    picker: Picker,
+) -> Reservations:
+    """Return all reservations.
+
+    ``pods``: those that are still to come, in order. ``free``: a stock's healthy offers that
+    nobody holds. ``gpus_of``: the GPUs that a pod has or that are kept for it.
+    """
+    kept: dict[str, dict[str, Names]] = {}
+    for stock in sorted(stocks, key=lambda stock: stock.nics):
+        wishes = [(pod, found) for pod in pods if (found := wish(pod, stock)) is not None]
+        mine = kept[stock.resource] = {}
+        left = Names(offer.name for offer in free(stock)) if wishes else Names()
+        disturbed = []
+        for pod, one in sorted(wishes, key=lambda pair: not pair[1].planned):
+            if one.names <= left and one.names.total() >= one.missing:
+                left -= one.names
+                mine[pod.uid] = one.names
+            else:
+                disturbed.append((pod, one))
+        for pod, one in disturbed:
+            near = gpus_of(pod.uid, kept) if stock.nics else []
+            again = _anew(stock, one, left, free(stock), near, picker)
+            left -= again
+            mine[pod.uid] = again
+    return Reservations(kept)
+
+
+def _anew(
+    stock: Stock, one: Wish, left: Names, free: list[Offer], near: Sequence[str], picker: Picker
+) -> Names:
+    """Keep what can be kept of a plan and choose the rest."""
+    keep = one.names & left
+    while keep.total() > one.missing > 0:
+        keep -= Names([max(keep)])
+    must, have = _take(free, keep, left)
+    return Names(offer.name for offer in picker.pick(stock, have, must, one.missing, near))
+
+
+def _take(free: list[Offer], keep: Names, left: Names) -> tuple[list[Offer], list[Offer]]:
+    """Split free offers into those that are kept and those that may be chosen."""
+    keep, left = Names(keep), Names(left)
+    must, have = [], []
+    for offer in free:
+        if left[offer.name] <= 0:
+            continue
+        left[offer.name] -= 1
+        if keep[offer.name] > 0:
+            keep[offer.name] -= 1
+            must.append(offer)
+        else:
+            have.append(offer)
+    return must, have
+
+
+def missing(pod: NodePod, resource: str, held: int) -> int:
+    """Return how many ids a pod that holds some is still to get."""
+    return max(needed(pod, resource) - held, 0)

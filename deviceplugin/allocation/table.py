@@ -1,0 +1,294 @@
+"""The one table of a node: who is to have which devices, who was offered them, who has them.
+
+The kubelet asks per container and resource and never says for which pod. The table knows the
+node's pods, in the order in which the kubelet is expected to admit them, and what is kept for
+each (``reservations``); so it answers with names that only one pod can mean, and recognises the
+pod by what the kubelet then allocates::
+
+    pods, plans ─────┐                    ┌──► preferred: what is kept for the pod whose turn it is
+    stocks, health ──┼──► reservations ───┤
+    claims ──────────┘                    └──► allocate: the pod whose set it is ──► claim
+        ▲                                                                             │
+        └──── heard: what the kubelet says each container has (pod-resources) ◄───────┘
+
+*Whose turn it is*: the pod that is being admitted (it has some of what it asks for, and got it
+last), then by ``NodePod.order``. Pods that are alike can still be mistaken for one another. That
+is told apart where the kubelet is asked whom it knows (``unsure`` says when this is worth it: a
+pod is listed from the moment it is admitted, and not before), and put right in any case when a
+container starts: claims move to the pods that have them, and what is kept for the others follows.
+
+*What is refused*: ids that a started container of another living pod has, as the kubelet itself has
+said. It frees devices only when containers have ended, but one that has lost its checkpoint gives
+away what is in use. All else is granted, whatever was planned: the kubelet's books are the truth,
+and a disagreement with a plan is a ``Deviation``.
+
+Every call takes time in proportion to the node's devices and waiting pods. Not for threads.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from deviceplugin.allocation.book import Book, counted
+from deviceplugin.allocation.claims import Claim, Stage, unknown
+from deviceplugin.allocation.deviations import deviations
+from deviceplugin.allocation.hearing import Hearing
+from deviceplugin.allocation.picking import Picker
+from deviceplugin.allocation.reservations import Names
+from deviceplugin.allocation.turns import Turns
+from deviceplugin.allocation.values import (
+    ContainerAsk,
+    Deviation,
+    Life,
+    Listed,
+    NodePod,
+    Stock,
+)
+from deviceplugin.errors import Cause, Refused
+
+
+class Table:
+    """See the module. Nothing in it waits or looks at a clock."""
+
+    def __init__(self) -> None:
+        self._book = Book()
+        self._turns = Turns(self._book)
+
+    # --- what happens on the node -----------------------------------------------------------
+
+    def stock(self, stocks: Iterable[Stock], picker: Picker | None = None) -> None:
+        """Take over what is offered now; ``picker`` where the inventory has changed."""
+        self._book.stocks = {stock.resource: stock for stock in stocks}
+        self._book.picker = picker or self._book.picker
+        self._book.changed(anew=True)
+
+    def pod(self, pod: NodePod) -> None:
+        """Take over a pod as it is now; releases what it has when it is over."""
+        book, before = self._book, self._book.pods.get(pod.uid)
+        if before is not None:  # its place among those that wait does not change
+            pod = replace(pod, batch=before.batch, created=before.created)
+        else:  # the kubelet may have named it before
+            for claim in book.claims.of(unknown(pod.namespace, pod.name)):
+                book.claims.move(claim, pod.uid, claim.container)
+        book.pods[pod.uid] = pod
+        if pod.life is Life.OVER:
+            book.claims.drop_owner(pod.uid)
+        elif pod.life is Life.RUNNING:
+            _confirm(book.claims.of(pod.uid))
+        replanned = before is not None and before.plan != pod.plan
+        book.changed(pod.uid, anew=replanned or pod.life is not Life.WAITING)
+
+    def gone(self, uid: str) -> None:
+        """Forget a pod; releases what it has."""
+        self._book.pods.pop(uid, None)
+        self._book.claims.drop_owner(uid)
+        self._book.changed(uid, anew=True)
+
+    def heard(self, listing: Iterable[Listed], since: int) -> None:
+        """Take over what the kubelet says who has what.
+
+        ``since``: ``serial`` when it was asked; what was made later it cannot know. The pods it
+        names are those it knows; the next question counts on it.
+        """
+        rows = tuple(listing)
+        Hearing(self._book, since).take(rows)
+        self._turns.known = frozenset((row.namespace, row.pod) for row in rows)
+        self._book.changed()
+
+    def recall(self, uid: str, devices: Mapping[str, Sequence[str]]) -> None:
+        """Take over what is published of a pod (``muster.dev/node-allocations``) after a start.
+
+        Before the kubelet is heard, which knows better; but it does not list what init containers
+        have, and cannot always be asked. Ids of shares are guessed.
+        """
+        claims, pod = self._book.claims, self._book.pods.get(uid)
+        if pod is None or pod.life is Life.OVER:
+            return
+        for resource, names in devices.items():
+            stock = self._book.stocks.get(resource)
+            if stock is None or claims.of(uid, resource):
+                continue
+            free = [o for o in stock.offers if not claims.owner_of(resource, o.id)]
+            ids = frozenset(offer.id for offer in counted(free, Names(names)))
+            if ids:
+                first = any(ask.passes_on for ask, _ in pod.asks(resource))
+                made = claims.make(resource, ids, uid, "", passes_on=first)
+                made.guessed = len({offer.name for offer in stock.offers}) < len(stock.offers)
+                _confirm([made] if pod.life is Life.RUNNING else [])
+        self._book.changed()
+
+    # --- what the kubelet asks --------------------------------------------------------------
+
+    def unsure(self, resource: str, size: int) -> bool:
+        """Tell whether ``heard`` would help to know for whom the next request is."""
+        several = len(self._turns.asking(resource, size)) > 1
+        return several or any(claim.anonymous for claim in self._book.claims)
+
+    def preferred(
+        self, resource: str, available: Sequence[str], must: Sequence[str], size: int
+    ) -> tuple[str, ...]:
+        """Return ``size`` of ``available``, ``must`` among them; fewer where there are fewer."""
+        stock = self._book.stocks.get(resource)
+        fixed, there = dict.fromkeys(must), dict.fromkeys(available)
+        if stock is None or any(each not in stock.by_id for each in fixed):
+            return tuple(fixed | there)[: max(size, 0)]
+        have = [o for o in stock.offers if o.id in there and o.id not in fixed]
+        must_have = [stock.by_id[each] for each in fixed]
+        pod = self._turns.whose(stock, size, must_have, have)
+        uid = "" if pod is None else pod.uid
+        if pod is not None:
+            self._book.choose_for(pod, stock, have)
+        near_to = uid or self._turns.current
+        chosen = self._book.pick(stock, uid, near_to, have, must_have, size)
+        ids = tuple(offer.id for offer in chosen)
+        self._turns.offered[resource] = uid, frozenset(ids)
+        return ids
+
+    def doubts(self, resource: str, ids: Iterable[str]) -> bool:
+        """Tell whether ``heard`` might show that ids which seem to be in use are free."""
+        return any(map(self._book.in_use, self._book.claims.holding(resource, ids)))
+
+    def allocate(self, resource: str, ids: Sequence[str]) -> Claim:
+        """Give ids to the pod whose they are. Raises ``Refused``, and nothing has changed then."""
+        stock = self._book.stocks.get(resource)
+        if stock is None:
+            raise Refused(Cause.UNKNOWN_DEVICE, f"{resource}: not a resource of this node")
+        wanted = _checked(stock, ids)
+        turn = self._turns.recognise(stock, wanted)
+        self._make_way(resource, wanted, turn.owner, turn.ask)
+        claim = self._book.claims.make(
+            resource,
+            wanted,
+            turn.owner,
+            "" if turn.ask is None else turn.ask.name,
+            passes_on=turn.ask is not None and turn.ask.passes_on,
+        )
+        claim.sure = turn.sure
+        self._turns.given(claim)
+        self._book.changed()
+        return claim
+
+    def starting(self, resource: str, ids: Sequence[str]) -> None:
+        """Hear that a container with these ids starts. Raises ``Refused`` if they are others'.
+
+        The same container starts again and again; one that had devices before the next ones got
+        them has part of what they have. Ids that nobody has are taken as they are, as this
+        process may have been away when they were given.
+        """
+        wanted, claims = frozenset(ids), self._book.claims
+        for claim in claims.holding(resource, wanted):
+            if claim.guessed and claim.ids != wanted:  # now it is seen that the guess was wrong
+                claims.drop(claim)
+        found = claims.holding(resource, wanted)
+        owners = {claim.owner for claim in found}
+        missed = not all(claims.owner_of(resource, each) for each in wanted)
+        ask = self._first(owners, resource) if missed else None
+        if len(owners) > 1 or (missed and found and ask is None and not found[0].anonymous):
+            raise Refused(
+                Cause.TAKEN,
+                f"{resource}: {_list(wanted)}: {self._held_by(found[0])}; the container that "
+                "starts was given them before that: delete its pod",
+            )
+        if missed:
+            for claim in found:
+                claim.passes_on = claim.passes_on or ask is None
+            owner, name = next(iter(owners), ""), "" if ask is None else ask.name
+            claims.make(resource, wanted, owner, name, passes_on=ask is not None)
+        _confirm(claims.exactly(resource, wanted) or found)
+        self._book.changed()
+
+    def _first(self, owners: set[str], resource: str) -> ContainerAsk | None:
+        """Return the init container of the one owner that nobody knows to have anything."""
+        pod = self._book.pods.get(next(iter(owners), ""))
+        asks = [] if pod is None else pod.asks(resource)
+        served = {claim.container for owner in owners for claim in self._book.claims.of(owner)}
+        return next((ask for ask, _ in asks if ask.passes_on and ask.name not in served), None)
+
+    # --- what can be told -------------------------------------------------------------------
+
+    @property
+    def serial(self) -> int:
+        """The number of the last claim that was made; ``heard`` wants it."""
+        return self._book.claims.serial
+
+    def deviations(self) -> tuple[Deviation, ...]:
+        """Return all disagreements between plans and what is, as of now."""
+        return deviations(self._book)
+
+    def given(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Return, per uid and resource, the names of what pods have, sorted."""
+        owners = {claim.owner for claim in self._book.claims if not claim.anonymous}
+        return {uid: self._given_to(uid) for uid in sorted(owners)}
+
+    def ids_in_use(self) -> frozenset[str]:
+        """Return all ids that somebody has, known pod or not."""
+        return frozenset(each for claim in self._book.claims for each in claim.ids)
+
+    def kept_for(self, uid: str) -> dict[str, tuple[str, ...]]:
+        """Return, per resource, the names that are kept for a pod that is still to come."""
+        kept = self._book.reservations().kept
+        mine = {resource: names[uid] for resource, names in kept.items() if names.get(uid)}
+        return {resource: tuple(sorted(names.elements())) for resource, names in mine.items()}
+
+    def _given_to(self, uid: str) -> dict[str, tuple[str, ...]]:
+        found = {resource: self._book.held(uid, resource) for resource in self._book.stocks}
+        return {r: tuple(sorted(names.elements())) for r, names in found.items() if names}
+
+    def validate(self) -> None:
+        """Raise ``AssertionError`` where what is held or kept contradicts itself."""
+        self._book.validate()
+
+    # --- taking -----------------------------------------------------------------------------
+
+    def _make_way(
+        self, resource: str, ids: frozenset[str], owner: str, ask: ContainerAsk | None
+    ) -> None:
+        """Release what stands in the way of a new claim. Raises ``Refused``."""
+        stale = []
+        for claim in self._book.claims.holding(resource, ids):
+            another = ask is None or ask.name != claim.container
+            if claim.passes_on and another and claim.owner == owner:
+                continue
+            if self._book.in_use(claim):
+                raise Refused(
+                    Cause.TAKEN,
+                    f"{resource}: {_list(claim.ids & ids)}: {self._held_by(claim)}; if the "
+                    "kubelet has lost its checkpoint, restart the pods of this node",
+                )
+            stale.append(claim)
+        for claim in stale:
+            self._book.claims.drop(claim)
+
+    def _held_by(self, claim: Claim) -> str:
+        pod = self._book.pods.get(claim.owner)
+        who = "a container" if pod is None else f"pod {pod.namespace}/{pod.name}"
+        return f"in use by {who}" + (f", container {claim.container}" if claim.container else "")
+
+
+def _confirm(claims: Iterable[Claim]) -> None:
+    for claim in claims:
+        claim.stage = Stage.CONFIRMED
+
+
+def _checked(stock: Stock, ids: Sequence[str]) -> frozenset[str]:
+    """Return the ids as a set. Raises ``Refused`` for what nobody can be given."""
+    wanted = frozenset(ids)
+    if not wanted or len(wanted) < len(ids):
+        raise Refused(
+            Cause.BAD_REQUEST,
+            f"{stock.resource}: {list(ids)}: ids must be given, and each once",
+        )
+    unknown = wanted - stock.by_id.keys()
+    if unknown:
+        raise Refused(
+            Cause.UNKNOWN_DEVICE, f"{stock.resource}: {_list(unknown)}: not offered by this node"
+        )
+    ill = [each for each in wanted if not stock.by_id[each].healthy]
+    if ill:
+        raise Refused(
+            Cause.UNHEALTHY, f"{stock.resource}: {_list(ill)}: unhealthy since it was offered"
+        )
+    return wanted
+
+
+def _list(ids: Iterable[str]) -> str:
+    return ", ".join(sorted(ids))

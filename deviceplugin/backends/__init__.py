@@ -1,0 +1,1 @@
+"""Where devices are found: NVML in a child process, sysfs, or a simulated machine."""

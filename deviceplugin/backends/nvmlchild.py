@@ -1,0 +1,167 @@
+"""``python -m deviceplugin.backends.nvmlchild FD``: NVML, in a process that may be killed.
+
+    start ──nvmlInit──► register events ──► Ready ──► serve a request, or wait for events ─┐
+              │                                              ▲             │               │
+              ▼                                              └─────────────┴───────────────┘
+           Broken, exit                            Broken or DriverMoved, exit; plugin gone, exit
+
+One thread does it all: if it hangs in the driver its heartbeats cease, which is what the plugin
+looks for. Only pynvml, msgspec and the standard library are imported: this process is small.
+"""
+
+import ctypes
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, Final
+
+import msgspec
+import pynvml
+
+from deviceplugin.backends import nvmlcalls, nvmlcut, nvmllook, nvmlmeasure, nvmlwire
+from deviceplugin.backends.nvmlcalls import Calls
+from deviceplugin.backends.nvmlevents import Events
+from deviceplugin.backends.nvmlwire import (
+    Beat,
+    Broken,
+    CutMig,
+    Done,
+    DriverMoved,
+    Failed,
+    Look,
+    Measure,
+    Message,
+    Ready,
+    Request,
+    SwitchMig,
+)
+
+# How long it waits for an event before it looks for requests: what a request is late at most.
+_WAIT_MS: Final = 250
+_EAGER_MS: Final = 10  # likewise, for a second after a request: one seldom comes alone
+_EAGER_S: Final = 1.0
+_BEAT_S: Final = 0.5  # between heartbeats
+_PR_SET_PDEATHSIG: Final = 1  # prctl(2)
+
+
+class Child:
+    """One child's conversation with the plugin."""
+
+    def __init__(self, plugin: socket.socket) -> None:
+        self._plugin = plugin
+        self._calls = Calls(self._beat)
+        self._beaten = 0.0
+        self._asked_at = 0.0
+        self._requests = msgspec.msgpack.Decoder(Request)
+        self._handles: dict[str, Any] = {}
+
+    def run(self) -> int:
+        """Serve until the plugin is gone or NVML is; return the exit code."""
+        try:
+            self._calls.ask(pynvml.nvmlInit)
+            self._find_handles()
+            events = Events(self._calls, self._handles)
+            self._send(Ready())
+            while self._serve_waiting() and self._tell(events):
+                pass
+        except pynvml.NVMLError as error:
+            self._send(Broken(int(error.value), str(error)))
+            return 1
+        return 0
+
+    def _find_handles(self) -> None:
+        """Note every GPU that answers; a lost one is found by ``Look``."""
+        for index in range(int(self._calls.ask(pynvml.nvmlDeviceGetCount))):
+            try:
+                handle = self._calls.ask(pynvml.nvmlDeviceGetHandleByIndex, index)
+                self._handles[str(self._calls.ask(pynvml.nvmlDeviceGetUUID, handle))] = handle
+            except pynvml.NVMLError as error:
+                if nvmlcalls.is_broken(error):
+                    raise
+
+    def _tell(self, events: Events) -> bool:
+        """Tell what happens in the next moment; return whether to go on."""
+        eager = time.monotonic() - self._asked_at < _EAGER_S
+        happened = events.wait(_EAGER_MS if eager else _WAIT_MS)
+        for event in happened:
+            self._send(event)
+        self._beat()
+        return not any(isinstance(event, DriverMoved) for event in happened)
+
+    def _serve_waiting(self) -> bool:
+        """Answer the requests that have come; return whether the plugin is still there."""
+        while select.select([self._plugin], [], [], 0)[0]:
+            head = self._read(nvmlwire.LENGTH_BYTES)
+            body = self._read(nvmlwire.length(head)) if head else b""
+            if not body:
+                return False
+            self._send(self._answer(self._requests.decode(body)))
+            self._asked_at = time.monotonic()
+        return True
+
+    def _answer(self, request: Request) -> Message:
+        try:
+            return self._done(request)
+        except nvmlcut.CutError as refused:
+            return Failed(request.id, refused.code, str(refused))
+        except pynvml.NVMLError as error:
+            if nvmlcalls.is_broken(error):
+                raise
+            return Failed(request.id, int(error.value), _explained(error))
+
+    def _done(self, request: Request) -> Message:
+        match request:
+            case Look():
+                return nvmllook.look(self._calls, request.id)
+            case Measure():
+                return nvmlmeasure.measure(self._calls, self._handles, request.id)
+            case SwitchMig():
+                nvmlcut.switch(self._calls, request.gpu, enabled=request.enabled)
+            case CutMig():
+                nvmlcut.cut(self._calls, request.gpu, request.remove, request.make)
+        return Done(request.id)
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now - self._beaten >= _BEAT_S:
+            self._beaten = now
+            self._send(Beat())
+
+    def _send(self, message: Message) -> None:
+        self._plugin.sendall(nvmlwire.frame(message))
+
+    def _read(self, count: int) -> bytes:
+        """Return so many bytes, none at all when the plugin has gone."""
+        read = b""
+        while len(read) < count:
+            some = self._plugin.recv(count - len(read))
+            if not some:
+                return b""
+            read += some
+        return read
+
+
+def _explained(error: pynvml.NVMLError) -> str:
+    """Return what NVML says, and what that means where it says it of us."""
+    if error.value != pynvml.NVML_ERROR_NO_PERMISSION:
+        return nvmlcalls.said(error)
+    return (
+        f"{nvmlcalls.said(error)}: cutting GPUs needs CAP_SYS_ADMIN or the capability mig/config "
+        "(NVIDIA_MIG_CONFIG_DEVICES=all); manifests/components/device-plugin-mig adds it"
+    )
+
+
+def main() -> int:
+    """Run with the socket whose number is the first argument."""
+    # Hanging in the driver it would not see that the plugin has gone: the kernel ends it then.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    try:
+        return Child(socket.socket(fileno=int(sys.argv[1]))).run()
+    except (BrokenPipeError, ConnectionResetError):
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

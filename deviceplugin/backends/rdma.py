@@ -1,0 +1,165 @@
+"""RDMA devices, as sysfs shows them.
+
+::
+
+    /sys/class/infiniband/mlx5_0 ─┬─ hca_type, fw_ver, node_guid
+                                  ├─ ports/1/{state, rate, link_layer}
+                                  └─ device ─► the PCI device ─┬─ vendor, device, driver, numa_node
+                                                               ├─ net/ib0 …
+                                                               └─ physfn (a virtual function has it)
+    /sys/class/infiniband_verbs/uverbs0/ibdev: mlx5_0    ► /dev/infiniband/uverbs0
+    /sys/class/infiniband_mad/umad0/ibdev: mlx5_0        ► /dev/infiniband/umad0
+
+Source: Linux Documentation/ABI/stable/sysfs-class-infiniband and sysfs-bus-pci. Devices that are
+software only (rxe, siw) hang on no PCI device and are left out: they are nobody's NIC.
+"""
+
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from deviceplugin.backends import pci
+from deviceplugin.backends.sysfs import Look, Sysfs, by_name
+from deviceplugin.model.inventory import Inventory, Nic, PciPlace, Port
+from deviceplugin.model.signals import NicReading
+
+NAME: Final = "rdma"
+_ACTIVE: Final = "4:"  # ib_port_state IB_PORT_ACTIVE, "4: ACTIVE"
+_RATE: Final = re.compile(r"([0-9.]+) Gb/sec")
+_DEV: Final = Path("/dev/infiniband")
+_CHAR_CLASSES: Final = ("infiniband_verbs", "infiniband_mad")
+_MANAGEMENT: Final = "issm"  # makes the holder the subnet's manager: never a container's
+
+
+def backend(root: Path = Path("/sys"), **timing: float) -> Sysfs:
+    """Return a backend for the RDMA devices below ``root``; ``timing`` as of ``Sysfs``."""
+    return Sysfs(RdmaReader(root), **timing)
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaReader:
+    """A ``Reader`` of RDMA devices."""
+
+    root: Path
+
+    @property
+    def name(self) -> str:
+        """Return "rdma"."""
+        return NAME
+
+    def look(self) -> Look:
+        """Read all NICs. One that cannot be read does not hide the others."""
+        files = self._files()
+        found: list[Nic] = []
+        broken: dict[str, str] = {}
+        for name in self._names():
+            folder = self._folder(name)
+            place = pci.place(folder / "device")
+            if place is not None:
+                found.append(_nic(name, folder, place, files.get(name, ())))
+            elif not _is_software(folder):
+                broken[name] = "its PCI device cannot be found in sysfs"
+        shared = (str(_DEV / "rdma_cm"),) if found else ()
+        nics = tuple(sorted(found, key=by_name))
+        return Look(Inventory(nics=nics, rdma_files=shared), MappingProxyType(broken))
+
+    def measure(self) -> tuple[NicReading, ...]:
+        """Read the ports of all NICs."""
+        readings = (
+            NicReading(name, tuple((port.number, port.active) for port in _ports(folder)))
+            for name in self._names()
+            for folder in (self._folder(name),)
+            if pci.place(folder / "device") is not None
+        )
+        return tuple(readings)
+
+    def pulse(self) -> Hashable:
+        """Read which NICs there are, where they hang, and their ports' states."""
+        return tuple(
+            (name, pci.mark(folder / "device"), tuple(_states(folder)))
+            for name in self._names()
+            for folder in (self._folder(name),)
+        )
+
+    def _folder(self, name: str) -> Path:
+        return self.root / "class" / "infiniband" / name
+
+    def _names(self) -> list[str]:
+        """Return the verbs devices; none where the kernel has no RDMA. Raises ``OSError``."""
+        folder = self.root / "class" / "infiniband"
+        try:
+            return sorted(entry.name for entry in folder.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def _files(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the char devices of each verbs device."""
+        found: dict[str, list[str]] = {}
+        for kind in _CHAR_CLASSES:
+            folder = self.root / "class" / kind
+            for entry in pci.entries(folder):
+                owner = pci.text(folder / entry / "ibdev")
+                if owner and not entry.startswith(_MANAGEMENT):
+                    found.setdefault(owner, []).append(str(_DEV / entry))
+        return {name: tuple(files) for name, files in found.items()}
+
+
+def _nic(name: str, folder: Path, place: PciPlace, files: tuple[str, ...]) -> Nic:
+    device = folder / "device"
+    physical = pci.real(device / "physfn")
+    return Nic(
+        name=name,
+        place=place,
+        guid=pci.text(folder / "node_guid"),
+        model=pci.text(folder / "hca_type"),
+        firmware=pci.text(folder / "fw_ver"),
+        ports=_ports(folder),
+        interfaces=tuple(pci.entries(device / "net")),
+        files=files,
+        virtual_of=physical.name if physical is not None else "",
+        vendor_id=pci.identity(device / "vendor"),
+        device_id=pci.identity(device / "device"),
+        driver=pci.driver(device),
+    )
+
+
+def _is_software(folder: Path) -> bool:
+    """Tell whether a verbs device has nothing below it, and never had."""
+    return not (folder / "device").is_symlink()
+
+
+# --- ports --------------------------------------------------------------------------------
+
+
+def _ports(folder: Path) -> tuple[Port, ...]:
+    return tuple(
+        Port(
+            number,
+            active=pci.text(port / "state").startswith(_ACTIVE),
+            link_layer=pci.text(port / "link_layer"),
+            rate_gbps=_rate(pci.text(port / "rate")),
+        )
+        for number, port in _port_folders(folder)
+    )
+
+
+def _states(folder: Path) -> Iterator[str]:
+    for _, port in _port_folders(folder):
+        yield pci.text(port / "state")
+
+
+def _port_folders(folder: Path) -> list[tuple[int, Path]]:
+    names = [name for name in pci.entries(folder / "ports") if name.isdecimal()]
+    return sorted((int(name), folder / "ports" / name) for name in names)
+
+
+def _rate(told: str) -> int:
+    """Return "400 Gb/sec (4X NDR)" as 400; 0 where nothing is told."""
+    match = _RATE.match(told)
+    try:
+        return int(float(match[1])) if match else 0
+    except ValueError:
+        return 0

@@ -1,0 +1,1 @@
+"""CDI specs: what a container runtime does for each device's name."""

@@ -1,0 +1,39 @@
+"""Where metrics and health are served: a section of the configuration."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+DCGM_PORT = 9400  # where dcgm-exporter listens, and scrape configurations look
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Files of the serving certificate; ``clientCaFile`` makes client certificates mandatory."""
+
+    cert_file: str
+    key_file: str
+    client_ca_file: str | None = None
+    check_seconds: float = 10.0
+    """How often the files are looked at, to serve what replaced them."""
+
+
+class ExporterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The section ``exporter``. ``stale_seconds``: for how long a reading is shown."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - of the pod's own network; Prometheus comes from outside
+    port: int = DCGM_PORT
+    tls: Tls | None = None
+    stale_seconds: float = 60.0
+
+
+def problems(config: ExporterConfig, where: str = "exporter") -> Iterator[str]:
+    """Yield a line for each value that makes no sense; ``where``: the section's own name."""
+    bounds: list[tuple[str, float, float, float]] = [
+        ("port", config.port, 0, 65535),
+        ("staleSeconds", config.stale_seconds, 1, 3600),
+    ]
+    if config.tls is not None:
+        bounds.append(("tls.checkSeconds", config.tls.check_seconds, 0.1, 3600))
+    for field, value, low, high in bounds:
+        if not low <= value <= high:
+            yield f"{where}.{field}: {value:g} is out of range; allowed is {low:g} to {high:g}"

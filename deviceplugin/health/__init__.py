@@ -1,0 +1,1 @@
+"""What readings and signals mean for a device: its state, alerts, what is told of them. Pure."""

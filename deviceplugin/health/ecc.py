@@ -1,0 +1,34 @@
+"""Growth of corrected ECC errors: a GPU whose memory goes bad shows it there first."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from deviceplugin.health.causes import Cause, Reason
+from deviceplugin.health.config import EccGrowth
+
+
+@dataclass(slots=True)
+class Growth:
+    """Counts of one GPU. ``_seen``: (when, count) at each change, one of them before the window."""
+
+    rules: EccGrowth
+    _seen: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def read(self, count: int | None, now: float) -> None:
+        """Hear the count over the GPU's life; one that went back starts anew."""
+        if count is None:
+            return
+        if self._seen and count < self._seen[-1][1]:
+            self._seen.clear()
+        if not self._seen or count != self._seen[-1][1]:
+            self._seen.append((now, count))
+
+    def cause(self, now: float) -> Cause | None:
+        """Return the suspicion, if there were too many within the window."""
+        start = now - self.rules.window_seconds
+        while len(self._seen) > 1 and self._seen[1][0] <= start:
+            self._seen.popleft()
+        if not self._seen or self._seen[-1][1] - self._seen[0][1] < self.rules.errors:
+            return None
+        limit = f"{self.rules.errors} or more within {self.rules.window_seconds:g} s"
+        return Cause(Reason.ECC_GROWTH, limit)

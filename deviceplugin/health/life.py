@@ -1,0 +1,151 @@
+"""The state of one device, and when it changes.
+
+::
+
+                        suspicion                    fatal
+      ┌─────────┐ ───────────────────► ┌─────────┐ ────────────┐
+      │ Healthy │                      │ Suspect │             │
+      └─────────┘ ◄─────────────────── └─────────┘             │
+        │     ▲     calm for a while      ▲                    │
+        │     │                           │ suspicion          │
+        │     │  held, and measured well  │ is left            │
+        │     └──────────────┬────────────┘                    │
+        │              ┌────────────┐                          │
+        │              │ Recovering │ ──────────────┐          │
+        │              └────────────┘    fatal      │          │
+        │                    ▲                      ▼          │
+        │        nothing     │               ┌───────────┐     │
+        │        fatal left  └────────────── │ Unhealthy │ ◄───┘
+        └──────────────────────────────────► └───────────┘
+                        fatal
+
+Healthy and Suspect devices are given to pods, Unhealthy and Recovering ones are not. Pods that
+have a device keep it in every state: nothing here restarts one.
+
+Hysteresis: a device comes back only when it was without a fatal cause for the whole hold, and was
+measured in that time. The hold doubles with each failure that follows the last within a window,
+so that a device that flaps is soon left alone; it is the first hold again after a quiet window.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from deviceplugin.health.causes import Cause
+from deviceplugin.health.config import Recovery
+
+
+class State(StrEnum):
+    """See the module's drawing."""
+
+    HEALTHY = "Healthy"
+    SUSPECT = "Suspect"
+    UNHEALTHY = "Unhealthy"
+    RECOVERING = "Recovering"
+
+    @property
+    def usable(self) -> bool:
+        """Whether pods may be given the device."""
+        return self in {State.HEALTHY, State.SUSPECT}
+
+
+ALLOWED: Final = frozenset(
+    {
+        (State.HEALTHY, State.SUSPECT),
+        (State.HEALTHY, State.UNHEALTHY),
+        (State.SUSPECT, State.HEALTHY),
+        (State.SUSPECT, State.UNHEALTHY),
+        (State.UNHEALTHY, State.RECOVERING),
+        (State.RECOVERING, State.UNHEALTHY),
+        (State.RECOVERING, State.HEALTHY),
+        (State.RECOVERING, State.SUSPECT),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """Where a device stands. Times in seconds, of the clock that ``step`` is given.
+
+    ``since``: when the state began; ``calm_since``: when the last suspicion went, None while one
+    stands; ``failures``: in a row, none further than the window from the one before; ``failed``:
+    when the last began or ended; ``measured``: whether it was measured in this state.
+    """
+
+    state: State = State.HEALTHY
+    since: float = 0.0
+    calm_since: float | None = 0.0
+    failures: int = 0
+    failed: float = 0.0
+    measured: bool = False
+
+
+def hold(life: Life, rules: Recovery) -> float:
+    """Return for how long the device must be well, in seconds."""
+    doublings = min(max(life.failures - 1, 0), 32)  # 2**32 of anything is beyond every maximum
+    return float(min(rules.hold_seconds * 2**doublings, rules.max_hold_seconds))
+
+
+def step(
+    life: Life,
+    causes: Sequence[Cause],
+    now: float,
+    rules: Recovery,
+    *,
+    measured: bool = False,
+    wait: bool = False,
+) -> Life:
+    """Return the device's life at ``now``, with what is wrong then; at most one state further.
+
+    ``measured``: it has just answered; a device is not taken for well unasked. ``wait``: what it
+    is a part of is not usable, so neither is it, whether or not its own hold is over.
+    """
+    if not causes and life.state is State.HEALTHY and life.calm_since is not None:
+        return life  # as nearly always
+    life = replace(
+        life,
+        measured=life.measured or measured,
+        calm_since=None if causes else _first(life.calm_since, now),
+    )
+    fatal = any(cause.fatal for cause in causes)
+    match life.state:
+        case State.HEALTHY | State.SUSPECT:
+            return _fail(life, now, rules) if fatal else _judged(life, now, rules)
+        case State.UNHEALTHY:
+            return life if fatal else _enter(replace(life, failed=now), State.RECOVERING, now)
+        case State.RECOVERING:
+            if fatal:
+                return _fail(life, now, rules)
+            return life if wait else _held(life, now, rules)
+
+
+def _first(known: float | None, now: float) -> float:
+    return now if known is None else known
+
+
+def _enter(life: Life, state: State, now: float) -> Life:
+    return replace(life, state=state, since=now, measured=False)
+
+
+def _fail(life: Life, now: float, rules: Recovery) -> Life:
+    """Count a failure; one long after the last is the first again."""
+    again = life.failures > 0 and now - life.failed <= rules.flap_window_seconds
+    failures = life.failures + 1 if again else 1
+    return _enter(replace(life, failures=failures, failed=now), State.UNHEALTHY, now)
+
+
+def _judged(life: Life, now: float, rules: Recovery) -> Life:
+    """Return a usable device as Suspect while something is suspected and until it is calm."""
+    if life.calm_since is None:
+        suspected = life.state is State.SUSPECT
+        return life if suspected else _enter(life, State.SUSPECT, now)
+    if life.state is State.SUSPECT and now - life.calm_since >= rules.calm_seconds:
+        return _enter(life, State.HEALTHY, now)
+    return life
+
+
+def _held(life: Life, now: float, rules: Recovery) -> Life:
+    if now - life.since < hold(life, rules) or not life.measured:
+        return life
+    return _enter(life, State.HEALTHY if life.calm_since is not None else State.SUSPECT, now)

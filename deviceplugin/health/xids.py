@@ -1,0 +1,81 @@
+"""What an Xid error of the NVIDIA driver means for the device, as data: ``xids.yaml``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import resources
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+
+class Action(StrEnum):
+    """What the catalogue asks for at once."""
+
+    IGNORE = "ignore"
+    RESTART_APP = "restart_app"
+    LOOK_INTO = "look_into"
+    RESET_GPU = "reset_gpu"
+    RESTART_NODE = "restart_node"
+
+
+class Effect(StrEnum):
+    """What becomes of the device; also what an operator may put in the catalogue's place."""
+
+    NONE = "ignore"
+    SUSPECT = "suspect"
+    UNHEALTHY = "unhealthy"
+
+
+_EFFECTS: Final[Mapping[Action, Effect]] = {
+    Action.IGNORE: Effect.NONE,
+    Action.RESTART_APP: Effect.NONE,  # a program failed, or was to blame: the device is well
+    Action.LOOK_INTO: Effect.SUSPECT,
+    Action.RESET_GPU: Effect.UNHEALTHY,
+    Action.RESTART_NODE: Effect.UNHEALTHY,
+}
+
+
+class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    codes: tuple[int, ...]
+    means: dict[int, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of one code. ``confined``: an error that names a MIG instance is that instance's alone."""
+
+    effect: Effect
+    means: str = ""
+    confined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class XidTable:
+    """The catalogue with an operator's ``overrides``."""
+
+    actions: Mapping[int, Action]
+    means: Mapping[int, str]
+    overrides: Mapping[int, Effect] = field(default_factory=lambda: MappingProxyType({}))
+
+    def verdict(self, code: int) -> Verdict:
+        """Return what ``code`` means; one that is not in the catalogue is looked into.
+
+        What only asks to restart the program is confined to the MIG instance it ran on; a reset
+        is of the GPU as a whole, whatever instance the error names.
+        """
+        action = self.actions.get(code, Action.LOOK_INTO)
+        effect = self.overrides.get(code, _EFFECTS[action])
+        return Verdict(effect, self.means.get(code, ""), action is Action.RESTART_APP)
+
+
+def load(overrides: Mapping[int, Effect]) -> XidTable:
+    """Return the table that is shipped, with ``overrides``."""
+    data = resources.files("deviceplugin.health").joinpath("xids.yaml").read_bytes()
+    groups = msgspec.yaml.decode(data, type=dict[Action, _Group])
+    return XidTable(
+        {code: action for action, group in groups.items() for code in group.codes},
+        {code: text for group in groups.values() for code, text in group.means.items()},
+        MappingProxyType(dict(overrides)),
+    )

@@ -1,0 +1,77 @@
+"""Layouts that need no file, made from what the node's GPUs can be cut into. Pure.
+
+Their names are those of mig-parted's file: all-disabled, all-enabled, all-PROFILE for each
+profile ("+" written as "."), and all-balanced. GPUs of different kinds get each its own rule, so
+that all-1g.10gb means seven of them on an H100 of 80 GB and four on an A100 of 40 GB.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from deviceplugin.mig.layouts import Layout, LayoutError, Rule
+from deviceplugin.mig.placing import most_that_fit, place
+from deviceplugin.model.inventory import Gpu, MigProfile
+
+# mig-parted, deployments/systemd/config-default.yaml: by compute slices, tried in this order
+# (an A30 and an RTX PRO 6000 have no 3g).
+_BALANCED: Final = ({1: 2, 2: 1, 3: 1}, {1: 2, 2: 1})
+
+
+def layouts(gpus: Iterable[Gpu]) -> dict[str, Layout]:
+    """Return the layouts of these GPUs by name."""
+    made: dict[str, Layout] = {"all-disabled": (Rule(enabled=False),)}
+    rules: dict[str, list[Rule]] = defaultdict(list)
+    for indices, profiles in _kinds(gpus):
+        rules["all-enabled"].append(Rule(enabled=True, devices=indices))
+        for profile in profiles:
+            if count := most_that_fit(profile):
+                rules[layout_name(profile.name)].append(
+                    Rule(enabled=True, counts={profile.name: count}, devices=indices)
+                )
+        if balanced := _balanced(profiles):
+            rules["all-balanced"].append(Rule(enabled=True, counts=balanced, devices=indices))
+    return made | {name: tuple(of) for name, of in rules.items()}
+
+
+def layout_name(profile: str) -> str:
+    """Return the layout of one profile alone; labels cannot have a plus sign."""
+    return f"all-{profile.replace('+', '.')}"
+
+
+def _kinds(gpus: Iterable[Gpu]) -> list[tuple[frozenset[int], tuple[MigProfile, ...]]]:
+    """Return the indices of GPUs that can be cut alike, with what they can be cut into."""
+    alike: dict[tuple[MigProfile, ...], list[int]] = defaultdict(list)
+    for gpu in gpus:
+        if gpu.mig is not None and gpu.mig.profiles:
+            alike[gpu.mig.profiles].append(gpu.index)
+    return [(frozenset(indices), profiles) for profiles, indices in alike.items()]
+
+
+def _balanced(profiles: Sequence[MigProfile]) -> Mapping[str, int]:
+    plain = _plain(profiles)
+    for by_slices in _BALANCED:
+        if not by_slices.keys() <= plain.keys():
+            continue
+        counts = {plain[slices].name: count for slices, count in by_slices.items()}
+        if not plain[1].starts or _fits(profiles, counts):
+            return counts
+    return {}
+
+
+def _plain(profiles: Sequence[MigProfile]) -> dict[int, MigProfile]:
+    """Return, by compute slices, the profile with the least memory and nothing special."""
+    plain: dict[int, MigProfile] = {}
+    for profile in sorted(profiles, key=lambda p: (p.size, p.memory_mib)):
+        slices, is_whole, rest = profile.name.partition("g.")
+        if is_whole and rest.endswith("gb") and slices.isdecimal():
+            plain.setdefault(int(slices), profile)
+    return plain
+
+
+def _fits(profiles: Sequence[MigProfile], counts: Mapping[str, int]) -> bool:
+    try:
+        place(profiles, counts)
+    except LayoutError:
+        return False
+    return True

@@ -1,0 +1,159 @@
+"""Where on a GPU the instances of a layout go. Pure; exhaustive, since a GPU has 8 slices.
+
+The profiles are taken one after the other, the largest first; for each, every choice of as many
+of its places as instances are wanted is tried, and what is left over goes to the next profile.
+Of all that fit, the best is the one that
+
+1. keeps the most instances that stand already (those in use must be kept),
+2. leaves the most places for the largest profile, then for the next larger, and so on,
+3. has the small ones at the high end, where no larger one can start.
+
+At most a few thousand choices are tried: seven 1g have one, three of them thirty-five.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from deviceplugin.mig.layouts import LayoutError
+from deviceplugin.model.inventory import MigProfile
+
+# A bit above all memory slices: the media engines beside those in the slices, of which a GPU has
+# one set; at most one instance of the profiles with +me has them.
+_MEDIA: Final = 1 << 16
+_WITH_MEDIA: Final = "+me"
+
+
+class Slot(NamedTuple):
+    """An instance and where it starts, in memory slices."""
+
+    profile: str
+    start: int
+
+
+def place(
+    profiles: Sequence[MigProfile],
+    counts: Mapping[str, int],
+    standing: AbstractSet[Slot] = frozenset(),
+    in_use: AbstractSet[Slot] = frozenset(),
+) -> tuple[Slot, ...]:
+    """Return where the instances go, by start.
+
+    ``standing``: what is there already; ``in_use``: those of them that must stay. Raises
+    ``LayoutError``, which names the profile that does not fit.
+    """
+    known = {profile.name: profile for profile in profiles}
+    _check_known(known, counts, in_use)
+    wanted = sorted((known[name] for name, n in counts.items() if n), key=_larger_first)
+    best = min(
+        _choices(wanted, counts, in_use, ()),
+        key=lambda slots: _cost(slots, standing, profiles),
+        default=None,
+    )
+    if best is None:
+        raise LayoutError(_why_not(wanted, counts, in_use))
+    return tuple(sorted(best, key=lambda slot: slot.start))
+
+
+def most_that_fit(profile: MigProfile) -> int:
+    """Return how many instances of one profile an empty GPU holds."""
+    for count in range(len(profile.starts), 0, -1):
+        if next(_choices([profile], {profile.name: count}, frozenset(), ()), None) is not None:
+            return count
+    return profile.most if not profile.starts else 0
+
+
+def mask(profile: MigProfile, start: int) -> int:
+    """Return the slices that an instance takes, one bit each."""
+    media = _MEDIA if _WITH_MEDIA in profile.name else 0
+    return (1 << profile.size) - 1 << start | media
+
+
+def _check_known(
+    known: Mapping[str, MigProfile], counts: Mapping[str, int], in_use: AbstractSet[Slot]
+) -> None:
+    for name in counts:
+        if name not in known:
+            has = ", ".join(known) or "none"
+            raise LayoutError(f"profile {name} is none of this GPU's; it has {has}")
+    for name in {slot.profile for slot in in_use}:
+        held = sum(slot.profile == name for slot in in_use)
+        if held > counts.get(name, 0):
+            raise LayoutError(
+                f"{held} of {name} are in use and the layout has {counts.get(name, 0)}; wait until "
+                "their pods end, or end them"
+            )
+
+
+def _larger_first(profile: MigProfile) -> tuple[int, int, str]:
+    return (-profile.size, len(profile.starts), profile.name)
+
+
+def _choices(
+    wanted: Sequence[MigProfile],
+    counts: Mapping[str, int],
+    in_use: AbstractSet[Slot],
+    chosen: tuple[tuple[Slot, int], ...],
+) -> Iterator[tuple[Slot, ...]]:
+    """Yield every way to place what is wanted beside what is chosen (slots and their masks)."""
+    if not wanted:
+        yield tuple(slot for slot, _ in chosen)
+        return
+    profile, *rest = wanted
+    taken = sum(bits for _, bits in chosen)
+    if profile.most and counts[profile.name] > profile.most:
+        return
+    free = [start for start in profile.starts if not mask(profile, start) & taken]
+    for starts in combinations(sorted(free, reverse=True), counts[profile.name]):
+        placed = tuple((Slot(profile.name, s), mask(profile, s)) for s in starts)
+        kept = {slot for slot in in_use if slot.profile == profile.name}
+        if _disjoint(placed) and kept <= {slot for slot, _ in placed}:
+            yield from _choices(rest, counts, in_use, chosen + placed)
+
+
+def _disjoint(placed: Sequence[tuple[Slot, int]]) -> bool:
+    taken = 0
+    for _, bits in placed:
+        if taken & bits:
+            return False
+        taken |= bits
+    return True
+
+
+def _cost(
+    slots: tuple[Slot, ...], standing: AbstractSet[Slot], profiles: Sequence[MigProfile]
+) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Return what is best when it is least; see the module's docstring for its three parts."""
+    by_name = {profile.name: profile for profile in profiles}
+    taken = 0
+    for slot in slots:
+        taken |= mask(by_name[slot.profile], slot.start)
+    left = (
+        -sum(not mask(profile, start) & taken for start in profile.starts)
+        for profile in sorted(profiles, key=_larger_first)
+    )
+    small_first = sorted(slots, key=lambda slot: (by_name[slot.profile].size, -slot.start))
+    return -len(standing & frozenset(slots)), tuple(left), tuple(-s.start for s in small_first)
+
+
+def _why_not(
+    wanted: Sequence[MigProfile], counts: Mapping[str, int], in_use: AbstractSet[Slot]
+) -> str:
+    """Return which profile is the first that does not fit beside the larger ones."""
+    beside: dict[str, int] = {}
+    for position, profile in enumerate(wanted):
+        before = wanted[:position]
+        for fits in range(counts[profile.name], -1, -1):
+            tried = {**beside, profile.name: fits}
+            if next(_choices([*before, profile], tried, frozenset(), ()), None) is not None:
+                break
+        if fits < counts[profile.name]:
+            larger = " and ".join(f"{n} of {name}" for name, n in beside.items())
+            return (
+                f"{counts[profile.name]} of {profile.name} do not fit"
+                f"{f' beside {larger}' if larger else ''}; {fits} would"
+            )
+        beside[profile.name] = counts[profile.name]
+    held = ", ".join(f"{slot.profile}@{slot.start}" for slot in sorted(in_use))
+    return f"the layout does not fit around what is in use: {held}"

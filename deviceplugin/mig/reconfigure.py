@@ -1,0 +1,152 @@
+"""Cuts a node's GPUs as a label says, GPU by GPU, and says how far it is.
+
+    nvidia.com/mig.config changes
+        │
+        ▼
+    pending ──every GPU's next step can be had?──no──► failed (nothing was touched)
+                        │ yes
+                        ▼
+        for each GPU: hold what will go ─► still unused? ─► one step ─► look again ─► … no step left
+                        │                        └─no─► failed      └─ BackendError ─► failed
+                        ▼
+                     success
+
+A GPU is cut whole or not at all (the backend takes back what it began). Those before it stay as
+the layout says, and the next attempt begins where this one ended: nothing is remembered.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol, runtime_checkable
+
+from deviceplugin.backends.backend import Backend, MigBackend
+from deviceplugin.errors import BackendError
+from deviceplugin.mig.layouts import Layout, LayoutError, Rule, rule_for
+from deviceplugin.mig.steps import Recut, Step, SwitchMode, devices_of, next_step
+from deviceplugin.model.inventory import Gpu, Inventory
+
+LABEL: Final = "nvidia.com/mig.config"
+STATE_LABEL: Final = "nvidia.com/mig.config.state"
+_MOST_STEPS: Final = 4  # a GPU needs two; more means that somebody else cuts it meanwhile
+
+
+Hold = Callable[[frozenset[str]], Awaitable[None]]
+
+
+class State(StrEnum):
+    """Values of the state label, as mig-manager writes them."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a layout is. ``reason``: why it failed, in words."""
+
+    layout: str
+    state: State
+    reason: str = ""
+
+
+@runtime_checkable
+class CuttingBackend(Backend, MigBackend, Protocol):
+    """A backend whose GPUs can be cut."""
+
+
+class Reconfigurer:
+    """Brings the GPUs of a node to a layout.
+
+    ``layouts``: those that exist on a node with these GPUs. ``in_use``: ids of devices that
+    containers have now; may raise ``LayoutError``. ``hold``: these UUIDs are handed to nobody once
+    it has returned; with none, all that the node has by then may be again. ``tell``: how far it
+    is, for the label.
+    """
+
+    def __init__(
+        self,
+        backend: CuttingBackend,
+        *,
+        layouts: Callable[[Inventory], Mapping[str, Layout]],
+        in_use: Callable[[], Collection[str]],
+        hold: Hold,
+        tell: Callable[[Progress], Awaitable[None]],
+    ) -> None:
+        self._backend = backend
+        self._layouts = layouts
+        self._in_use = in_use
+        self._hold = hold
+        self._tell = tell
+        self._held: frozenset[str] = frozenset()
+
+    async def apply(self, name: str) -> Progress:
+        """Cut the GPUs as the layout of this name says; return, and tell, how it ended."""
+        await self._tell(Progress(name, State.PENDING))
+        ended = Progress(name, State.SUCCESS)
+        try:
+            await self._cut_all(name)
+        except (LayoutError, BackendError) as error:
+            ended = Progress(name, State.FAILED, str(error))
+        # Not when it is cancelled: then the process ends, and what is held with it.
+        self._held = frozenset()
+        await self._hold(self._held)
+        await self._tell(ended)
+        return ended
+
+    async def _cut_all(self, name: str) -> None:
+        """Bring every GPU there. Raises ``LayoutError``, ``BackendError``."""
+        inventory = await self._backend.inventory()
+        rules = self._rules(name, inventory)
+        in_use = devices_of(self._in_use())
+        for gpu in inventory.gpus:  # every refusal before the first change
+            if gpu.uuid in rules:
+                next_step(gpu, rules[gpu.uuid], in_use)
+        for uuid, rule in rules.items():
+            await self._cut_one(uuid, rule)
+
+    def _rules(self, name: str, inventory: Inventory) -> dict[str, Rule]:
+        known = self._layouts(inventory)
+        if name not in known:
+            raise LayoutError(f"{LABEL}: {name!r} is no layout; there are {', '.join(known)}")
+        told = ((gpu.uuid, rule_for(gpu, known[name])) for gpu in inventory.gpus)
+        return {uuid: rule for uuid, rule in told if rule is not None}
+
+    async def _cut_one(self, uuid: str, rule: Rule) -> None:
+        """Take steps until none is left. Raises ``LayoutError``, ``BackendError``."""
+        for _ in range(_MOST_STEPS):
+            gpu = await self._gpu(uuid)
+            step = next_step(gpu, rule, devices_of(self._in_use()))
+            if step is None:
+                return
+            self._held |= _touched(step, gpu)  # what is gone stays held: it may be shown yet
+            await self._hold(self._held)
+            if next_step(gpu, rule, devices_of(self._in_use())) == step:
+                await self._take(step)
+        raise LayoutError(
+            f"{uuid}: still not as the layout says after {_MOST_STEPS} steps; see who else cuts it"
+        )
+
+    async def _gpu(self, uuid: str) -> Gpu:
+        inventory = await self._backend.inventory()
+        found = next((gpu for gpu in inventory.gpus if gpu.uuid == uuid), None)
+        if found is None:
+            raise LayoutError(f"{uuid}: is no longer there")
+        return found
+
+    async def _take(self, step: Step) -> None:
+        match step:
+            case SwitchMode():
+                await self._backend.set_mig_mode(step.gpu, enabled=step.enabled)
+            case Recut():
+                await self._backend.cut(step.gpu, step.remove, step.make)
+
+
+def _touched(step: Step, gpu: Gpu) -> frozenset[str]:
+    """Return what must not be handed out while a step is taken."""
+    match step:
+        case SwitchMode():
+            return frozenset((gpu.uuid,))
+        case Recut():
+            return frozenset(step.remove)

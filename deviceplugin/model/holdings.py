@@ -1,0 +1,30 @@
+"""Which container has which devices, as the kubelet says it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One container's devices: resource → ids as they were advertised, in the kubelet's order."""
+
+    namespace: str
+    pod: str
+    container: str
+    devices: Mapping[str, tuple[str, ...]]
+
+
+def device_of(device_id: str) -> str:
+    """Return the device that an id is of: replicas are ``<id>::<n>``."""
+    return device_id.partition("::")[0]
+
+
+def holders(holdings: Iterable[Holding]) -> dict[str, tuple[Holding, ...]]:
+    """Return device → the containers that have it or a part of it, each once."""
+    found: dict[str, dict[tuple[str, str, str], Holding]] = {}
+    for one in holdings:
+        for ids in one.devices.values():
+            for device_id in ids:
+                key = (one.namespace, one.pod, one.container)
+                found.setdefault(device_of(device_id), {})[key] = one
+    return {device: tuple(by.values()) for device, by in found.items()}

@@ -1,0 +1,164 @@
+"""This node's Node object: followed, and kept saying what it should.
+
+::
+
+    watch of the one Node ──► node ──► listeners (labels that configure, allocatable)
+                               │
+    want(labels, annotations, ▼
+         condition) ──► what differs? ── nothing ──► sleeps until either changes
+                               │ something
+                               ▼
+                PATCH metadata, PATCH status, at most one round a second; a refusal is
+                logged once per cause and tried again, ever more rarely
+
+What somebody else changes of ours is put right as soon as the watch tells it, but no faster.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, NoReturn, assert_never
+
+from deviceplugin.health.told import Condition
+from deviceplugin.publication.condition import condition_body, status_of
+from deviceplugin.publication.nodepatch import NodeSays, patch
+from kube import wire
+from kube.changes import Change, Gone, NotServed, Synced, Upserted
+from kube.client import MERGE, STRATEGIC, KubeClient
+from kube.errors import KubeError
+from kube.resources import NODES
+from kube.watch import ListWatch, Timing
+
+log = logging.getLogger(__name__)
+
+PAUSE_S: Final = 1.0  # between two rounds: a burst of pods becomes one write
+RETRY_S: Final = (1.0, 60.0)  # after a failure: first and longest wait
+
+Listener = Callable[[wire.Node], None]
+
+
+@dataclass(slots=True)
+class NodeObject:
+    """``take_over``: prefixes of labels that are ours whoever wrote them (nodepatch.py)."""
+
+    client: KubeClient
+    name: str
+    take_over: tuple[str, ...] = ()
+    now: Callable[[], float] = time.time
+    timing: Timing = field(default_factory=Timing)
+    node: wire.Node | None = None
+    problem: str | None = "the Node has not been read yet"
+    writes: int = 0
+    _wanted: NodeSays | None = None
+    _condition: Condition | None = None
+    _shown: str = ""
+    """The condition's status as it was written last; the watch may show it later."""
+    _listeners: list[Listener] = field(default_factory=list)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _failures: int = 0
+    _foreign: frozenset[str] = frozenset()
+
+    def listen(self, listener: Listener) -> None:
+        """Have ``listener`` told of the Node as it is now, and of every change."""
+        self._listeners.append(listener)
+        if self.node is not None:
+            listener(self.node)
+
+    def want(self, says: NodeSays, condition: Condition | None = None) -> None:
+        """Say what the Node is to say from now on."""
+        if (says, condition) != (self._wanted, self._condition):
+            self._wanted, self._condition = says, condition
+            self._wake.set()
+
+    async def run(self) -> NoReturn:
+        """Follow and write until cancelled."""
+        watch = ListWatch(
+            self.client,
+            NODES,
+            selectors={"fieldSelector": f"metadata.name={self.name}"},
+            timing=self.timing,
+            on_problem=lambda problem: log.warning("node", extra={"problem": problem}),
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(watch.run(self._heard))
+            tasks.create_task(self._keep())
+        raise AssertionError("neither task ends")
+
+    def _heard(self, changes: Sequence[Change[wire.Node]]) -> None:
+        for change in changes:
+            match change:
+                case Upserted(object=node):
+                    self.node = node
+                    for listener in self._listeners:
+                        listener(node)
+                case Gone():
+                    self.node, self._shown = None, ""
+                case Synced():
+                    if self.node is None:
+                        self.problem = f"there is no Node {self.name}: is --node-name right?"
+                case NotServed():
+                    pass  # every API server serves nodes
+                case _ as unreachable:
+                    assert_never(unreachable)
+        self._wake.set()
+
+    async def _keep(self) -> NoReturn:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            pause = await self._round()
+            await asyncio.sleep(pause)
+
+    async def _round(self) -> float:
+        """Write what differs; return how long to wait before the next round, seconds."""
+        node, wanted = self.node, self._wanted
+        if node is None or wanted is None:
+            return 0.0
+        try:
+            wrote = await self._write(node, wanted)
+        except KubeError as error:
+            return self._failed(error)
+        self._failures, self.problem = 0, None
+        return PAUSE_S if wrote else 0.0
+
+    async def _write(self, node: wire.Node, wanted: NodeSays) -> bool:
+        meta, now = node.metadata, self.now()
+        change = patch(
+            NodeSays(meta.labels, meta.annotations), wanted, now=int(now), take_over=self.take_over
+        )
+        self._tell_foreign(frozenset(change.foreign))
+        if change:
+            self.writes += 1
+            await self.client.patch(NODES, self.name, change.body(), content_type=MERGE)
+        moment = datetime.fromtimestamp(int(now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition = self._condition
+        body = condition and condition_body(node, condition, now=moment, shown=self._shown)
+        if condition and body:
+            self.writes += 1
+            await self.client.patch(
+                NODES, self.name, body, content_type=STRATEGIC, subresource="status"
+            )
+            self._shown = status_of(condition)
+        return bool(change or body)
+
+    def _failed(self, error: KubeError) -> float:
+        text = str(error)
+        if text != self.problem:
+            log.warning("the Node cannot be written", extra={"node": self.name, "error": text})
+        self.problem = text
+        self._failures += 1
+        self._wake.set()
+        first, longest = RETRY_S
+        return min(longest, first * (1 << min(self._failures - 1, 16)))
+
+    def _tell_foreign(self, foreign: frozenset[str]) -> None:
+        for key in sorted(foreign - self._foreign):
+            log.warning(
+                "a label is somebody else's and stays as it is; to take it over, name its prefix "
+                "in publication.takeOver",
+                extra={"node": self.name, "label": key},
+            )
+        self._foreign = foreign

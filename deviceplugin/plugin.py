@@ -1,0 +1,218 @@
+"""The device plugin at work: what connects backend, state, servers and what is shown elsewhere.
+
+::
+
+    backend ── signals ───► look again, or tell the state ─┐
+       ▲  └─── readings ──► tell the state ────────────────┤ changes of health
+       │                                                   ▼
+       └── every rescan_seconds        servers (kubelet) · board (exporter) · told (the Node)
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+from deviceplugin.backends.backend import Backend
+from deviceplugin.errors import BackendError
+from deviceplugin.exporter.board import Board
+from deviceplugin.health.alerts import AlertChange, Alerts
+from deviceplugin.health.told import Change, by_state, event
+from deviceplugin.metrics import DevicePluginMetrics
+from deviceplugin.model.holdings import Holding
+from deviceplugin.model.signals import BackendDown, BackendUp, InventoryChanged, Signal, Xid
+from deviceplugin.node import NodeState
+from deviceplugin.resources.settings import ResourceSettings
+from deviceplugin.serving.servers import Servers
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 5.0  # after a backend could not tell what there is
+
+Held = Callable[[], Collection[str]]
+"""Which devices pods have, as far as that is known."""
+
+
+async def _at_once() -> None:
+    """Wait for nothing."""
+
+
+@dataclass(slots=True)
+class Plugin:
+    """One node's.
+
+    ``told`` hears of changes of health, ``changed`` that anything about devices is not as before.
+    """
+
+    backend: Backend
+    node: NodeState
+    servers: Servers
+    board: Board
+    metrics: DevicePluginMetrics
+    alerts: Alerts
+    reading_s: float
+    rescan_s: float
+    held: Held = tuple
+    told: Callable[[Sequence[Change]], None] = lambda _changes: None
+    changed: Callable[[], None] = lambda: None
+    ready: Callable[[], Awaitable[None]] = _at_once
+    """Returns when it is known by which settings to advertise."""
+    clock: Callable[[], float] = time.monotonic
+    _problem: str = "the node's devices are not known yet"
+    _look: asyncio.Event = field(default_factory=asyncio.Event)
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def followed(self) -> str | None:
+        """Return which resources the kubelet does not follow, None when it does all."""
+        found = self.servers.problems()
+        return "; ".join(f"{name}: {why}" for name, why in sorted(found.items())) or None
+
+    def known(self) -> str | None:
+        """Return why devices are not known, None when they are."""
+        return self._problem or None
+
+    def have(self, holdings: tuple[Holding, ...]) -> None:
+        """Hear who has what."""
+        if self.node.have(holdings):
+            self.servers.changed()
+
+    def advertise(self, settings: ResourceSettings) -> None:
+        """Advertise by other settings from now on."""
+        if settings != self.node.settings:
+            self.node.set(settings)
+            self._offer()
+            self._show()
+
+    async def run(self) -> NoReturn:
+        """Follow the backend and serve the kubelet until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.servers.run(), name="servers")
+            group.create_task(self._inventories(), name="inventory")
+            group.create_task(self._signals(), name="signals")
+            group.create_task(self._readings(), name="readings")
+        raise AssertionError("none of the tasks ends")
+
+    # What there is
+
+    async def _inventories(self) -> NoReturn:
+        await self.ready()
+        while True:
+            self._look.clear()
+            wait_s = self.rescan_s if await self.look() else RETRY_S
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._look.wait()
+            except TimeoutError:
+                continue
+
+    async def surely_look(self) -> None:
+        """Look at what there is; returns when the backend has told."""
+        while True:
+            if await self.look():
+                return
+            await asyncio.sleep(RETRY_S)
+
+    async def look(self) -> bool:
+        """Look at what there is; return whether the backend told.
+
+        One look at a time: what an earlier one found must not replace what a later one did.
+        """
+        async with self._looking:
+            return await self._looked()
+
+    async def _looked(self) -> bool:
+        try:
+            inventory = await self.backend.inventory()
+        except BackendError as error:
+            self._failed("inventory", str(error))
+            self._problem = str(error)
+            return False
+        self._problem = ""
+        if inventory != self.node.inventory or not self.node.looked:
+            first = not self.node.looked
+            changes = self.node.see(inventory, self.clock())
+            self.board.see(inventory)
+            self.alerts.keep({gpu.uuid for gpu in inventory.gpus})
+            if first:  # or what is ill already would be given to pods until it is measured
+                changes += await self._measured()
+            self._offer()
+            self._tell(changes)
+            self._show()
+        return True
+
+    def _offer(self) -> None:
+        found = self.node.advertisement
+        for problem in found.problems:
+            about = {"resource": problem.resource, "problem": problem.text}
+            log.warning("not advertised as wanted", extra=about)
+        shown = {each.resource: len(each.devices) for each in found.resources}
+        log.info("advertised", extra={"devices": shown})
+        self.servers.offer(self.node.views())
+        self.servers.changed()
+
+    # What happens to it
+
+    async def _signals(self) -> NoReturn:
+        while True:
+            self._heard(await self.backend.signal())
+
+    def _heard(self, signal: Signal) -> None:
+        log.info("signal", extra={"signal": str(signal)})
+        match signal:
+            case Xid():
+                self.board.hear(signal)
+            case InventoryChanged():
+                self._look.set()
+            case BackendDown(backend=name) | BackendUp(backend=name):
+                self.metrics.backend_up.labels(name).set(isinstance(signal, BackendUp))
+            case _:
+                pass
+        self._tell(self.node.hear(signal, self.clock()))
+
+    async def _readings(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(self.reading_s)
+            self._tell(await self._measured())
+
+    async def _measured(self) -> tuple[Change, ...]:
+        """Measure every device; return what has become of them."""
+        try:
+            readings = await self.backend.readings()
+        except BackendError as error:
+            self._failed("readings", str(error))
+            return self.node.tick(self.clock())
+        now = self.clock()
+        self.board.read(readings, now)
+        for change in self.alerts.read(readings, self.held(), now):
+            self._alerted(change)
+        return self.node.read(readings, now)
+
+    def _alerted(self, change: AlertChange) -> None:
+        about = {"device": change.device, "alert": change.alert, "figure": change.figure}
+        log.warning("alert" if change.raised else "alert is over", extra=about)
+
+    def _failed(self, question: str, why: str) -> None:
+        log.warning("the backend does not tell", extra={"question": question, "error": why})
+
+    # Who is told
+
+    def _tell(self, changes: Sequence[Change]) -> None:
+        """Tell everybody what has become of devices."""
+        for change in changes:
+            said = event(change)
+            log.log(logging.WARNING if said.warning else logging.INFO, said.note)
+            self.metrics.state_changes.labels(change.kind, change.state).inc()
+        if changes:
+            self.told(changes)
+            self.servers.changed()
+            self._show()
+
+    def _show(self) -> None:
+        standings = self.node.standings()
+        self.board.judge(standings, self.alerts.standing())
+        self.metrics.devices.clear()
+        for (kind, state), count in by_state(standings).items():
+            self.metrics.devices.labels(kind, state).set(count)
+        self.changed()

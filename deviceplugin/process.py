@@ -1,0 +1,66 @@
+"""The life of the device plugin's process.
+
+::
+
+    SIGTERM ──► everything is cancelled ──► streams end, sockets go, the backend ends: within 2 s
+"""
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+from collections.abc import Coroutine, Iterable
+from contextlib import AsyncExitStack
+
+from deviceplugin import assembly
+from deviceplugin.backends.backend import Backend
+from deviceplugin.config import DevicePluginConfig
+from deviceplugin.exporter import server
+from deviceplugin.metrics import DevicePluginMetrics
+from kube.auth import Auth
+from kube.client import KubeClient
+from observability.health import Health
+from observability.metrics import new_registry
+
+log = logging.getLogger(__name__)
+
+
+async def run_device_plugin(
+    config: DevicePluginConfig, backend: Backend, node: str, auth: Auth | None
+) -> None:
+    """Run until SIGTERM or SIGINT. ``auth``: None leaves the cluster alone.
+
+    Prints one JSON line once its pages are served.
+    """
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    metrics = DevicePluginMetrics(new_registry())
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(backend.close)
+        made = assembly.parts(config, backend, node, metrics, follows=auth is not None)
+        ready = Health({"kubelet": made.plugin.followed, "devices": made.plugin.known})
+        cluster = None
+        if auth is not None:
+            await auth.current()  # credentials that cannot be read end the process, not a retry
+            client = await stack.enter_async_context(KubeClient(auth))
+            cluster = assembly.in_cluster(config, client, node, made, metrics)
+            ready.add("node", cluster.problem)
+        board = made.plugin.board
+        host, port = await stack.enter_async_context(
+            server.serving(config.exporter, board, metrics, live=Health(), ready=ready)
+        )
+        sys.stdout.write(json.dumps({"listening": f"http://{host}:{port}"}) + "\n")
+        sys.stdout.flush()
+        work = [made.plugin.run(), made.holders.run(), *(cluster.work() if cluster else ())]
+        await _until(stop, work)
+
+
+async def _until(stop: asyncio.Event, work: Iterable[Coroutine[object, object, object]]) -> None:
+    """Do ``work`` until ``stop`` is set; raises what ends any of it before."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(each) for each in work]
+        await stop.wait()
+        for task in tasks:
+            task.cancel()

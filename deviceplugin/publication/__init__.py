@@ -1,0 +1,1 @@
+"""What a node says of its devices: labels, annotations, conditions. Decisions are pure."""

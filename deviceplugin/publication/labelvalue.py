@@ -1,0 +1,27 @@
+"""Text as a label's value (apimachinery validation: IsValidLabelValue)."""
+
+import re
+from hashlib import blake2b
+from typing import Final
+
+MOST_CHARACTERS: Final = 63
+_FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_. -]", re.ASCII)
+_DIGEST_BYTES: Final = 4
+
+
+def sanitised(text: str) -> str:
+    """Return ``text`` as GFD writes product names: other characters left out, blanks as "-".
+
+    k8s-device-plugin internal/lm/resource.go. What is longer than a label may be is cut.
+    """
+    words = _FORBIDDEN.sub("", text).split()
+    return "-".join(words)[:MOST_CHARACTERS].strip("-_.")
+
+
+def digest(text: str) -> str:
+    """Return ``text`` if a label can carry it, else its beginning and a digest of all of it."""
+    value = sanitised(text)
+    if value == text:
+        return value
+    mark = blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{value[: MOST_CHARACTERS - len(mark) - 1]}-{mark}".lstrip("-_.")

@@ -1,0 +1,214 @@
+"""NVIDIA's configuration file, version v1, and what of it Muster's plugin does.
+
+Source: NVIDIA/k8s-device-plugin api/config/v1 and README ("As a configuration file", "Shared
+Access to GPUs"). Everything that file can say is accepted, and nothing else; what has no effect
+here is told, field by field, with the reason. Who moves over keeps the file.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+import msgspec
+
+from deviceplugin.resources import settings
+from deviceplugin.resources.settings import (
+    MigStrategy,
+    Part,
+    ResourceSettings,
+    SharingSettings,
+    Ways,
+)
+
+ListStrategy = Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"]
+Word = bool | int | float | str | None
+
+
+class PluginFlags(Part, frozen=True):
+    """``flags.plugin``."""
+
+    pass_device_specs: bool | None = None
+    device_list_strategy: ListStrategy | tuple[ListStrategy, ...] | None = None
+    device_id_strategy: Literal["uuid", "index"] | None = msgspec.field(
+        name="deviceIDStrategy", default=None
+    )
+    shared_devices_allocation_policy: Literal["distributed", "packed"] | None = None
+    cdi_annotation_prefix: Word = None
+    nvidia_ctk_path: Word = msgspec.field(name="nvidiaCTKPath", default=None)
+    nvidia_cdi_hook_path: Word = msgspec.field(name="nvidiaCDIHookPath", default=None)
+    container_driver_root: Word = None
+    mps_root: Word = None
+
+
+class Flags(Part, frozen=True):
+    """``flags``."""
+
+    mig_strategy: MigStrategy | None = None
+    fail_on_init_error: Word = None
+    restart_on_device_unhealthy: Word = None
+    mps_root: Word = None
+    nvidia_driver_root: Word = None
+    nvidia_dev_root: Word = None
+    gdrcopy_enabled: Word = None
+    gds_enabled: Word = None
+    mofed_enabled: Word = None
+    use_node_feature_api: Word = msgspec.field(name="useNodeFeatureAPI", default=None)
+    device_discovery_strategy: Word = None
+    plugin: PluginFlags = PluginFlags()
+    gfd: dict[str, Word] = msgspec.field(default_factory=dict)
+
+
+class Imex(Part, frozen=True):
+    """``imex``."""
+
+    channel_ids: tuple[int, ...] = msgspec.field(name="channelIDs", default=())
+    required: bool = False
+
+
+class Pattern(Part, frozen=True):
+    """A name for devices whose product or profile fits a pattern."""
+
+    pattern: str
+    name: str
+
+
+class Patterns(Part, frozen=True):
+    """``resources``."""
+
+    gpus: tuple[Pattern, ...] = ()
+    mig: tuple[Pattern, ...] = ()
+
+
+class TimeSlicing(SharingSettings, frozen=True):
+    """``sharing.timeSlicing``. ``strategy``: upstream takes the empty one only."""
+
+    strategy: Literal[""] = ""
+
+
+class Sharing(Part, frozen=True):
+    """``sharing``."""
+
+    time_slicing: TimeSlicing | None = None
+    mps: SharingSettings | None = None
+
+
+class Health(Part, frozen=True):
+    """``health``."""
+
+    disabled: bool = False
+    event_types: tuple[str, ...] = ()
+    ignored_xids: tuple[int, ...] = msgspec.field(name="ignoredXIDs", default=())
+    critical_xids: str | tuple[int, ...] | None = msgspec.field(name="criticalXIDs", default=None)
+
+
+class NvidiaConfig(Part, frozen=True):
+    """The whole file."""
+
+    version: Literal["v1"]
+    flags: Flags = Flags()
+    resources: Patterns | None = None
+    sharing: Sharing = Sharing()
+    imex: Imex | None = None
+    health: Health | None = None
+
+
+# --- what is done with it -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What of the file has an effect. ``lists``: device list strategies, in their order.
+
+    ``None`` and empty: the file does not say. ``ignored``: a line for each field without effect.
+    """
+
+    resources: ResourceSettings
+    lists: tuple[ListStrategy, ...] = ()
+    ids: Literal["uuid", "index"] | None = None
+    specs: bool | None = None
+    policy: Literal["distributed", "packed"] | None = None
+    ignored_xids: tuple[int, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+def taken(config: NvidiaConfig, own: ResourceSettings | None = None) -> Taken:
+    """Return what is done with a file; ``own``: settings that it says nothing of."""
+    base = own or ResourceSettings()
+    flags, plugin = config.flags, config.flags.plugin
+    listed = plugin.device_list_strategy
+    resources = msgspec.structs.replace(
+        base,
+        mig_strategy=flags.mig_strategy or base.mig_strategy,
+        sharing=_ways(config.sharing) or base.sharing,
+    )
+    return Taken(
+        resources,
+        lists=(listed,) if isinstance(listed, str) else listed or (),
+        ids=plugin.device_id_strategy,
+        specs=plugin.pass_device_specs,
+        policy=plugin.shared_devices_allocation_policy,
+        ignored_xids=config.health.ignored_xids if config.health else (),
+        ignored=tuple(_ignored(config)),
+    )
+
+
+def _ways(sharing: Sharing) -> Ways | None:
+    slices = sharing.time_slicing
+    if slices is None and sharing.mps is None:
+        return None
+    if slices is None:
+        return Ways(mps=sharing.mps)
+    fails = slices.fail_requests_greater_than_one
+    return Ways(SharingSettings(slices.resources, slices.rename_by_default, fails), sharing.mps)
+
+
+def problems(config: NvidiaConfig) -> Iterator[str]:
+    """Yield a line for each value that makes no sense."""
+    yield from settings.problems(taken(config).resources)
+    for index, channel in enumerate(config.imex.channel_ids if config.imex else ()):
+        if channel != 0:
+            yield f"imex.channelIDs[{index}]: {channel} is not allowed; allowed is 0"
+
+
+_WHY: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "flags.failOnInitError": "the plugin waits for devices and tells what is wrong",
+        "flags.restartOnDeviceUnhealthy": "devices recover without a restart",
+        "flags.mpsRoot": "the configuration of Muster's plugin says where MPS is",
+        "flags.nvidiaDriverRoot": "the configuration of Muster's plugin says where the driver is",
+        "flags.nvidiaDevRoot": "the configuration of Muster's plugin says where the driver is",
+        "flags.gdrcopyEnabled": "set NVIDIA_GDRCOPY in the container",
+        "flags.gdsEnabled": "set NVIDIA_GDS in the container",
+        "flags.mofedEnabled": "RDMA devices are resources of their own",
+        "flags.useNodeFeatureAPI": "labels are written to the Node",
+        "flags.deviceDiscoveryStrategy": "the backends of Muster's plugin find devices",
+        "flags.plugin.cdiAnnotationPrefix": "CDI names go to the runtime as fields",
+        "flags.plugin.nvidiaCTKPath": "Muster's plugin writes CDI specs itself",
+        "flags.plugin.nvidiaCDIHookPath": "Muster's plugin writes CDI specs itself",
+        "flags.plugin.containerDriverRoot": "Muster's plugin writes CDI specs itself",
+        "flags.plugin.mpsRoot": "the configuration of Muster's plugin says where MPS is",
+        "flags.gfd": "labels are written by Muster's plugin",
+        "resources": "upstream does not take it either; rename by sharing.*.resources[].rename",
+        "imex": "channels are claimed by DRA's compute domains",
+        "health.disabled": "health is always watched",
+        "health.eventTypes": "all events are watched",
+        "health.criticalXIDs": "each XID has its action in Muster's table",
+    }
+)
+
+
+def _ignored(config: NvidiaConfig) -> Iterator[str]:
+    for field in _said("", config):
+        if field in _WHY:
+            yield f"{field}: is accepted and has no effect: {_WHY[field]}"
+
+
+def _said(prefix: str, part: Part) -> Iterator[str]:
+    """Yield the fields that differ from their defaults, by their paths."""
+    for info in msgspec.structs.fields(part):
+        value, path = getattr(part, info.name), f"{prefix}{info.encode_name}"
+        if path not in _WHY and isinstance(value, Part):
+            yield from _said(f"{path}.", value)
+        elif value != info.default and value not in ((), {}):
+            yield path

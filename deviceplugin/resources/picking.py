@@ -1,0 +1,36 @@
+"""Which devices a rule means: all, the first so many, or those of a list."""
+
+from collections.abc import Iterable, Sequence
+
+from cluster.asks import is_model
+from deviceplugin.resources.whole import Candidate
+
+Wanted = str | int | tuple[int | str, ...]
+"""``devices`` of a rule."""
+
+
+def pick(
+    candidates: Sequence[Candidate], wanted: Wanted, models: Iterable[str]
+) -> tuple[tuple[Candidate, ...], str]:
+    """Return the devices that are meant, and which of them are not there (empty: all are)."""
+    beginnings = tuple(models)
+    fitting = [
+        candidate
+        for candidate in candidates
+        if not beginnings or any(is_model(candidate.gpu.model, name) for name in beginnings)
+    ]
+    if isinstance(wanted, tuple):
+        return _listed(fitting, wanted)
+    if isinstance(wanted, int):
+        lacking = f"{wanted} devices, of which {len(fitting)} are" if wanted > len(fitting) else ""
+        return tuple(fitting[:wanted]), lacking
+    return tuple(fitting), ""
+
+
+def _listed(
+    candidates: Sequence[Candidate], wanted: Iterable[int | str]
+) -> tuple[tuple[Candidate, ...], str]:
+    by_name = {c.index: c for c in candidates} | {c.device.device: c for c in candidates}
+    keys = dict.fromkeys(map(str, wanted))
+    chosen = {id(by_name[key]): by_name[key] for key in keys if key in by_name}
+    return tuple(chosen.values()), ", ".join(key for key in keys if key not in by_name)

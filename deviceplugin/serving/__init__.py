@@ -1,0 +1,1 @@
+"""What the kubelet sees of a resource: sockets, registration, gRPC. Knows nothing of GPUs."""

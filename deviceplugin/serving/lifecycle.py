@@ -1,0 +1,181 @@
+"""What the server of one resource does next, from what it sees. Pure: time comes in.
+
+::
+
+                served              kubelet.sock is there            answered
+   ┌──────┐ ───────────► ┌────────┐ ──── REGISTER ────► ┌─────────────┐ ───────► ┌──────────┐
+   │ DOWN │              │ SERVED │                     │ REGISTERING │          │ ANSWERED │
+   └──────┘              └────────┘ ◄── refused, ────── └─────────────┘          └──────────┘
+      ▲                    ▲  ▲  ▲      silent                 │                  │      │ a stream
+      │                    │  │  └──── another kubelet.sock ───┘                  │      │ opens
+      │                    │  └─────── no stream for STREAM_S, another ───────────┘      ▼
+      │                    │           kubelet.sock                               ┌──────────┐
+      │                    └────────── stream lost, another kubelet.sock, ─────── │ FOLLOWED │
+      │                                another instance ended                     └──────────┘
+      └── from all: own socket removed, Node.status differs for long (drifted)
+
+Where the kubelet finds the socket by itself (plugins_registry) there is no REGISTER: SERVED waits
+for it, and after PATIENCE_S the socket is made anew, since the kubelet looks at new ones only.
+
+Two instances, as in a rolling update: when a stream ends, the kubelet (1.35 and 1.36,
+plugin/v1beta1/handler.go, runClient) disconnects whichever plugin is registered for the resource
+*by then*, and takes its devices for unhealthy. The end of the older one cuts off the newer, which
+sees its stream end. The end of the newer leaves the older with a stream that nobody allocates
+from, and nothing tells it but the other's socket. The kubelet never dials again, so in both cases
+the one that is left registers again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
+
+STREAM_S: Final = 5.0  # between the answer to Register and ListAndWatch; the kubelet takes ms
+PATIENCE_S: Final = 5.0  # for the plugin watcher to find a socket; inotify takes ms
+STEADY_S: Final = 10.0  # a registration that lasted this long starts the back-off anew
+OTHERS_S: Final = 2.0  # an instance ends its streams first, its socket goes within half a second
+SETTLE_S: Final = (
+    0.2  # until the kubelet has seen our streams end; else it would cut off the new one
+)
+FIRST_RETRY_S: Final = 0.1
+LONGEST_RETRY_S: Final = 10.0  # a new kubelet.sock is seen within a second all the same
+
+SocketId = tuple[int, int]
+"""Inode and ctime in nanoseconds: another pair is another socket."""
+
+
+class State(Enum):
+    """Where the server of one resource stands."""
+
+    DOWN = auto()
+    SERVED = auto()
+    REGISTERING = auto()
+    ANSWERED = auto()
+    FOLLOWED = auto()
+
+
+class Action(Enum):
+    """What is to be done now."""
+
+    WAIT = auto()
+    SERVE = auto()
+    REGISTER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was looked at. ``kubelet``: None while there is no kubelet.sock.
+
+    ``others``: sockets of other instances that serve the same resource and are alive.
+    """
+
+    now: float
+    own_socket: bool
+    kubelet: SocketId | None
+    others: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Lifecycle:
+    """``kubelet_finds``: plugins_registry. ``jitter`` returns from [0, 1)."""
+
+    kubelet_finds: bool = False
+    jitter: Callable[[], float] = field(default=lambda: 1.0)
+    state: State = State.DOWN
+    reason: str = "not served yet"
+    """Why it is not followed; empty when it is."""
+    _since: float = 0.0
+    _retry_at: float = 0.0
+    _attempts: int = 0
+    _answered_at: float = 0.0
+    _kubelet: SocketId | None = None
+    _others: frozenset[str] = frozenset()
+
+    def step(self, seen: Seen) -> Action:
+        """Look, and return what to do; what came of it is told by the methods below."""
+        if self.state is not State.DOWN and not seen.own_socket:
+            self._to(State.DOWN, seen.now, "its socket was removed")
+        if seen.kubelet is not None and seen.kubelet != self._kubelet:
+            self._another_kubelet(seen.now, seen.kubelet)
+        self._others_are(seen.others, seen.now)
+        self._time_out(seen.now)
+        if self.state is State.DOWN and seen.now >= self._retry_at:
+            return Action.SERVE
+        if self.state is State.SERVED and self._may_register(seen):
+            self._to(State.REGISTERING, seen.now, "the kubelet has not answered yet")
+            return Action.REGISTER
+        return Action.WAIT
+
+    def due_s(self, now: float) -> float:
+        """Return in how many seconds the next attempt is due; infinite where none waits."""
+        waits = self.state in (State.DOWN, State.SERVED) and self._retry_at > now
+        return self._retry_at - now if waits else float("inf")
+
+    def served(self, now: float, *, after_streams: bool = False) -> None:
+        """Hear that the socket is served; ``after_streams``: those of an earlier one just ended."""
+        if after_streams:
+            self._retry_at = now + SETTLE_S
+        self._to(State.SERVED, now, "not registered yet")
+
+    def failed(self, now: float, why: str) -> None:
+        """Hear that serving, or the call of Register, did not succeed."""
+        back_to = State.DOWN if self.state is State.DOWN else State.SERVED
+        self._retry(now)
+        self._to(back_to, now, why)
+
+    def answered(self, now: float) -> None:
+        """Hear that the kubelet has answered Register, or found the socket and likes it."""
+        self._answered_at = now
+        if self.state in (State.SERVED, State.REGISTERING):
+            self._to(State.ANSWERED, now, "registered, but the kubelet does not listen yet")
+
+    def stream_opened(self, now: float) -> None:
+        """Hear that the kubelet reads ListAndWatch."""
+        if self.state is not State.DOWN:
+            self._to(State.FOLLOWED, now, "")
+
+    def stream_lost(self, now: float) -> None:
+        """Hear that a stream has ended which the server did not end."""
+        if self.state in (State.ANSWERED, State.FOLLOWED):
+            if now - self._since >= STEADY_S:
+                self._attempts = 0
+            self._retry(now, at_once=self._attempts == 0)
+            self._to(State.SERVED, now, "the kubelet stopped listening")
+
+    def drifted(self, now: float) -> None:
+        """Hear that the Node shows something else for long, though the kubelet listens."""
+        if self.state is State.FOLLOWED:
+            self._to(State.DOWN, now, "Node.status.allocatable differs")
+
+    def _another_kubelet(self, now: float, kubelet: SocketId) -> None:
+        self._kubelet, self._retry_at, self._attempts = kubelet, now, 0
+        if self.state in (State.REGISTERING, State.ANSWERED, State.FOLLOWED):
+            self._to(State.SERVED, now, "kubelet.sock is another")
+
+    def _others_are(self, others: frozenset[str], now: float) -> None:
+        """Register again where another instance has ended since the last time."""
+        gone, self._others = self._others - others, others
+        if gone and self.state is State.FOLLOWED and now - self._answered_at > OTHERS_S:
+            back_to = State.DOWN if self.kubelet_finds else State.SERVED
+            self._retry_at = now
+            self._to(back_to, now, "another instance has ended, and maybe this one's registration")
+
+    def _time_out(self, now: float) -> None:
+        waited = now - self._since
+        if self.state is State.ANSWERED and waited >= STREAM_S:
+            self.failed(now, f"the kubelet has not listened for {STREAM_S:g} s")
+        elif self.state is State.SERVED and self.kubelet_finds and waited >= PATIENCE_S:
+            self._retry(now)
+            self._to(State.DOWN, now, f"the kubelet has not found it for {PATIENCE_S:g} s")
+
+    def _may_register(self, seen: Seen) -> bool:
+        return not self.kubelet_finds and seen.kubelet is not None and seen.now >= self._retry_at
+
+    def _retry(self, now: float, *, at_once: bool = False) -> None:
+        """Set the time of the next attempt: exponential, with jitter over its upper half."""
+        full = min(LONGEST_RETRY_S, FIRST_RETRY_S * (1 << min(self._attempts, 16)))
+        self._attempts += 1
+        self._retry_at = now if at_once else now + full * (0.5 + self.jitter() / 2)
+
+    def _to(self, state: State, now: float, reason: str) -> None:
+        self.state, self.reason, self._since = state, reason, now

@@ -1,0 +1,272 @@
+"""One resource, kept served and registered until it is cancelled.
+
+``serving.lifecycle`` says what to do next; here it is done. The kubelet's socket and our own are
+looked at whenever the kernel tells of the folder (``wake``), and once a second in any case: two
+calls of stat(2).
+
+::
+
+    run ──► step ──► SERVE     a gRPC server on a new path, the old one ended
+             ▲       REGISTER  a call beside the loop, so that a silent kubelet hangs nothing
+             │
+             └── each second; ``wake``; a stream opened or lost; the kubelet answered; ``drifted``
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from grpc import aio
+
+from deviceplugin.model.answers import ResourceView
+from deviceplugin.serving import registering, sockets
+from deviceplugin.serving.lifecycle import Action, Lifecycle, Seen, State
+from deviceplugin.serving.listing import Listing
+from deviceplugin.serving.service import Service, options
+from protogen.deviceplugin_v1beta1_pb2_grpc import add_DevicePluginServicer_to_server
+from protogen.pluginregistration_v1_pb2_grpc import add_RegistrationServicer_to_server
+
+log = logging.getLogger(__name__)
+
+POLL_S: Final = 1.0
+LAST_CALLS_S: Final = 0.5  # for calls under way when the server ends; SIGTERM has 2 s in all
+KUBELET_SOCK: Final = "kubelet.sock"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where sockets are. ``start``: of this process, in every socket's name.
+
+    ``registry``: plugins_registry, where it is chosen; then ``folder`` is not used.
+    """
+
+    folder: Path
+    start: str
+    registry: Path | None = None
+
+    @property
+    def own(self) -> Path:
+        """The folder of our own sockets."""
+        return self.registry or self.folder
+
+
+@dataclass(slots=True)
+class _Served:
+    """A gRPC server on its socket."""
+
+    path: Path
+    server: aio.Server
+    listing: Listing
+
+    async def end(self, *, empty: bool = False) -> None:
+        # Streams first: a server that waits for them takes all of its grace.
+        self.listing.end(empty=empty)
+        await self.server.stop(LAST_CALLS_S)
+        self.path.unlink(missing_ok=True)
+
+
+class ResourceServer:
+    """Serves ``view`` from ``run`` on. ``calls`` hears (method, outcome) of each call."""
+
+    def __init__(
+        self,
+        view: ResourceView,
+        place: Place,
+        *,
+        calls: Callable[[str, str], None] = lambda _method, _outcome: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._view = view
+        self._place = place
+        self._calls = calls
+        self._clock = clock
+        self._lifecycle = Lifecycle(
+            kubelet_finds=place.registry is not None, jitter=random.Random().random
+        )
+        self._served: _Served | None = None
+        self._call: asyncio.Task[None] | None = None
+        self._turn = 0
+        self._streams = 0
+        self._wake = asyncio.Event()
+        self._retired = False
+        self.registrations = 0
+        """How often the kubelet has accepted it."""
+        self._told_problem = ""
+
+    @property
+    def resource(self) -> str:
+        """The resource's name."""
+        return self._view.resource
+
+    @property
+    def problem(self) -> str:
+        """Why the kubelet does not follow; empty when it does."""
+        return self._lifecycle.reason
+
+    @property
+    def followed(self) -> bool:
+        """Whether the kubelet reads the list."""
+        return self._lifecycle.state is State.FOLLOWED
+
+    @property
+    def shown_healthy(self) -> int:
+        """How many healthy devices the kubelet was told of last."""
+        return self._served.listing.healthy if self._served else 0
+
+    def changed(self) -> None:
+        """Hear that the view may show something else."""
+        if self._served is not None:
+            self._served.listing.changed()
+
+    def wake(self) -> None:
+        """Hear that something has changed in the kubelet's folder: look now."""
+        self._wake.set()
+
+    def drifted(self) -> None:
+        """Hear that the Node has shown something else for long: serve and register anew."""
+        self._lifecycle.drifted(self._clock())
+        self._wake.set()
+
+    def retire(self) -> None:
+        """Have the kubelet told, when the server ends, that the resource has no devices at all.
+
+        Without it they count as unhealthy, and towards the node's capacity, for five minutes.
+        """
+        self._retired = True
+
+    async def run(self) -> None:
+        """Serve and stay registered until cancelled; then streams end and the socket goes."""
+        try:
+            while True:
+                self._wake.clear()
+                await self._do(self._lifecycle.step(self._seen()))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(POLL_S, self._due_s())):
+                        await self._wake.wait()
+        finally:
+            self._turn += 1  # what ends from here on ends by us
+            await self._end()
+
+    def _due_s(self) -> float:
+        return self._lifecycle.due_s(self._clock())
+
+    def _seen(self) -> Seen:
+        served = self._served
+        return Seen(
+            now=self._clock(),
+            own_socket=served is not None and sockets.exists(served.path),
+            kubelet=sockets.identity(self._place.folder / KUBELET_SOCK),
+            others=sockets.others(served.path) if served is not None else frozenset(),
+        )
+
+    async def _do(self, action: Action) -> None:
+        match action:
+            case Action.SERVE:
+                await self._serve()
+            case Action.REGISTER:
+                self._start_registering()
+            case Action.WAIT:
+                pass
+
+    async def _serve(self) -> None:
+        log.info("serving", extra={"resource": self.resource, "why": self.problem})
+        followed = self._streams > 0
+        await self._end()
+        self._turn += 1
+        self._streams = 0
+        try:
+            self._served = await self._start()
+        except (OSError, RuntimeError, ValueError) as error:  # grpc raises RuntimeError
+            self._lifecycle.failed(self._clock(), f"cannot serve: {error}")
+            log.error("cannot serve", extra={"resource": self.resource, "error": str(error)})  # noqa: TRY400 - the text says all
+        else:
+            self._lifecycle.served(self._clock(), after_streams=followed)
+            self._wake.set()
+
+    async def _start(self) -> _Served:
+        """Serve on a path of its own. Raises ``OSError``, ``RuntimeError`` or ``ValueError``."""
+        place = self._place
+        path = sockets.path(place.own, self.resource, place.start, self._turn)
+        listing = Listing(self._view.shown)
+        server = aio.server()
+        service = Service(self._view, listing, _Streams(self, self._turn), self._calls)
+        add_DevicePluginServicer_to_server(service, server)
+        if place.registry is not None:
+            add_RegistrationServicer_to_server(registering.Found(self.resource, self._told), server)
+        server.add_insecure_port(f"unix:{path}")
+        await server.start()
+        return _Served(path, server, listing)
+
+    def _start_registering(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
+        self._call = asyncio.create_task(self._register(), name=f"register {self.resource}")
+
+    async def _register(self) -> None:
+        """Call the kubelet, and tell what came of it unless that is of no interest any more."""
+        if self._served is None:
+            return
+        kubelet = self._place.folder / KUBELET_SOCK
+        endpoint = self._served.path.name
+        try:
+            await registering.register(kubelet, endpoint, self.resource, options(self._view))
+        except aio.AioRpcError as error:
+            self._told(f"Register: {error.code().name}: {error.details()}")
+        else:
+            self._told("")
+
+    def _told(self, why: str) -> None:
+        """Hear from the kubelet that the socket is registered (""), or why not."""
+        self._calls("Register", "failed" if why else "ok")
+        if why:
+            self._lifecycle.failed(self._clock(), why)
+            level = logging.DEBUG if why == self._told_problem else logging.WARNING
+            log.log(level, "not registered", extra={"resource": self.resource, "error": why})
+        else:
+            self.registrations += 1
+            self._lifecycle.answered(self._clock())
+            log.info("registered", extra={"resource": self.resource})
+        self._told_problem = why
+        self._wake.set()
+
+    def _stream_opened(self, turn: int) -> None:
+        if turn == self._turn:
+            self._streams += 1
+            self._lifecycle.stream_opened(self._clock())
+            self._wake.set()
+
+    def _stream_closed(self, turn: int, *, by_us: bool) -> None:
+        if turn == self._turn:
+            self._streams -= 1
+        if turn == self._turn and not by_us:
+            self._lifecycle.stream_lost(self._clock())
+            log.warning("the kubelet stopped listening", extra={"resource": self.resource})
+            self._wake.set()
+
+    async def _end(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+        if self._served is not None:
+            served, self._served = self._served, None
+            await served.end(empty=self._retired)
+
+
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """Tells of the streams of one served socket; those of an earlier one are of no interest."""
+
+    server: ResourceServer
+    turn: int
+
+    def opened(self) -> None:
+        self.server._stream_opened(self.turn)  # noqa: SLF001 - its own part
+
+    def closed(self, *, by_us: bool) -> None:
+        self.server._stream_closed(self.turn, by_us=by_us)  # noqa: SLF001

@@ -1,0 +1,130 @@
+"""The servers of all resources of a node: as many as there are resources at the time.
+
+::
+
+    offer({resource: view}) ──► new ones are served, others' servers end with an empty list
+    a file came or went in the kubelet's folder ──► every server looks
+    allocatable() ──(every LOOK_S)──► serving.drift ──► that server registers anew
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from deviceplugin.model.answers import ResourceView
+from deviceplugin.serving.drift import Drift
+from deviceplugin.serving.foldertold import FolderTold
+from deviceplugin.serving.resource import Place, ResourceServer
+
+log = logging.getLogger(__name__)
+
+LOOK_S: Final = 5.0  # at what the Node shows; a difference counts after a minute
+Allocatable = Callable[[], Mapping[str, int] | None]
+"""What Node.status.allocatable has of each resource; None while it is not known."""
+Calls = Callable[[str, str, str], None]
+"""Hears (resource, method, outcome) of each call."""
+
+
+@dataclass(slots=True)
+class _Running:
+    server: ResourceServer
+    task: asyncio.Task[None] | None = None
+
+
+@dataclass(slots=True)
+class Servers:
+    """``allocatable``: see there; by default nothing is ever known of the Node."""
+
+    place: Place
+    allocatable: Allocatable = lambda: None
+    calls: Calls = lambda _resource, _method, _outcome: None
+    clock: Callable[[], float] = time.monotonic
+    look_s: float = LOOK_S
+    _running: dict[str, _Running] = field(default_factory=dict)
+    _group: asyncio.TaskGroup | None = None
+    _drift: Drift = field(default_factory=Drift)
+
+    def offer(self, views: Mapping[str, ResourceView]) -> None:
+        """Serve these resources and no others. A resource's view is the same object each time."""
+        for resource in self._running.keys() - views.keys():
+            self._retire(resource)
+        for resource, view in views.items():
+            if resource not in self._running:
+                running = _Running(self._server(view))
+                self._running[resource] = running
+                self._start(running)
+
+    def changed(self) -> None:
+        """Hear that views may show something else."""
+        for running in self._running.values():
+            running.server.changed()
+
+    def problems(self) -> dict[str, str]:
+        """Return why the kubelet does not follow, by resource, of those that it does not."""
+        found = {name: running.server.problem for name, running in self._running.items()}
+        return {name: problem for name, problem in found.items() if problem}
+
+    def registrations(self, resource: str) -> int:
+        """Return how often the kubelet has accepted a resource."""
+        return self._running[resource].server.registrations if resource in self._running else 0
+
+    async def run(self) -> None:
+        """Serve until cancelled; then every stream has ended and every socket is gone."""
+        folders = (self.place.folder, self.place.own)
+        try:
+            with FolderTold(folders, self._wake) as told:
+                async with asyncio.TaskGroup() as self._group:
+                    for running in self._running.values():
+                        self._start(running)
+                    self._group.create_task(self._look(told), name="look")
+        finally:
+            self._group = None
+
+    def _server(self, view: ResourceView) -> ResourceServer:
+        def calls(method: str, outcome: str) -> None:
+            self.calls(view.resource, method, outcome)
+
+        return ResourceServer(view, self.place, calls=calls, clock=self.clock)
+
+    def _start(self, running: _Running) -> None:
+        if self._group is not None:
+            name = f"serve {running.server.resource}"
+            running.task = self._group.create_task(running.server.run(), name=name)
+
+    def _retire(self, resource: str) -> None:
+        running = self._running.pop(resource)
+        running.server.retire()
+        if running.task is not None:
+            running.task.cancel()
+        log.info("no longer served", extra={"resource": resource})
+
+    def _wake(self) -> None:
+        for running in self._running.values():
+            running.server.wake()
+
+    async def _look(self, told: FolderTold) -> None:
+        while True:
+            told.watch()
+            self.look()
+            await asyncio.sleep(self.look_s)
+
+    def look(self) -> None:
+        """Compare what is shown with what the Node shows, once."""
+        allocatable = self.allocatable()
+        if allocatable is None:
+            return
+        servers = {name: running.server for name, running in self._running.items()}
+        shown = {name: each.shown_healthy for name, each in servers.items() if each.followed}
+        for resource in self._drift.look(shown, allocatable, self.clock()):
+            log.warning(
+                "the Node shows something else for long; registering anew",
+                extra={
+                    "resource": resource,
+                    "shown": shown[resource],
+                    "allocatable": allocatable.get(resource, 0),
+                },
+            )
+            servers[resource].drifted()

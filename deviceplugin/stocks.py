@@ -1,0 +1,82 @@
+"""What is advertised, in the words of the handshake: stocks of offers, by what plans call them.
+
+==============  ====================================================
+a whole device  its UUID, a NIC's verbs name
+a replica       its device's
+a memory unit   its GPU's
+a MIG instance  "GPU-…/3g.40gb@4": GPU, profile, first memory slice
+==============  ====================================================
+
+Pure.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from deviceplugin.allocation.pairs import Topology
+from deviceplugin.allocation.picking import Picker
+from deviceplugin.allocation.values import Kind, Offer, Stock
+from deviceplugin.model.inventory import Inventory, MigInstance
+from deviceplugin.resources import advertised
+from deviceplugin.resources.advertised import Advertised, AdvertisedDevice, Advertisement, Sharing
+
+Usable = Callable[[Advertised, AdvertisedDevice], bool]
+
+
+def stocks(
+    inventory: Inventory, found: Advertisement, usable: Usable, *, packed: bool = False
+) -> list[Stock]:
+    """Return a stock for each resource. ``packed``: shares fill one device after the other."""
+    instances = dict(_instances(inventory))
+    places = {one.uuid: name for name, one in instances.items()}
+    slices = {name: _bits(one) for name, one in instances.items()}
+    made = [_stock(each, places, slices, usable) for each in found.resources]
+    return [replace(stock, packed=True) for stock in made] if packed else made
+
+
+def picker(inventory: Inventory) -> Picker:
+    """Return what picks on the node's topology."""
+    return Picker(Topology.of(inventory), {gpu.uuid: gpu for gpu in inventory.gpus})
+
+
+def _stock(
+    each: Advertised, places: Mapping[str, str], slices: Mapping[str, int], usable: Usable
+) -> Stock:
+    offers = tuple(
+        Offer(
+            device.id,
+            device.parents[0] if device.parents else device.device,
+            places.get(device.device, device.device),
+            usable(each, device),
+        )
+        for device in each.devices
+    )
+    kind = _kind(each)
+    named = {offer.name: slices[offer.name] for offer in offers if offer.name in slices}
+    return Stock(
+        each.resource,
+        kind,
+        offers,
+        nics=each.kind is advertised.Kind.NIC,
+        slices=named if kind is Kind.MIG else {},
+    )
+
+
+def _kind(each: Advertised) -> Kind:
+    if each.sharing is Sharing.MEMORY:
+        return Kind.UNIT
+    if any(device.share is not None for device in each.devices):
+        return Kind.REPLICA
+    return Kind.MIG if each.kind is advertised.Kind.MIG else Kind.WHOLE
+
+
+def _instances(inventory: Inventory) -> Iterator[tuple[str, MigInstance]]:
+    """Yield MIG instances with what plans call them."""
+    for gpu in inventory.gpus:
+        for one in gpu.mig.instances if gpu.mig else ():
+            yield f"{gpu.uuid}/{one.profile}@{one.start}", one
+
+
+def _bits(one: MigInstance) -> int:
+    """Return the memory slices that an instance takes."""
+    return ((1 << one.size) - 1) << one.start

@@ -1,0 +1,3 @@
+module muster.dev/assets/node
+
+go 1.25

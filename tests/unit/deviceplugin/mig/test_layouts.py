@@ -1,0 +1,101 @@
+"""Layouts in mig-parted's form, and those that need no file."""
+
+from dataclasses import replace
+
+import pytest
+from support.migcards import CARDS, gpu, untold
+
+from deviceplugin.mig import builtin, layouts
+from deviceplugin.mig.layouts import LayoutError, Rule, rule_for
+
+FILE = """
+version: v1
+mig-configs:
+  all-disabled:
+    - devices: all
+      mig-enabled: false
+  mine:
+    - devices: [0, 1]
+      mig-enabled: true
+      mig-devices: {"1g.10gb": 2, "3g.40gb": 1}
+    - device-filter: ["0x233010DE", "0x20b010de"]
+      devices: [1]
+      mig-enabled: true
+      mig-devices: {}
+"""
+
+
+def test_a_file_in_mig_partheds_form_is_read() -> None:
+    read = layouts.parse(FILE, source="layouts.yaml")
+    assert read["all-disabled"] == (Rule(enabled=False),)
+    first, second = read["mine"]
+    assert (first.enabled, dict(first.counts)) == (True, {"1g.10gb": 2, "3g.40gb": 1})
+    assert first.devices == frozenset((0, 1))
+    assert second.filters == frozenset(("0X233010DE", "0X20B010DE"))
+
+
+def test_the_last_entry_that_means_a_gpu_counts() -> None:
+    mine = layouts.parse(FILE, source="layouts.yaml")["mine"]
+    h100 = replace(gpu("H100-80", index=1), device_id="0x233010DE")
+    assert rule_for(h100, mine) is mine[1]
+    assert rule_for(replace(h100, device_id="0x233110DE"), mine) is mine[0]
+    assert rule_for(replace(h100, index=2), mine) is None
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "said"),
+    [
+        ("version: v1", "version: v2", "version: 'v2'; 'v1' is understood"),
+        ("mig-enabled: false", "mig-enable: false", r"layouts.yaml: .*mig-enable"),
+        ("devices: all", "devices: some", "layouts.yaml: .*"),
+        ('"1g.10gb": 2', '"1g.10gb": 8', r"mig-configs.mine\[0\]: mig-devices.1g.10gb: 8; a GPU"),
+        ('"1g.10gb": 2', '"1g.10gb": -1', "-1; a GPU has 0 to 7"),
+        ('"3g.40gb": 1', '"1c.3g.40gb": 1', "name the whole one, 3g.40gb"),
+        ("mig-enabled: true\n      mig-dev", "mig-enabled: false\n      mig-dev", "switch it on"),
+        ("mig-configs:", "mig-configs", "layouts.yaml: "),
+    ],
+)
+def test_a_malformed_file_is_refused_by_what_is_wrong(was: str, becomes: str, said: str) -> None:
+    assert was in FILE
+    with pytest.raises(LayoutError, match=said):
+        layouts.parse(FILE.replace(was, becomes, 1), source="layouts.yaml")
+
+
+@pytest.mark.parametrize("card", CARDS)
+@pytest.mark.parametrize("told", [True, False])
+def test_built_in_layouts_have_as_many_instances_as_mig_parted_documents(
+    card: str, *, told: bool
+) -> None:
+    """Also while MIG is off and the driver does not tell places: then its own maxima count."""
+    most = CARDS[card][2]
+    here = gpu(card) if told else untold(gpu(card, enabled=False))
+    made = builtin.layouts([here])
+    got = {p: dict(made[builtin.layout_name(p)][0].counts) for p in most}
+    assert got == {profile: {profile: count} for profile, count in most.items()}
+
+
+@pytest.mark.parametrize(
+    ("card", "balanced"),
+    [
+        ("A100-40", {"1g.5gb": 2, "2g.10gb": 1, "3g.20gb": 1}),
+        ("H100-80", {"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}),
+        ("H200", {"1g.18gb": 2, "2g.35gb": 1, "3g.71gb": 1}),
+        ("A30", {"1g.6gb": 2, "2g.12gb": 1}),
+    ],
+)
+def test_the_balanced_layout_is_mig_parteds(card: str, balanced: dict[str, int]) -> None:
+    (rule,) = builtin.layouts([gpu(card)])["all-balanced"]
+    assert rule.counts == balanced
+
+
+def test_the_same_name_means_what_each_kind_of_gpu_can_hold() -> None:
+    """1g.10gb is an eighth of an H100's memory and a quarter of an A100's of 40 GB."""
+    made = builtin.layouts([gpu("H100-80", index=0), gpu("A100-40", index=1)])
+    by_gpu = {next(iter(r.devices or ())): dict(r.counts) for r in made["all-1g.10gb"]}
+    assert by_gpu == {0: {"1g.10gb": 7}, 1: {"1g.10gb": 4}}
+
+
+def test_a_node_without_gpus_that_can_be_cut_can_only_be_all_disabled() -> None:
+    assert builtin.layouts([replace(gpu("A30"), mig=None)]) == {
+        "all-disabled": (Rule(enabled=False),)
+    }

@@ -1,0 +1,123 @@
+"""NVIDIA's configuration file: all it can say is taken, what has no effect is told."""
+
+import pytest
+
+from deviceplugin.nvidiaconfig import parse
+from deviceplugin.resources.choice import choose
+from deviceplugin.resources.settings import MemorySlices, ResourceSettings
+from observability.configfile import ConfigError
+
+# README of NVIDIA/k8s-device-plugin, "As a configuration file".
+README = b"""
+version: v1
+flags:
+  migStrategy: "none"
+  failOnInitError: true
+  nvidiaDriverRoot: "/"
+  plugin:
+    passDeviceSpecs: false
+    deviceListStrategy: "envvar"
+    deviceIDStrategy: "uuid"
+"""
+
+
+def test_the_readmes_file_is_taken_and_what_has_no_effect_is_told() -> None:
+    taken = parse(README, source="config.yaml")
+    assert taken.resources == ResourceSettings()
+    assert (taken.lists, taken.ids, taken.specs) == (("envvar",), "uuid", False)
+    assert [line.partition(":")[0] for line in taken.ignored] == [
+        "flags.failOnInitError",
+        "flags.nvidiaDriverRoot",
+    ]
+
+
+def test_device_list_strategies_are_one_or_several() -> None:
+    text = b"version: v1\nflags: {plugin: {deviceListStrategy: [cdi-cri, envvar]}}"
+    assert parse(text, source="f").lists == ("cdi-cri", "envvar")
+
+
+def test_what_the_file_does_not_say_stays_as_the_plugins_own_settings_have_it() -> None:
+    own = ResourceSettings("mixed", memory=(MemorySlices("aliyun.com/gpu-mem"),))
+    assert parse(b"version: v1", own, source="f").resources == own
+
+
+def test_xids_that_the_file_ignores_are_handed_on() -> None:
+    text = b"version: v1\nhealth: {ignoredXIDs: [13, 31], criticalXIDs: all}"
+    taken = parse(text, source="f")
+    assert taken.ignored_xids == (13, 31)
+    assert [line.partition(":")[0] for line in taken.ignored] == ["health.criticalXIDs"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("version: v2", ["version", "v2"]),
+        ("flags: {}", ["version"]),
+        ("version: v1\nflag: {}", ["flag", "flags"]),
+        ("version: v1\nflags: {migStrategy: some}", ["flags.migStrategy", "some"]),
+        ("version: v1\nflags: {plugin: {deviceIDStrategy: name}}", ["deviceIDStrategy", "name"]),
+        ("version: v1\nsharing: {timeSlicing: {}}", ["resources"]),
+        ("version: v1\nsharing: {timeSlicing: {resources: []}}", ["resources", "empty"]),
+        ("version: v1\nsharing: {timeSlicing: {strategy: packed, resources: []}}", ["strategy"]),
+        (
+            "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 0}]}}",
+            ["sharing.mps.resources[0].replicas", ">= 1"],
+        ),
+        (
+            "version: v1\nsharing: {mps: {resources: [{name: k8s.io/a b, replicas: 2}]}}",
+            ["sharing.mps.resources[0].name", "k8s.io/a b"],
+        ),
+        (
+            "version: v1\nsharing: {mps: {resources: [{name: a.kubernetes.io/x, replicas: 2}]}}",
+            ["Kubernetes' own"],
+        ),
+        (
+            "version: v1\nsharing: {mps: {resources: [{name: gpu, replicas: 2, devices: []}]}}",
+            ["devices: is empty"],
+        ),
+        (
+            """
+            version: v1
+            sharing:
+              timeSlicing: {resources: [{name: gpu, replicas: 2}]}
+              mps: {resources: [{name: gpu, replicas: 2}]}
+            """,
+            ["timeSlicing and mps"],
+        ),
+        ("version: v1\nimex: {channelIDs: [1]}", ["imex.channelIDs[0]", "allowed is 0"]),
+    ],
+)
+def test_mistakes_are_named_by_file_field_and_value(text: str, told: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse(text.encode(), source="config.yaml")
+    assert str(error.value).startswith("config.yaml: ")
+    for part in told:
+        assert part in str(error.value)
+
+
+# --- which file ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("configs", "label", "default", "taken"),
+    [
+        (["a", "b"], "b", "a", "b"),
+        (["a", "b"], "", "a", "a"),
+        (["a"], "", "", "a"),
+        (["a", "b"], "", "", ""),
+        ([], "", "", ""),
+    ],
+)
+def test_the_nodes_label_chooses_then_the_default_then_the_only_one(
+    configs: list[str], label: str, default: str, taken: str
+) -> None:
+    choice = choose(configs, label, default)
+    assert (choice.name, choice.problem) == (taken, "")
+
+
+def test_a_label_that_names_nothing_changes_nothing_and_is_told() -> None:
+    choice = choose(["mps", "slices"], "msp", "slices", current="mps")
+    assert choice.name == "mps"
+    assert "'msp'" in choice.problem
+    assert "mps, slices" in choice.problem
+    assert choose(["a"], "", "b").problem

@@ -1,0 +1,154 @@
+"""What the handshake asks of others before it answers, and for how long."""
+
+import asyncio
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from deviceplugin.allocation.values import Listed
+from deviceplugin.errors import Cause, Refused
+from deviceplugin.handshake import Handshake
+from deviceplugin.model.answers import ContainerAnswer
+from deviceplugin.model.inventory import Gpu, Inventory, PciPlace
+from deviceplugin.podresources import PodResourcesError
+from deviceplugin.resources.advertise import advertise
+from deviceplugin.resources.advertised import Advertisement
+from deviceplugin.resources.settings import ResourceSettings
+from kube import wire
+from kube.changes import Synced, Upserted
+
+GPU = "nvidia.com/gpu"
+GPUS = tuple(
+    Gpu(f"GPU-{n}", "NVIDIA H100 80GB HBM3", 81559, PciPlace(f"0000:{n:02x}:00.0"), n)
+    for n in range(4)
+)
+
+
+class Kubelet:
+    """Counts questions; ``silent`` has no answer."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.silent = False
+        self.rows: tuple[Listed, ...] = ()
+
+    async def known(self) -> tuple[Listed, ...]:
+        self.asked += 1
+        if self.silent:
+            raise PodResourcesError("no socket")
+        return self.rows
+
+
+class Answers:
+    """Gives nothing but names, unless it is ``full``."""
+
+    full = False
+
+    def see(self, inventory: Inventory, advertisement: Advertisement) -> None:
+        pass
+
+    def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
+        if self.full:
+            raise Refused(Cause.NOT_WRITABLE, f"{resource}: the disk is full")
+        return ContainerAnswer(envs={"IDS": ",".join(ids)})
+
+
+def pod(name: str, gpus: int) -> wire.Pod:
+    limits = {"limits": {GPU: str(gpus)}}
+    body: dict[str, Any] = {
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"containers": [{"name": "main", "resources": limits}]},
+    }
+    return msgspec.convert(body, wire.Pod)
+
+
+@pytest.fixture
+def kubelet() -> Kubelet:
+    return Kubelet()
+
+
+@pytest.fixture
+async def handshake(kubelet: Kubelet) -> Handshake:
+    found = Handshake("n1", Answers(), kubelet)
+    inventory = Inventory(GPUS)
+    found.see(inventory, advertise(inventory, ResourceSettings()), lambda _r, _d: True)
+    return found
+
+
+async def test_before_the_first_list_a_question_waits_for_it(handshake: Handshake) -> None:
+    waiting = asyncio.create_task(handshake.consult(GPU, (), 2))
+    await asyncio.sleep(0)
+    handshake.pods_changed([Upserted(pod("a", 2))])
+    assert not waiting.done()
+    handshake.pods_changed([Synced("1")])
+    async with asyncio.timeout(20):
+        await waiting
+
+
+async def test_where_no_list_ever_comes_questions_wait_once_and_not_each(
+    handshake: Handshake,
+) -> None:
+    handshake._patient_until = time.monotonic()  # as after START_S
+    handshake.pods_changed([Upserted(pod("a", 2))])
+    await handshake.consult(GPU, (), 2)
+
+
+async def test_a_request_that_no_known_pod_makes_waits_for_the_watch(
+    handshake: Handshake,
+) -> None:
+    handshake.pods_changed([Synced("1")])
+    waiting = asyncio.create_task(handshake.consult(GPU, (), 2))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    handshake.pods_changed([Upserted(pod("late", 2))])
+    async with asyncio.timeout(20):
+        await waiting
+
+
+async def test_the_kubelet_is_asked_only_where_several_pods_may_be_meant(
+    handshake: Handshake, kubelet: Kubelet
+) -> None:
+    handshake.pods_changed([Upserted(pod("a", 2)), Upserted(pod("b", 1)), Synced("1")])
+    await handshake.consult(GPU, (), 2)
+    assert kubelet.asked == 0
+    handshake.pods_changed([Upserted(pod("c", 2))])
+    await handshake.consult(GPU, (), 2)
+    assert kubelet.asked == 1
+
+
+async def test_a_kubelet_that_does_not_tell_stops_nothing(
+    handshake: Handshake, kubelet: Kubelet
+) -> None:
+    kubelet.silent = True
+    handshake.pods_changed([Upserted(pod("a", 2)), Upserted(pod("c", 2)), Synced("1")])
+    await handshake.consult(GPU, (), 2)
+    chosen = handshake.preferred(GPU, tuple(gpu.uuid for gpu in GPUS), (), 2)
+    assert len(chosen) == 2
+
+
+async def test_a_refused_answer_leaves_nobody_with_the_devices(handshake: Handshake) -> None:
+    handshake.pods_changed([Upserted(pod("a", 2)), Synced("1")])
+    Answers.full = True
+    try:
+        with pytest.raises(Refused, match="the disk is full"):
+            handshake.give(GPU, ("GPU-0", "GPU-1"))
+    finally:
+        Answers.full = False
+    assert handshake.given() == []
+    handshake.give(GPU, ("GPU-0", "GPU-1"))
+    assert handshake.given() == [("a", {GPU: ("GPU-0", "GPU-1")})]
+
+
+async def test_what_the_node_said_is_recalled_once_its_pods_and_devices_are_known(
+    kubelet: Kubelet,
+) -> None:
+    handshake = Handshake("n1", Answers(), kubelet)
+    handshake.recall({"a": {GPU: ("GPU-3",)}, "gone": {GPU: ("GPU-2",)}})
+    handshake.pods_changed([Upserted(pod("a", 1)), Synced("1")])
+    assert not handshake.ready
+    inventory = Inventory(GPUS)
+    handshake.see(inventory, advertise(inventory, ResourceSettings()), lambda _r, _d: True)
+    assert handshake.ready
+    assert handshake.given() == [("a", {GPU: ("GPU-3",)})]

@@ -1,0 +1,250 @@
+"""What a server does next, without a server: the drawing of serving.lifecycle, edge by edge."""
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from deviceplugin.serving.lifecycle import (
+    LONGEST_RETRY_S,
+    PATIENCE_S,
+    SETTLE_S,
+    STEADY_S,
+    STREAM_S,
+    Action,
+    Lifecycle,
+    Seen,
+    State,
+)
+
+KUBELET, ANOTHER = (1, 100), (2, 200)
+
+
+def seen(now: float, *, own: bool = True, kubelet: tuple[int, int] | None = KUBELET) -> Seen:
+    return Seen(now, own, kubelet)
+
+
+def served(**how: object) -> Lifecycle:
+    it = Lifecycle(**how)  # type: ignore[arg-type]
+    assert it.step(seen(0, own=False)) is Action.SERVE
+    it.served(0)
+    return it
+
+
+def followed() -> Lifecycle:
+    it = served()
+    assert it.step(seen(0)) is Action.REGISTER
+    it.answered(0)
+    it.stream_opened(0)
+    assert it.reason == ""
+    return it
+
+
+def test_it_serves_first_and_registers_then() -> None:
+    it = Lifecycle()
+    assert it.step(seen(0, own=False)) is Action.SERVE
+    it.served(0)
+    assert it.step(seen(0)) is Action.REGISTER
+    assert it.step(seen(0)) is Action.WAIT
+
+
+def test_it_waits_for_the_kubelet_s_socket() -> None:
+    it = served()
+    assert it.step(seen(1, kubelet=None)) is Action.WAIT
+    assert it.step(seen(1000, kubelet=KUBELET)) is Action.REGISTER
+
+
+def test_a_stream_that_opens_before_the_answer_counts() -> None:
+    it = served()
+    it.step(seen(0))
+    it.stream_opened(0)
+    it.answered(0)
+    assert it.state is State.FOLLOWED
+
+
+def test_a_lost_stream_is_answered_by_registering_at_once() -> None:
+    it = followed()
+    it.stream_lost(STEADY_S)
+    assert it.step(seen(STEADY_S)) is Action.REGISTER
+
+
+def test_streams_that_never_last_are_answered_ever_more_slowly() -> None:
+    it = followed()
+    now, gaps = 0.0, []
+    for _ in range(12):
+        it.stream_lost(now)
+        before = now
+        while it.step(seen(now)) is not Action.REGISTER:
+            now += 0.0625  # exact
+        gaps.append(now - before)
+        it.answered(now)
+        it.stream_opened(now)
+    assert gaps[0] == 0
+    assert gaps == sorted(gaps)
+    assert LONGEST_RETRY_S <= gaps[-1] <= LONGEST_RETRY_S + 0.0625
+
+
+def test_another_kubelet_socket_means_registering_again_without_waiting() -> None:
+    it = followed()
+    it.stream_lost(1)
+    it.failed(1, "refused")
+    assert it.step(seen(1, kubelet=ANOTHER)) is Action.REGISTER
+
+
+def test_a_kubelet_that_is_replaced_while_it_is_silent_is_not_waited_for() -> None:
+    it = served()
+    assert it.step(seen(0)) is Action.REGISTER
+    assert it.step(seen(1)) is Action.WAIT
+    assert it.step(seen(2, kubelet=ANOTHER)) is Action.REGISTER
+
+
+def test_a_removed_socket_is_made_anew_in_every_state() -> None:
+    for state in (State.SERVED, State.REGISTERING, State.ANSWERED, State.FOLLOWED):
+        it = followed()
+        it.state = state
+        assert it.step(seen(3, own=False)) is Action.SERVE
+
+
+def test_an_answer_without_a_stream_is_no_registration() -> None:
+    it = served()
+    it.step(seen(0))
+    it.answered(0)
+    assert it.step(seen(STREAM_S - 0.1)) is Action.WAIT
+    it.step(seen(STREAM_S))
+    assert it.step(seen(STREAM_S + 1)) is Action.REGISTER
+
+
+def test_drift_serves_anew_only_while_the_kubelet_follows() -> None:
+    it = followed()
+    it.drifted(5)
+    assert it.step(seen(5, own=True)) is Action.SERVE
+    it.served(5)
+    it.drifted(5)
+    assert it.state is State.SERVED
+
+
+def test_after_ending_its_own_streams_it_gives_the_kubelet_a_moment_to_notice() -> None:
+    it = followed()
+    it.drifted(5)
+    assert it.step(seen(5)) is Action.SERVE
+    it.served(5, after_streams=True)
+    assert it.step(seen(5)) is Action.WAIT
+    assert it.step(seen(5 + SETTLE_S)) is Action.REGISTER
+
+
+def test_where_the_kubelet_finds_it_nothing_is_called_and_in_the_end_the_socket_is_new() -> None:
+    it = served(kubelet_finds=True)
+    assert it.step(seen(1)) is Action.WAIT
+    assert it.step(seen(PATIENCE_S)) is Action.WAIT
+    assert it.step(seen(PATIENCE_S + 1)) is Action.SERVE
+
+
+def test_the_wait_has_jitter_over_its_upper_half() -> None:
+    for jitter, early, late in ((0.0, 0.049, 0.051), (1.0, 0.099, 0.101)):
+        it = served(jitter=lambda jitter=jitter: jitter)
+        it.step(seen(0))
+        it.failed(0, "refused")
+        assert it.step(seen(early)) is Action.WAIT
+        assert it.step(seen(late)) is Action.REGISTER
+
+
+def test_where_another_instance_ends_the_one_that_is_left_registers_again() -> None:
+    it = followed()
+    other = frozenset({"muster-nvidia.com-gpu-other-1.sock"})
+    assert it.step(Seen(60, own_socket=True, kubelet=KUBELET, others=other)) is Action.WAIT
+    assert it.step(seen(61)) is Action.REGISTER
+
+
+def test_who_has_registered_since_the_other_s_end_began_need_not_do_so_again() -> None:
+    it = followed()
+    other = frozenset({"muster-nvidia.com-gpu-other-1.sock"})
+    it.step(Seen(60, own_socket=True, kubelet=KUBELET, others=other))
+    it.stream_lost(60.5)  # the kubelet has cut it off
+    assert it.step(Seen(60.5, own_socket=True, kubelet=KUBELET, others=other)) is Action.REGISTER
+    it.answered(60.6)
+    it.stream_opened(60.6)
+    assert it.step(seen(61)) is Action.WAIT
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """Whatever happens, in whatever order: once the world is calm, it comes to be followed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.it = Lifecycle()
+        self.now = 0.0
+        self.kubelet: tuple[int, int] | None = None
+        self.own = False
+
+    @rule(seconds=st.floats(0, 30))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule(which=st.sampled_from([None, KUBELET, ANOTHER]))
+    def kubelet_is(self, which: tuple[int, int] | None) -> None:
+        self.kubelet = which
+
+    @rule()
+    def own_socket_is_removed(self) -> None:
+        self.own = False
+
+    @rule(fails=st.booleans())
+    def step(self, *, fails: bool) -> None:
+        before = self.it.state
+        action = self.it.step(Seen(self.now, self.own, self.kubelet))
+        if action is Action.SERVE and fails:
+            self.it.failed(self.now, "cannot serve")
+        elif action is Action.SERVE:
+            self.own = True
+            self.it.served(self.now)
+        elif action is Action.REGISTER:
+            assert self.kubelet is not None
+            assert self.own
+            assert before is not State.FOLLOWED or self.it.state is State.REGISTERING
+
+    @precondition(lambda self: self.it.state is State.REGISTERING)
+    @rule(well=st.booleans())
+    def kubelet_answers(self, *, well: bool) -> None:
+        if well:
+            self.it.answered(self.now)
+        else:
+            self.it.failed(self.now, "refused")
+
+    @rule(opened=st.booleans())
+    def stream(self, *, opened: bool) -> None:
+        if opened:
+            self.it.stream_opened(self.now)
+        else:
+            self.it.stream_lost(self.now)
+
+    @rule()
+    def drift(self) -> None:
+        self.it.drifted(self.now)
+
+    @invariant()
+    def tells_why_unless_followed(self) -> None:
+        assert (self.it.reason == "") == (self.it.state is State.FOLLOWED)
+
+    def teardown(self) -> None:
+        """A kubelet that answers is followed by within a minute, 20 steps of a second and a few."""
+        self.kubelet = self.kubelet or KUBELET
+        for _ in range(60):
+            self.now += 1
+            action = self.it.step(Seen(self.now, self.own, self.kubelet))
+            if action is Action.SERVE:
+                self.own = True
+                self.it.served(self.now)
+            elif action is Action.REGISTER or self.it.state is State.REGISTERING:
+                self.it.answered(self.now)
+                self.it.stream_opened(self.now)
+        assert self.it.state is State.FOLLOWED
+
+
+TestAnyHistory = AnyHistory.TestCase
+
+
+@pytest.mark.parametrize("state", [State.DOWN, State.SERVED])
+def test_a_stream_that_was_of_an_earlier_time_changes_nothing(state: State) -> None:
+    it = Lifecycle()
+    it.state = state
+    it.stream_lost(1)
+    assert it.state is state
