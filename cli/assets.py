@@ -1,4 +1,4 @@
-"""`muster assets`: build the real control plane and fetch the dialects' CRDs, once."""
+"""`muster assets`: build the real control plane and node, fetch the dialects' CRDs, once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 from cli.output import Failure, add_json_flag, show
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cli.output import Subparsers
     from loadtest.assets import Minor
 
 
 def register(commands: Subparsers) -> None:
     """Add the command."""
-    command = commands.add_parser("assets", help="build etcd and Kubernetes, fetch CRDs, for tests")
+    command = commands.add_parser("assets", help="build etcd, Kubernetes and a node, fetch CRDs")
     command.add_argument(
         "--kubernetes", metavar="MINOR", help="one minor alone, such as 1.36 (default: all)"
     )
@@ -30,7 +32,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     minors = [kubernetes_minor(arguments.kubernetes)] if arguments.kubernetes else assets.MINORS
     try:
-        found = {minor: assets.ensure(_report, minor) for minor in minors}
+        found = {minor: asdict(assets.ensure(_report, minor)) for minor in minors}
+        nodes = {minor: _node(minor) for minor in minors}
         tools = {
             "kustomize": str(assets.ensure_kustomize(_report)),
             "volcano_controller_manager": str(assets.ensure_volcano(_report)),
@@ -38,7 +41,7 @@ def _run(arguments: argparse.Namespace) -> int:
         }
     except assets.AssetError as error:
         raise Failure(str(error)) from error
-    paths = {m: {name: str(path) for name, path in asdict(a).items()} for m, a in found.items()}
+    paths = {m: {n: str(p) for n, p in {**found[m], **nodes[m]}.items()} for m in minors}
     if arguments.json:
         print(json.dumps({**paths, **tools}))
     else:
@@ -46,6 +49,16 @@ def _run(arguments: argparse.Namespace) -> int:
             show(f"Kubernetes {minor}", programs, as_json=False)
         show("tools", tools, as_json=False)
     return 0
+
+
+def _node(minor: Minor) -> dict[str, Path]:
+    """Build what a real node runs; a machine that cannot have one does without, and is told so."""
+    from loadtest import nodeassets  # noqa: PLC0415  lazy
+
+    if reason := nodeassets.why_no_runc():
+        _report(f"no real node of {minor}, and its tests are skipped: {reason}")
+        return {}
+    return asdict(nodeassets.ensure(_report, minor))
 
 
 def _report(line: str) -> None:
@@ -60,3 +73,14 @@ def kubernetes_minor(text: str) -> Minor:
         if text.removeprefix("v") == minor:
             return minor
     raise Failure(f"--kubernetes {text}: not one of {', '.join(MINORS)}")
+
+
+def real_minor(arguments: argparse.Namespace) -> Minor | None:
+    """Return the minor of the real control plane that is asked for, None for the simulated one."""
+    from loadtest.assets import DEFAULT_MINOR  # noqa: PLC0415  lazy
+
+    if arguments.control_plane == "real":
+        return kubernetes_minor(arguments.kubernetes or DEFAULT_MINOR)
+    if arguments.kubernetes:
+        raise Failure("--kubernetes: only a real control plane has one, add --control-plane real")
+    return None

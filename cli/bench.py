@@ -10,7 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import bench_trace, bench_webhook
+from cli import (
+    bench_coldstart,
+    bench_device_plugin,
+    bench_gate,
+    bench_sustained,
+    bench_trace,
+    bench_webhook,
+)
 from cli.output import Failure, add_json_flag, show
 
 if TYPE_CHECKING:
@@ -29,7 +36,11 @@ def register(commands: Subparsers) -> None:
     _register_topology(kinds)
     bench_trace.register(kinds)
     bench_webhook.register(kinds)
+    bench_device_plugin.register(kinds)
+    bench_sustained.register(kinds)
+    bench_coldstart.register(kinds)
     _register_chaos(kinds)
+    bench_gate.register(kinds)
 
 
 def _register_throughput(kinds: Subparsers) -> None:

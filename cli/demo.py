@@ -6,12 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.assets import kubernetes_minor
-from cli.output import Failure, add_json_flag
+from cli.assets import real_minor
+from cli.output import add_json_flag
 
 if TYPE_CHECKING:
     from cli.output import Subparsers
-    from loadtest.assets import Minor
 
 
 def register(commands: Subparsers) -> None:
@@ -47,18 +46,7 @@ def _run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         topology=arguments.topology,
         trace=arguments.trace,
-        real=_real(arguments),
+        real=real_minor(arguments),
         as_json=arguments.json,
         svg=arguments.svg,
     )
-
-
-def _real(arguments: argparse.Namespace) -> Minor | None:
-    """Return the minor of the real control plane that is asked for, None for the simulated one."""
-    from loadtest.assets import DEFAULT_MINOR  # noqa: PLC0415  lazy
-
-    if arguments.control_plane == "real":
-        return kubernetes_minor(arguments.kubernetes or DEFAULT_MINOR)
-    if arguments.kubernetes:
-        raise Failure("--kubernetes: only a real control plane has one, add --control-plane real")
-    return None

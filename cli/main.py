@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from cli import (
     client,
     demo,
     inject,
+    loadtest,
     networks,
     probe,
     replay,
@@ -23,8 +25,13 @@ from cli import (
 )
 from cli.output import Failure
 
+# Read when gRPC is first imported, which no module above does. Its fork handlers end about every
+# third child that is started by fork(2) while a call runs; no child of ours uses its parent's gRPC.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 _COMMANDS = (
     demo,
+    loadtest,
     bench,
     shells,
     client,

@@ -1,4 +1,4 @@
-"""`muster extender …`, `muster webhook …` and `muster vni-agent …`: become that program.
+"""`muster extender …`, `webhook …`, `device-plugin …` and `vni-agent …`: become that program.
 
 The command line never imports the shells; it replaces itself by `python -m extender`, so signals
 and exit codes are the program's own.
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _SHELLS = {  # command: its module, and what it is for
     "extender": ("extender", "plan gangs and answer kube-scheduler's calls"),
     "webhook": ("webhook", "gate and validate pods on admission"),
+    "device-plugin": ("deviceplugin", "give a node's GPUs and RDMA NICs to pods, by the kubelet"),
     "vni-agent": ("vniagent", "make the devices of jobs' isolated networks on this node"),
 }
 

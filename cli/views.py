@@ -34,6 +34,7 @@ class GangRow(msgspec.Struct, frozen=True):
     submitted_at: float = 0.0
     skips: int = 0
     reason: str = ""
+    unhealthy: int = 0
 
     @property
     def members(self) -> str:
@@ -124,7 +125,8 @@ def explanation(raw: bytes, now: float, width: int | None = None) -> str:
         facts += gang_facts(found.gang, now)
     if found.node:
         facts.append(("Node", _node(found)))
-    told = [] if found.state else wrapped(found.lines, width)
+    placed = f"{found.state}: node {found.node}"  # which is said above
+    told = wrapped([line for line in found.lines if line != placed], width)
     return "\n".join([columns(facts), *([""] if told else []), *told])
 
 
@@ -172,7 +174,7 @@ def _gang(row: GangRow, now: float) -> tuple[str, ...]:
     waits = row.waiting + row.blocked
     return (
         row.gang, row.phase, row.members, str(waits), since(row, now), str(row.priority),
-        row.queue, row.reason or _lacking(row),
+        row.queue, row.reason or _lacking(row) or _unhealthy(row),
     )  # fmt: skip
 
 
@@ -183,6 +185,10 @@ def _lacking(row: GangRow) -> str:
         return ""
     held = f", {row.blocked} held back by gates of others" if row.blocked else ""
     return f"not complete: {present} of {row.min} members{held}"
+
+
+def _unhealthy(row: GangRow) -> str:
+    return f"{row.unhealthy} members have unhealthy devices" if row.unhealthy else ""
 
 
 def _urgency(row: GangRow) -> tuple[bool, int, float, str]:

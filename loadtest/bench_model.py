@@ -7,7 +7,8 @@ as at start; then it lives: pods come, are bound and go, nodes send heartbeats, 
 few events somebody takes a snapshot, so that what copy-on-write costs is in the figures.
 
 Times are CPU time of this process, so that a busy machine does not change them. Memory is
-the process's resident size, the interpreter, numpy and the benchmark's own lists included.
+the process's resident size, the interpreter, numpy and the benchmark's own lists included;
+``rss_before_mib`` is that without the model, ``array_mib`` the bytes of the model's arrays alone.
 """
 
 import gc
@@ -17,6 +18,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from cluster.constraints import LabelSet, PodClass
 from cluster.events import Event, GangSkipped, GangUpserted, NodeUpserted, PodGone, PodUpserted
@@ -49,14 +52,14 @@ def run(nodes: int, pods: int) -> dict[str, float]:
     """Build and live with a model of ``nodes`` and ``pods``; MiB, µs and ms by name."""
     fleet = _Fleet(nodes, pods)
     gc.collect()
-    empty = _rss_mib()
+    empty, others = _rss_mib(), _array_bytes()
     state = ClusterState("bench", levels=DEFAULT_LEVELS)
     node_us = _each_us(state, fleet.nodes())
     topology_ms = _once_ms(lambda: state.snapshot().topology)
     pod_us = _each_us(state, fleet.listed())
     first_snapshot_ms = _once_ms(state.snapshot)
     gc.collect()
-    full = _rss_mib()
+    full, arrays = _rss_mib(), _array_bytes() - others
     heartbeat_us = _each_us(state, (fleet.node(i) for i in range(min(nodes, LIVE_EVENTS))))
     live = _live(state, fleet)
     dumped: list[bytes] = []
@@ -66,6 +69,7 @@ def run(nodes: int, pods: int) -> dict[str, float]:
         "pods": pods,
         "rss_mib": round(full, 1),
         "rss_before_mib": round(empty, 1),
+        "array_mib": round(arrays / _MIB, 2),
         "node_list_us": round(node_us, 2),
         "pod_list_us": round(pod_us, 2),
         "heartbeat_us": round(heartbeat_us, 2),
@@ -204,3 +208,15 @@ def _once_ms(work: Callable[[], object]) -> float:
 def _rss_mib() -> float:
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * 4096 / _MIB
+
+
+def _array_bytes() -> int:
+    """Return the bytes of all numpy arrays that something alive refers to, views not counted."""
+    # numpy's arrays are not tracked by the collector, but whoever holds one is.
+    found = {
+        id(held): held.nbytes
+        for holder in gc.get_objects()
+        for held in gc.get_referents(holder)
+        if isinstance(held, np.ndarray) and held.base is None
+    }
+    return sum(found.values())

@@ -1,47 +1,20 @@
 """`muster bench throughput`: pods/s with Muster beside a bare kube-scheduler, real control plane.
 
-    per round:   bare: drain, flow ──► Muster: drain, flow        (the order turns every round)
-
-Each side gets a freshly started kube-scheduler with the same request budget, one warm-up gang, and
-then the same gangs. The pods are byte for byte the same on both sides: without Muster nobody reads
-their annotations. Bare means kube-scheduler's defaults (adaptive sampling) and no webhook; gangs
-are then just pods. Muster means the shipped configuration and the shipped number of spares, webhook
-and extender as processes that run during their own turns only.
-
-**drain** measures scheduling alone. kube-scheduler is suspended while all pods but the last one of
-each gang are created, so that a backlog stands on both sides; it is resumed as the last ones are
-created. Pods/s = (pods - 1) / (last binding - first binding). With Muster this includes most of
-planning, every release and every call of the extender.
-
-**flow** measures the whole path. The gangs are created one after the other, nothing is held back.
-Makespan = last binding - first creation. With Muster it includes admission by the webhook and the
-wait of each gang for its last member.
-
-Times are taken by an independent observer on a watch of its own. Ratios are per round, Muster over
-bare for rates and bare over Muster for durations: more than 1 is in Muster's favour.
+What a round is, and what is measured in it, stands in loadtest.turns. Ratios are per round, Muster
+over bare for rates and bare over Muster for durations: more than 1 is in Muster's favour.
 """
 
 from __future__ import annotations
 
 import asyncio
 import statistics
-import time
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
-from kube import names
-from loadtest import pods, schedulerconfig
-from loadtest.api import JSON, Api
-from loadtest.controlplane import SCHEDULER, ControlPlane, Options
-from loadtest.muster import RBAC, Muster
-from loadtest.nodes import create_all, create_nodes, grid
-from loadtest.observer import BindingObserver
-
-_PODS = "/api/v1/namespaces/default/pods"
-_JOBS = "/apis/batch/v1/namespaces/default/jobs"
-_WARM_UP_PODS = 32  # opens the connections and fills the caches on either side
+from loadtest import turns
+from loadtest.controlplane import ControlPlane, Options
+from loadtest.muster import RBAC
+from loadtest.nodes import create_nodes, grid
+from loadtest.turns import Round, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,142 +39,41 @@ class Settings:
             raise ValueError("a rate needs two pods: raise --size or --gangs")
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What one side did in one round."""
-
-    pods_per_second: float  # drain
-    cpu_s: Mapping[str, float]  # drain, from the resumption to the last binding, by program
-    makespan_s: float  # flow
-    creation_s: float  # flow
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One side, running: what its turn works with."""
-
-    plane: ControlPlane
-    api: Api
-    settings: Settings
-    muster: Muster | None
-
-    def cpu(self) -> dict[str, float]:
-        """CPU seconds of every program so far, the driver with the observer included."""
-        muster = self.muster.cpu_seconds() if self.muster else {}
-        return {"driver": time.process_time(), **self.plane.cpu_seconds(), **muster}
-
-
 def run(settings: Settings) -> dict[str, object]:
     """Measure; returns the figures under the keys that README.md explains."""
     return asyncio.run(_run(settings))
 
 
 async def _run(settings: Settings) -> dict[str, object]:
-    bare: list[Turn] = []
-    muster: list[Turn] = []
+    load = turns.Load(
+        settings.nodes, settings.gangs, settings.size, extender_binds=settings.extender_binds
+    )
     async with ControlPlane(Options(rbac=RBAC)) as plane, plane.api() as api:
         await create_nodes(api, grid(settings.nodes))
-        for number in range(settings.rounds):
-            sides = [(bare, False), (muster, True)]
-            for turns, with_muster in sides if number % 2 == 0 else reversed(sides):
-                turns.append(await _turn(plane, api, settings, with_muster=with_muster))
-    return _report(bare, muster)
+        return _report([await turns.play(plane, api, load, n) for n in range(settings.rounds)])
 
 
-async def _turn(plane: ControlPlane, api: Api, settings: Settings, *, with_muster: bool) -> Turn:
-    async with AsyncExitStack() as stack:
-        muster = await stack.enter_async_context(Muster(plane)) if with_muster else None
-        await plane.start_scheduler(_scheduler_config(plane, settings, muster))
-        stack.push_async_callback(plane.stop, SCHEDULER)
-        side = Side(plane, api, settings, muster)
-        stack.push_async_callback(_clean_up, api)
-        await _flow(side, [pods.Gang("warm-up", max(2, min(_WARM_UP_PODS, settings.nodes)))])
-        await _clean_up(api)
-        rate, cpu = await _drain(side, _gangs(settings))
-        await _clean_up(api)
-        makespan, creation = await _flow(side, _gangs(settings))
-        return Turn(rate, cpu, makespan, creation)
-
-
-def _scheduler_config(plane: ControlPlane, settings: Settings, muster: Muster | None) -> Path:
-    variant: schedulerconfig.Variant = "bare"
-    if muster:
-        variant = "with-bind" if settings.extender_binds else "recommended"
-    return schedulerconfig.write(
-        variant,
-        directory=plane.directory,
-        kubeconfig=plane.kubeconfig(SCHEDULER),
-        extender_url=muster.extender_url if muster else None,
-    )
-
-
-def _gangs(settings: Settings) -> list[pods.Gang]:
-    return [
-        pods.Gang(f"gang-{index}", settings.size, preferred=names.BLOCK)
-        for index in range(settings.gangs)
-    ]
-
-
-async def _drain(side: Side, gangs: list[pods.Gang]) -> tuple[float, dict[str, float]]:
-    """Return pods/s of a standing backlog, and the CPU seconds of its draining."""
-    owned = await _with_owners(side.api, gangs)
-    scheduler = side.plane.program(SCHEDULER)
-    async with side.plane.api() as eyes, BindingObserver(eyes) as observer:
-        scheduler.suspend()
-        for members in owned:
-            await create_all(side.api, _PODS, members[:-1])
-        before = side.cpu()
-        scheduler.resume()
-        await create_all(side.api, _PODS, [members[-1] for members in owned])
-        bound = await observer.wait_for(sum(gang.size for gang in gangs))
-        used = {name: after - before[name] for name, after in side.cpu().items()}
-    return (len(bound) - 1) / (bound[-1] - bound[0]), used
-
-
-async def _flow(side: Side, gangs: list[pods.Gang]) -> tuple[float, float]:
-    """Return the makespan and how long the creation took, in seconds."""
-    owned = await _with_owners(side.api, gangs)
-    async with side.plane.api() as eyes, BindingObserver(eyes) as observer:
-        started = time.monotonic()
-        for members in owned:
-            await create_all(side.api, _PODS, members)
-        created = time.monotonic()
-        bound = await observer.wait_for(sum(gang.size for gang in gangs))
-    return bound[-1] - started, created - started
-
-
-async def _with_owners(api: Api, gangs: list[pods.Gang]) -> list[list[JSON]]:
-    return [list(pods.members(gang, await pods.create_owner(api, gang))) for gang in gangs]
-
-
-async def _clean_up(api: Api) -> None:
-    """Empty the namespace; the next load meets an empty cluster."""
-    await api.delete(_PODS)
-    await api.delete(_JOBS)
-    while (await api.list_all(_PODS))[0]:  # noqa: ASYNC110  the condition is on the server
-        await asyncio.sleep(0.1)
-
-
-def _report(bare: list[Turn], muster: list[Turn]) -> dict[str, object]:
-    pairs = list(zip(bare, muster, strict=True))
-    rates = [m.pods_per_second / b.pods_per_second for b, m in pairs]
-    makespans = [b.makespan_s / m.makespan_s for b, m in pairs]
+def _report(rounds: list[Round]) -> dict[str, object]:
+    rates = [each.ratio for each in rounds]
+    bare, muster = [each.bare for each in rounds], [each.muster for each in rounds]
     return {
         "ratio": statistics.median(rates),
         "ratio_min": min(rates),
         "ratio_max": max(rates),
-        "ratio_makespan": statistics.median(makespans),
-        "muster_pods_per_second": statistics.median(t.pods_per_second for t in muster),
-        "bare_pods_per_second": statistics.median(t.pods_per_second for t in bare),
-        "rounds": len(pairs),
-        "muster_makespan_s": statistics.median(t.makespan_s for t in muster),
-        "bare_makespan_s": statistics.median(t.makespan_s for t in bare),
-        "muster_creation_s": statistics.median(t.creation_s for t in muster),
-        "bare_creation_s": statistics.median(t.creation_s for t in bare),
+        "ratio_makespan": statistics.median(each.ratio_flow for each in rounds),
+        "muster_pods_per_second": statistics.median(t.drain.pods_per_second for t in muster),
+        "bare_pods_per_second": statistics.median(t.drain.pods_per_second for t in bare),
+        "rounds": len(rounds),
+        "muster_makespan_s": statistics.median(t.flow.makespan_s for t in muster),
+        "bare_makespan_s": statistics.median(t.flow.makespan_s for t in bare),
+        "muster_creation_s": statistics.median(t.flow.creation_s for t in muster),
+        "bare_creation_s": statistics.median(t.flow.creation_s for t in bare),
         "muster_cpu_s": _median_cpu(muster),
         "bare_cpu_s": _median_cpu(bare),
+        "findings": sum(len(turn.findings) for turn in muster),
     }
 
 
-def _median_cpu(turns: list[Turn]) -> dict[str, float]:
-    return {n: round(statistics.median(t.cpu_s[n] for t in turns), 2) for n in turns[0].cpu_s}
+def _median_cpu(turns_: list[Turn]) -> dict[str, float]:
+    every = [turn.drain.cpu_s for turn in turns_]
+    return {name: round(statistics.median(cpu[name] for cpu in every), 2) for name in every[0]}

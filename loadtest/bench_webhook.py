@@ -37,6 +37,7 @@ from typing import Final
 import numpy as np
 
 from loadtest import credentials, reviews, tlsload
+from loadtest.cputime import cpu_seconds
 from loadtest.credentials import Credentials
 from loadtest.hostile import hostile
 from loadtest.process import Child, Children
@@ -212,11 +213,11 @@ class _Costs:
         self.micros: list[float] = []
 
     def start(self) -> None:
-        self._before = _cpu_seconds(self._child.pid)
+        self._before = cpu_seconds(self._child.pid)
 
     def stop(self, calls: int) -> None:
         if calls:
-            self.micros.append((_cpu_seconds(self._child.pid) - self._before) / calls * 1e6)
+            self.micros.append((cpu_seconds(self._child.pid) - self._before) / calls * 1e6)
 
 
 class _Both:
@@ -232,6 +233,7 @@ class _Both:
     ) -> None:
         self._settings, self._context, self._costs = settings, context, costs
         self._targets = {"echo": floor, "webhook": ours}
+        self._sent = dict.fromkeys(self._targets, _WARM_UP)
         self._failed = 0
 
     def throughput(self) -> dict[str, object]:
@@ -283,10 +285,24 @@ class _Both:
         for number in range(self._settings.rounds):
             order = list(self._targets.items())
             for name, target in order if number % 2 == 0 else reversed(order):
+                turned = _turned(target, self._sent[name] % len(target.requests))
                 self._costs[name].start()
-                done = once(name, target)
+                done = once(name, turned)
                 self._costs[name].stop(len(done.seconds))
                 self._failed += done.errors
+                self._sent[name] += len(done.seconds) + done.errors
+
+
+def _turned(target: Target, first: int) -> Target:
+    """Return a target that goes on where the last turn ended.
+
+    Short turns that all began with the first request would find the answers to it remembered.
+    """
+
+    def accept(number: int, body: bytes) -> bool:
+        return target.accept(number + first, body)
+
+    return Target(target.url, [*target.requests[first:], *target.requests[:first]], accept)
 
 
 def _due(settings: Settings) -> Iterator[float]:
@@ -295,9 +311,3 @@ def _due(settings: Settings) -> Iterator[float]:
     while now < settings.seconds:
         yield now
         now += drawn.expovariate(settings.rate) if settings.poisson else 1 / settings.rate
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Return user and system time that a process has used (proc(5), fields 14 and 15)."""
-    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")

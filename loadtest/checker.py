@@ -10,8 +10,9 @@ so it always exists for a moment), or when it holds at the end. Running and succ
 members count as bound, also after their pods are deleted; failed ones do not.
 
 **Double allocation**: the pods on a node ask for more of a resource than it can allocate,
-or pods have more of one device than there is by their ``muster.dev/plan`` annotations
-(``loadtest.devicechecker``). Each time a node enters such a state counts once.
+or pods have more of one device than there is by their ``muster.dev/plan`` annotations, or by what
+their node says they were given (``loadtest.devicechecker``). Each time a node enters such a
+state counts once.
 """
 
 import json
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from loadtest.devicechecker import UNCOUNTED, NodeParts, Part, parts_of
+from loadtest.devicechecker import UNCOUNTED, NodeParts, Part, parts_of, renamed
 from loadtest.reflector import Change
 from loadtest.scheduler.objects import Resources, amount, pod_requests
 from loadtest.wirejson import (
@@ -39,6 +40,7 @@ _GANG: Final = "muster.dev/gang"
 _SIZE: Final = "muster.dev/gang-size"
 _MINIMUM: Final = "muster.dev/gang-min"
 _PLAN: Final = "muster.dev/plan"
+_GIVEN: Final = "muster.dev/node-allocations"
 _COSCHEDULING: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
 
 
@@ -66,11 +68,12 @@ class _Gang:
 
 @dataclass(slots=True)
 class _Placed:
-    """What a pod takes from its node."""
+    """What a pod takes from its node; ``planned``: the devices of its plan."""
 
     node: str
     requests: Resources
-    devices: tuple[Part, ...]
+    planned: tuple[Part, ...]
+    devices: tuple[Part, ...] = ()
 
 
 class Checker:
@@ -86,6 +89,7 @@ class Checker:
         self._placed: dict[str, _Placed] = {}
         self._used: dict[str, Counter[str]] = {}
         self._devices: dict[str, NodeParts] = {}
+        self._given: dict[str, dict[str, tuple[str, ...]]] = {}
         self._over: set[tuple[str, str]] = set()
         self._partial: dict[str, Finding] = {}
         self._double: list[Finding] = []
@@ -98,11 +102,13 @@ class Checker:
         name = name_of(node)
         if change is Change.GONE:
             self._allocatable.pop(name, None)
+            self._given.pop(name, None)
             return
         allocatable = mapping_at(node, "status", "allocatable")
         self._allocatable[name] = {key: amount(key, value) for key, value in allocatable.items()}
         parts = self._devices.setdefault(name, NodeParts())
         parts.memory = _device_memory(node)
+        self._give(name, _given_devices(node))
         self._check_node(name, at)
 
     def pod_group(self, group: JsonObject) -> None:
@@ -184,8 +190,25 @@ class Checker:
         placed = _Placed(node, pod_requests(pod), parts_of(pod, names, devices.memory))
         self._placed[uid] = placed
         self._used.setdefault(node, Counter()).update(placed.requests)
-        devices.change(placed.devices, 1)
+        self._hand_out(uid, placed)
         self._check_node(node, at)
+
+    def _give(self, node: str, given: dict[str, tuple[str, ...]]) -> None:
+        """Take over what a node says its pods were given."""
+        before = self._given.pop(node, {})
+        if given:
+            self._given[node] = given
+        changed = {uid for uid in given | before if given.get(uid) != before.get(uid)}
+        placed = {uid: self._placed[uid] for uid in changed if uid in self._placed}
+        for uid, each in placed.items():
+            if each.node == node:
+                self._devices[node].change(each.devices, -1)
+                self._hand_out(uid, each)
+
+    def _hand_out(self, uid: str, placed: _Placed) -> None:
+        names = self._given.get(placed.node, {}).get(uid)
+        placed.devices = placed.planned if names is None else renamed(placed.planned, names)
+        self._devices[placed.node].change(placed.devices, 1)
 
     def _take_away(self, uid: str) -> None:
         placed = self._placed.pop(uid, None)
@@ -256,6 +279,21 @@ def _planned_devices(pod: JsonObject, node: str) -> tuple[str, ...]:
     except ValueError:
         return ()
     return tuple(str(device) for device in devices or ())
+
+
+def _given_devices(node: JsonObject) -> dict[str, tuple[str, ...]]:
+    """Return the devices that the annotation of a node names, by pod UID."""
+    text = annotations_of(node).get(_GIVEN)
+    if not text:
+        return {}
+    try:
+        pods = mapping_at(json.loads(text), "pods")
+    except ValueError:
+        return {}
+    return {
+        uid: tuple(str(name) for names in devices.values() for name in names)
+        for uid, devices in pods.items()
+    }
 
 
 def _device_memory(node: JsonObject) -> int:

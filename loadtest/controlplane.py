@@ -6,7 +6,7 @@
         plane.kill("kube-apiserver"); await plane.start("kube-apiserver")
 
 Everything lies in one temporary directory; ports are free ones; nothing outlives the block. No
-kubelet runs: nodes are objects (loadtest.nodes) and pods stay Pending after they are bound.
+kubelet runs here: nodes are objects (loadtest.nodes) and pods stay Pending after they are bound.
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ class Options:
     api_server_flags: tuple[str, ...] = ()
     feature_gates: tuple[str, ...] = ()  # "Name=true", given to every Kubernetes program
     runtime_config: tuple[str, ...] = ()
+    bind_address: str = (
+        "127.0.0.1"  # of the API server; 0.0.0.0 for nodes with networks of their own
+    )
     rbac: Path | None = None  # a YAML file of RBAC objects, applied when the API server is ready
 
 
@@ -140,6 +143,11 @@ class ControlPlane:
             await self.apply(self._options.rbac)
 
     # -- what callers need -----------------------------------------------------------------------
+
+    @property
+    def minor(self) -> Minor:
+        """The minor of Kubernetes that it is."""
+        return self._options.minor
 
     @property
     def directory(self) -> Path:
@@ -273,15 +281,15 @@ class ControlPlane:
             _NO_ADMISSION,
             *_UNTHROTTLED,
             *self._options.api_server_flags,
-            *self._kubernetes_flags(port),
+            *self._kubernetes_flags(port, self._options.bind_address),
         ]
         if self._options.runtime_config:
             command.append(f"--runtime-config={','.join(self._options.runtime_config)}")
         self._add(API_SERVER, command, self._api_server_ready)
 
-    def _kubernetes_flags(self, port: int) -> list[str]:
+    def _kubernetes_flags(self, port: int, address: str = "127.0.0.1") -> list[str]:
         flags = [
-            "--bind-address=127.0.0.1",
+            f"--bind-address={address}",
             f"--secure-port={port}",
             f"--tls-cert-file={self.credentials.certificate}",
             f"--tls-private-key-file={self.credentials.key}",

@@ -67,7 +67,7 @@ class Credentials:
 
     @property
     def certificate(self) -> Path:
-        """Serving certificate for 127.0.0.1 and localhost."""
+        """Serving certificate for 127.0.0.1, localhost and, to real nodes, control-plane."""
         return self.directory / "serving.crt"
 
     @property
@@ -153,6 +153,10 @@ def _certificate(
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
     )
     if issuer is not None:
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        names = [
+            x509.DNSName("localhost"),
+            x509.DNSName("control-plane"),
+            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+        ]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return builder.sign(signer, hashes.SHA256())

@@ -1,5 +1,7 @@
 """What pods take of single devices, by their plan annotations: for the independent judge.
 
+Where a node says which devices a pod was given, those take the place of what its plan names.
+
 Shares no code with what it judges. A plan names devices in the order of the pod's asks:
 whole ones first, by resource name, then container by container. Each name stands for
 
@@ -88,7 +90,15 @@ class NodeParts:
 
 def parts_of(pod: JsonObject, names: Sequence[str], memory: int) -> tuple[Part, ...]:
     """Return what each name of a plan stands for; ``memory``: MiB of a device of the node."""
-    shares = list(_shares(pod, memory))
+    return _named(list(_shares(pod, memory)), names)
+
+
+def renamed(parts: Sequence[Part], names: Sequence[str]) -> tuple[Part, ...]:
+    """Return as much of other devices: of those that the node says a pod was given."""
+    return _named([(part.milli, part.mib) for part in parts if not part.slices], names)
+
+
+def _named(shares: list[tuple[int, int]], names: Sequence[str]) -> tuple[Part, ...]:
     cut = [name for name in names if "@" in name]
     others = iter([name for name in names if "@" not in name])
     found = [_instance(name) for name in cut]

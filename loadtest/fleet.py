@@ -22,6 +22,10 @@ CLOS_GROUPS: Final = (179, 306, 362)
 # The same topology's leaf switches: hosts below one → how many such leaves there are.
 CLOS_LEAVES: Final[Mapping[int, int]] = {8: 68, 7: 23, 6: 15, 5: 7, 4: 2, 3: 1, 2: 3}
 GPUS_PER_HOST: Final = 8
+# Labels of NVIDIA's GPU feature discovery; the last names a multi-node NVLink domain.
+GPU_PRODUCT: Final = "nvidia.com/gpu.product"
+GPU_COUNT: Final = "nvidia.com/gpu.count"
+NVLINK: Final = "nvidia.com/gpu.clique"
 FEWEST_HOSTS: Final = 10  # the smallest group still gets one leaf of two
 
 
@@ -31,21 +35,27 @@ class FleetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host and where it hangs: widest domain first."""
+    """One host and where it hangs: widest domain first. ``nvlink``: where NVLink spans hosts."""
 
     name: str
     zone: str
     block: str
     rack: str
     gpus: int = GPUS_PER_HOST
+    model: str = ""
+    nvlink: str = ""
+    millicpu: int = 192_000  # as HOST_RESOURCES
+    memory_mib: int = 2048 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Hosts in topology order, and where the figures come from."""
+    """Hosts in topology order, and where the figures come from. ``levels``: node label keys."""
 
     title: str
     hosts: tuple[Host, ...]
+    source: str = ""
+    levels: tuple[str, ...] = names.DEFAULT_LEVELS
 
     @property
     def gpus(self) -> int:
@@ -164,7 +174,21 @@ def _rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
 
 
 def nodes(fleet: Fleet) -> Iterator[JSON]:
-    """Yield the fleet as Ready v1 Nodes with labels for zone, block, rack and host."""
+    """Yield the fleet as Ready v1 Nodes with labels for zone, block, rack, host and GPUs."""
     for host in fleet.hosts:
-        labels = {names.ZONE: host.zone, names.BLOCK: host.block, names.RACK: host.rack}
-        yield node(host.name, labels, {**HOST_RESOURCES, GPU: str(host.gpus)})
+        resources = {
+            **HOST_RESOURCES,
+            "cpu": f"{host.millicpu}m",
+            "memory": f"{host.memory_mib}Mi",
+            GPU: str(host.gpus),
+        }
+        yield node(host.name, _labels(host), resources)
+
+
+def _labels(host: Host) -> dict[str, str]:
+    labels = {names.ZONE: host.zone, names.BLOCK: host.block, names.RACK: host.rack}
+    if host.model:
+        labels |= {GPU_PRODUCT: host.model, GPU_COUNT: str(host.gpus)}
+    if host.nvlink:
+        labels[NVLINK] = host.nvlink
+    return labels

@@ -109,10 +109,10 @@ def _push(slow: list[_Slow], seconds: float) -> int:
 
 def _step(client: _Slow) -> bool:
     """Send a piece and look for a reply; return whether the connection is still open."""
-    with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
-        if client.left:
-            client.left = client.left[client.connection.send(client.left[:_CHUNK]) :]
     try:
+        with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            if client.left:
+                client.left = client.left[client.connection.send(client.left[:_CHUNK]) :]
         return bool(client.connection.recv(_CHUNK)) and False
     except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
         return True

@@ -1,15 +1,27 @@
-"""A kubelet stand-in for all nodes: it only says that pods run and that they are done."""
+"""A kubelet stand-in for all nodes: it only says that pods run and that they are done.
+
+::
+
+    start, finish ──► wanted[pod] ──► a worker writes one phase after the other ──► nothing left
+                                         ▲                       │
+                                         └── after a pause ◄─────┘ connection lost, 429, 5xx
+
+One worker at a time has a pod, and writes in the order of asking: a "Running" that was lost
+once never follows the "Succeeded".
+"""
 
 import asyncio
+from collections import deque
 from datetime import UTC, datetime
 from typing import Final
 
-import aiohttp
-
 from loadtest.api import Api, ApiFailed
+from loadtest.persistent import LOST, is_transient
 from loadtest.wirejson import JsonObject
 
 _WORKERS: Final = 16  # writes in flight
+_PAUSE_S: Final = 0.1
+_Pod = tuple[str, str]  # namespace, name
 
 
 class Kubelet:
@@ -17,15 +29,21 @@ class Kubelet:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._work: asyncio.Queue[tuple[str, str, str]] = asyncio.Queue()
+        self._queue: asyncio.Queue[_Pod] = asyncio.Queue()
+        self._wanted: dict[_Pod, deque[str]] = {}
 
     def start(self, namespace: str, name: str) -> None:
         """Report a bound pod as running."""
-        self._work.put_nowait((namespace, name, "Running"))
+        self._ask((namespace, name), "Running")
 
     def finish(self, namespace: str, name: str) -> None:
         """Report a pod as succeeded: from now on it holds nothing."""
-        self._work.put_nowait((namespace, name, "Succeeded"))
+        self._ask((namespace, name), "Succeeded")
+
+    def _ask(self, pod: _Pod, phase: str) -> None:
+        if pod not in self._wanted:  # else somebody has it, and looks again
+            self._queue.put_nowait(pod)
+        self._wanted.setdefault(pod, deque()).append(phase)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -35,19 +53,26 @@ class Kubelet:
 
     async def _worker(self) -> None:
         while True:
-            namespace, name, phase = await self._work.get()
-            await self._write(namespace, name, phase)
+            pod = await self._queue.get()
+            wanted = self._wanted[pod]
+            while wanted:
+                await self._write(pod, wanted.popleft())
+            del self._wanted[pod]
 
-    async def _write(self, namespace: str, name: str, phase: str) -> None:
-        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
-        try:
-            await self._api.patch(path, {"status": _status(phase)})
-        except ApiFailed as failure:
-            if failure.code != 404:  # deleted in the meantime
-                raise
-        except aiohttp.ClientError:
-            await asyncio.sleep(0.1)
-            self._work.put_nowait((namespace, name, phase))
+    async def _write(self, pod: _Pod, phase: str) -> None:
+        """Write until it stands, or the pod is gone; raises a refusal that stays one."""
+        path = f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}/status"
+        while True:
+            try:
+                await self._api.patch(path, {"status": _status(phase)})
+            except (ApiFailed, *LOST) as failure:
+                if isinstance(failure, ApiFailed) and failure.code == 404:
+                    return  # deleted in the meantime
+                if not is_transient(failure):
+                    raise
+                await asyncio.sleep(_PAUSE_S)
+            else:
+                return
 
 
 def _status(phase: str) -> JsonObject:

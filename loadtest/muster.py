@@ -18,7 +18,7 @@ import yaml
 
 from loadtest.api import Api, ApiFailed
 from loadtest.pods import pod
-from loadtest.programs import Program, free_port
+from loadtest.programs import READY_TIMEOUT_S, Program, free_port
 from loadtest.simulated import Plane
 
 RBAC: Final = Path(__file__).parent.parent / "manifests" / "rbac" / "muster.yaml"
@@ -35,7 +35,7 @@ class Muster:
     `extender`, `webhook`: settings on top of the shipped defaults, as in their YAML.
     `server`: where they find the API server, if not at the plane itself (a proxy).
     `with_webhook`: False leaves it out, and pods arrive ungated. `tls`: the extender serves TLS
-    with the plane's own certificate.
+    with the plane's own certificate. `ready_s`: the patience until each is ready.
     """
 
     def __init__(
@@ -47,9 +47,11 @@ class Muster:
         server: str | None = None,
         with_webhook: bool = True,
         tls: bool = False,
+        ready_s: float = READY_TIMEOUT_S,
     ) -> None:
         self._plane = plane
         self._with_webhook = with_webhook
+        self._ready_s = ready_s
         self._server = server
         port = free_port()
         self.extender_url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
@@ -88,7 +90,7 @@ class Muster:
     async def start(self, program: Program) -> None:
         """Start one of the two and wait until it is ready."""
         program.start()
-        await program.wait_ready()
+        await program.wait_ready(self._ready_s)
 
     def cpu_seconds(self) -> dict[str, float]:
         """CPU seconds used so far by each program that runs."""

@@ -59,12 +59,19 @@ async def create_all(
     api: Api, path: str, objects: Iterable[JSON], *, in_flight: int = _IN_FLIGHT
 ) -> int:
     """POST the objects to one collection, `in_flight` at a time; returns how many."""
+    return await create_each(api, ((path, obj) for obj in objects), in_flight=in_flight)
+
+
+async def create_each(
+    api: Api, objects: Iterable[tuple[str, JSON]], *, in_flight: int = _IN_FLIGHT
+) -> int:
+    """POST each object to its collection, begun in this order; returns how many."""
     rest = iter(objects)
     made = 0
 
     async def worker() -> None:
         nonlocal made
-        for obj in rest:  # shared: each worker takes the next one
+        for path, obj in rest:  # shared: each worker takes the next one
             await api.create(path, obj)
             made += 1
 

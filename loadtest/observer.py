@@ -9,6 +9,7 @@ resumed after the last event seen.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from types import TracebackType
 from typing import Final, Self
@@ -51,20 +52,24 @@ class BindingObserver:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def wait_for(self, count: int, *, patience_s: float = 60.0) -> list[float]:
-        """Wait for `count` bindings; returns their times in order.
+    async def wait_for(
+        self, count: int, *, patience_s: float = 60.0, limit_s: float = math.inf
+    ) -> list[float]:
+        """Wait for `count` bindings, `limit_s` seconds at most; returns the times in order.
 
         Raises StuckError when no binding comes for `patience_s` seconds.
         """
-        while len(self.bound_at) < count:
+        end = time.monotonic() + limit_s
+        while len(self.bound_at) < count and (left := end - time.monotonic()) > 0:
             self._raise_if_ended()
             self._progress.clear()
             try:
-                await asyncio.wait_for(self._progress.wait(), patience_s)
+                await asyncio.wait_for(self._progress.wait(), min(patience_s, left))
             except TimeoutError:
-                raise StuckError(
-                    f"{len(self.bound_at)} of {count} pods bound, none for {patience_s:.0f} s"
-                ) from None
+                if patience_s <= left:
+                    raise StuckError(
+                        f"{len(self.bound_at)} of {count} pods bound, none for {patience_s:.0f} s"
+                    ) from None
         return sorted(self.bound_at.values())
 
     def _raise_if_ended(self) -> None:

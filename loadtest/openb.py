@@ -68,6 +68,14 @@ def read(tasks: Path, machines: Path | None = None) -> Trace:
     return found
 
 
+def read_machines(path: Path) -> tuple[Machine, ...]:
+    """Read a node list, in the file's order; raises ``OpenbError`` as ``read``."""
+    found = tuple(_machine(row) for row in _rows(path))
+    if not found:
+        raise OpenbError(f"{path}: no machines in it")
+    return found
+
+
 def arrivals(trace: Trace, seed: int) -> list[Shape]:
     """Return the tasks of one run in the order in which they are offered."""
     draw = random.Random(seed)

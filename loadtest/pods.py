@@ -47,8 +47,14 @@ async def create_owner(api: Api, gang: Gang) -> JSON:
     Pods with a controller may be pinned in their spec; a Job that is not suspended would make
     the Job controller, where it runs, create pods of its own.
     """
+    made = await api.create(f"/apis/batch/v1/namespaces/{gang.namespace}/jobs", owning_job(gang))
+    return owner_reference(gang, made["metadata"]["uid"])
+
+
+def owning_job(gang: Gang) -> JSON:
+    """Return a suspended Job of the gang's size."""
     container = {"name": "main", "image": "example.com/train"}
-    job = {
+    return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": gang.name, "namespace": gang.namespace},
@@ -59,12 +65,15 @@ async def create_owner(api: Api, gang: Gang) -> JSON:
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }
-    made = await api.create(f"/apis/batch/v1/namespaces/{gang.namespace}/jobs", job)
+
+
+def owner_reference(gang: Gang, uid: str) -> JSON:
+    """Return what the gang's pods say of their Job."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "name": gang.name,
-        "uid": made["metadata"]["uid"],
+        "uid": uid,
         "controller": True,
         "blockOwnerDeletion": False,
     }
@@ -93,13 +102,14 @@ def pod(
     namespace: str = "default",
     gpus: int = 0,
     cpu: str = "1",
+    memory: str = "1Gi",
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     owner: JSON | None = None,
     priority_class: str = "",
 ) -> JSON:
     """Return a v1 Pod with one container; without gpus it is one that Muster does not manage."""
-    resources = {"cpu": cpu, "memory": "1Gi"}
+    resources = {"cpu": cpu, "memory": memory}
     if gpus:
         resources[GPU] = str(gpus)
     metadata: JSON = {

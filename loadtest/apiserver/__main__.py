@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--bookmark-seconds", type=float, default=60.0)
     parser.add_argument("--watch-buffer", type=int, default=Settings().watch_buffer)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--population", type=Path, help="objects that are there from the beginning")
     arguments = parser.parse_args()
     settings = Settings(
         tokens=read_tokens(arguments.token_auth_file) if arguments.token_auth_file else {},
@@ -32,7 +33,7 @@ def main() -> None:
         seed=arguments.seed,
     )
     gc.set_threshold(100_000, 50, 50)  # the store keeps bytes: there are no cycles to find
-    asyncio.run(serve(settings, arguments.port))
+    asyncio.run(serve(settings, arguments.port, arguments.population))
 
 
 def read_tokens(path: Path) -> dict[str, User]:
@@ -48,9 +49,11 @@ def _groups(columns: list[str]) -> list[str]:
     return [group.strip() for group in ",".join(columns).split(",") if group.strip()]
 
 
-async def serve(settings: Settings, port: int) -> None:
+async def serve(settings: Settings, port: int, population: Path | None = None) -> None:
     """Serve on 127.0.0.1 until the process is told to end."""
     server = ApiServer(settings)
+    if population is not None:
+        server.populate(population)
     runner = web.ServerRunner(web.Server(server.handle, handler_cancellation=True))
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)

@@ -1,20 +1,24 @@
 """The HTTP side: authentication, dispatch, and the few paths that control the simulation.
 
 ``/sim/compact`` forgets the history up to now, ``/sim/drop-watches`` cuts every watch,
-``/sim/stats`` counts requests. Everything else is the Kubernetes API.
+``/sim/churn?pods_per_second=…`` lets work come and go inside (``churn``), ``/sim/stats`` counts
+requests and that work. Everything else is the Kubernetes API.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from time import time
+from pathlib import Path
+from time import monotonic, time
 from typing import Final
 
 import orjson
 from aiohttp import web
 
-from loadtest.apiserver import discovery
+from loadtest.apiserver import discovery, population
 from loadtest.apiserver.admission import Admission, User
+from loadtest.apiserver.churn import Churn, Rates
 from loadtest.apiserver.objects import Objects
 from loadtest.apiserver.reads import Reader
 from loadtest.apiserver.requests import (
@@ -60,6 +64,8 @@ class ApiServer:
         self._writer = Writer(self._objects, self._admission)
         self._watchers: set[Watcher] = set()
         self._counts: Counter[str] = Counter()
+        self._churn: Churn | None = None
+        self._churning: asyncio.Task[None] | None = None
         self._create_namespaces()
 
     def _create_namespaces(self) -> None:
@@ -70,8 +76,15 @@ class ApiServer:
             obj = self._objects.begin(resource, "", {"metadata": {"name": name}})
             self._objects.create(resource, self._objects.finish(resource, obj))
 
+    def populate(self, file: Path) -> int:
+        """Create what ``file`` has before anybody watches; see ``population``."""
+        count = population.read(file, self._objects)
+        self.compact()  # nobody has watched yet
+        return count
+
     async def close(self) -> None:
         """End every watch and close the connections to webhooks."""
+        self._stop_churn()
         self.drop_watches()
         await self._admission.close()
 
@@ -129,12 +142,14 @@ class ApiServer:
         if path in ("/healthz", "/livez", "/readyz"):
             return web.Response(text="ok")
         if path.startswith("/sim/"):
-            return self._control(path.removeprefix("/sim/"))
+            return self._control(path.removeprefix("/sim/"), raw.query)
         found = discovery.document(path, self.registry)
         return reply(orjson.dumps(found)) if found is not None else None
 
-    def _control(self, action: str) -> web.Response:
+    def _control(self, action: str, query: Mapping[str, str]) -> web.Response:
         match action:
+            case "churn":
+                self._start_churn(Rates.of_query(query))
             case "compact":
                 self.compact()
             case "drop-watches":
@@ -148,7 +163,26 @@ class ApiServer:
             "watches": len(self._watchers),
             "requests": self._counts,
         }
+        if self._churn is not None:
+            self._check_churn()
+            stats["churn"] = {**self._churn.counts, "waiting": self._churn.waiting}
         return reply(orjson.dumps(stats))
+
+    def _start_churn(self, rates: Rates) -> None:
+        """Let work come and go at these rates from now on, and no more at the rates before."""
+        self._stop_churn()
+        self._churn = Churn(self._objects, rates, monotonic())
+        self._churning = asyncio.create_task(self._churn.run())
+
+    def _check_churn(self) -> None:
+        """Raise what ended the work, if anything did."""
+        if self._churning is not None and self._churning.done():
+            self._churning.result()
+
+    def _stop_churn(self) -> None:
+        if self._churn is not None and self._churning is not None:
+            self._churning.cancel()
+            self._churn.close()
 
     async def _get(self, raw: web.BaseRequest, request: Request) -> web.StreamResponse:
         target = request.target

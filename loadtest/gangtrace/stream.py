@@ -93,6 +93,8 @@ def _left_over(jobs: list[Job], span: float) -> list[Job]:
 
 
 def _check(job: Job, fleet: Fleet) -> None:
+    if not job.gpus:
+        return
     room = sum(host.gpus // job.gpus_per_pod for host in fleet.hosts)
     if job.pods > room:
         raise StreamError(

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
-from aiohttp.web import Application, Request
+from aiohttp.test_utils import RawTestServer, TestClient
+from aiohttp.web import BaseRequest
 from prometheus_client import CollectorRegistry
 from support.contradicted import GPU, ROWS, Row
 from support.gangworld import PODS, World
@@ -26,7 +26,7 @@ from webhook.validate import Rules, planned_by
 from workloads.managed import Policy
 
 JSON = dict[str, Any]
-Client = TestClient[Request, Application]
+Client = TestClient[BaseRequest, None]
 AT_THE_DOOR = [row for row in ROWS if row.at_the_door]
 
 
@@ -39,7 +39,7 @@ async def webhook() -> AsyncIterator[Client]:
         policy, rules, Metrics(CollectorRegistry()), Health(),
         body_limit_bytes=1 << 20, body_seconds=5.0,
     )  # fmt: skip
-    async with TestClient(TestServer(server.app)) as client:
+    async with TestClient(RawTestServer(server.handle)) as client:
         yield client
 
 

@@ -12,6 +12,7 @@ import pytest
 from support.scene import BLOCK, RACK, pod_class
 from support.standby import Standby
 
+from cluster.effects import CapacityFreed
 from cluster.errors import PlanStale
 from cluster.events import Assignment, PlanHeld, PodGone, StandbyHeld
 from cluster.ids import PodUid
@@ -230,6 +231,21 @@ def test_a_plan_may_not_displace_a_seat_of_the_same_priority(scene: Standby) -> 
     with pytest.raises(PlanStale, match="no lower priority"):
         scene.state.apply(replace(held, displaced=(seat,)), now=0.0)
     assert scene.state.dump() == before
+
+
+def test_room_of_a_displaced_seat_that_the_plan_leaves_is_told(scene: Standby) -> None:
+    """Whoever waits for it would else sleep on: the plan goes elsewhere, the seat is gone."""
+    gang = scene.gang("g", 2, standby=1)
+    scene.start(gang)
+    seat = scene.snapshot.pods.uid(int(scene.view(gang).standby[0]))
+    left = scene.seats(gang)
+    found = scene.ask(scene.urgent("first"))
+    assert isinstance(found, Plan)
+    held = replace(scene.as_held(found), displaced=(seat,))
+    assert left != [one.node for one in held.assignments]
+    assert CapacityFreed() in scene.state.apply(held, now=0.0)
+    assert scene.seats(gang) == []
+    scene.state.validate()
 
 
 def test_a_stale_plan_leaves_the_seats_that_it_would_displace(scene: Standby) -> None:

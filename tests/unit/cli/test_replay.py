@@ -233,7 +233,7 @@ def test_a_question_that_has_no_answer_is_said_in_one_line(
     [
         (b"", "not a dump of Muster: it does not begin as one; name a file that the extender's"),
         (b"PK\x03\x04 something else", "not a dump of Muster"),
-        (b"muster-cluster\n\0\x09\0\0\0", "written in format 9, and this muster reads format 4"),
+        (b"muster-cluster\n\0\x09\0\0\0", "written in format 9, and this muster reads format 5"),
         (b"muster-clu", "cut off: it ends after 10 bytes; copy it again, or send SIGUSR2"),
     ],
 )

@@ -113,6 +113,23 @@ def test_a_planned_pod_shows_where_it_goes() -> None:
     assert text.splitlines()[-1] == "Node      n1 (released, rank 0, spare n2)"
 
 
+def test_a_placed_pod_says_what_is_wrong_with_it() -> None:
+    reply = {
+        "pod": "default/train-0", "gang": ROW | {"waiting": 0, "bound": 8}, "state": "Confirmed",
+        "node": "n1", "lines": ["Confirmed: node n1", "its device GPU-0 on node n1 is unhealthy"],
+    }  # fmt: skip
+    text = views.explanation(json.dumps(reply).encode(), NOW)
+    assert text.splitlines()[-2:] == ["", "its device GPU-0 on node n1 is unhealthy"]
+
+
+def test_a_gang_with_bad_devices_says_so_unless_it_waits() -> None:
+    running = {"phase": "Bound", "waiting": 0, "bound": 8, "unhealthy": 2}
+    _, line = gangs(running | {"reason": ""})
+    assert line.endswith("2 members have unhealthy devices")
+    _, line = gangs(running | {"waiting": 1})
+    assert line.endswith("not enough room")
+
+
 def test_a_pod_that_is_not_ours_says_so() -> None:
     reply = {"pod": "default/web", "node": "n1", "lines": ["not managed by Muster: no gang"]}
     assert views.explanation(json.dumps(reply).encode(), NOW).splitlines() == [

@@ -1,28 +1,14 @@
 """Building the control plane, with a stand-in for the Go command (the real one is integration)."""
 
-import os
-import stat
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from support.fakego import GO, put_on_path
 
 from loadtest import assets
-
-# Writes what it is asked to build; `go env GOVERSION` answers as the real one does.
-GO = """#!/bin/sh
-if [ "$1" = env ]; then echo go{version}; exit 0; fi
-echo build >> "{calls}"
-while [ "$1" != -o ]; do shift; done
-out=$2; shift 2
-for package in "$@"; do
-  name=${{package##*/}}
-  case $name in v3) name=server ;; esac
-  printf '#!/bin/sh\\n' > "$out$name"; chmod +x "$out$name"
-done
-exit {code}
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -34,16 +20,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    def put_on_path(version: str = "1.26.8", code: int = 0) -> Path:
-        calls = tmp_path / "calls"
-        program = tmp_path / "bin" / "go"
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(GO.format(version=version, calls=calls, code=code))
-        program.chmod(program.stat().st_mode | stat.S_IEXEC)
-        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-        return calls
-
-    return put_on_path
+    return partial(put_on_path, tmp_path, monkeypatch)
 
 
 def test_what_is_missing_is_built_once_and_found_from_then_on(cache: Path, go: Callable) -> None:

@@ -144,6 +144,36 @@ def test_one_device_in_two_hands_is_found(checker: Checker) -> None:
     assert finding.text == "node n1: device gpu-0 is given away twice"
 
 
+def says(name: str, **given: tuple[str, ...]) -> dict[str, Any]:
+    """Return a node that says which devices its pods were given."""
+    made = node(name)
+    pods = {uid: {"nvidia.com/gpu": devices} for uid, devices in given.items()}
+    text = json.dumps({"version": 1, "generation": 1, "pods": pods})
+    made["metadata"]["annotations"] = {"muster.dev/node-allocations": text}
+    return made
+
+
+def test_what_the_node_says_it_gave_counts_more_than_the_plan(checker: Checker) -> None:
+    first = pod("a", "n1", devices=("gpu-0",))
+    checker.node(Change.PRESENT, says("n1", **{first["metadata"]["uid"]: ("gpu-1",)}), 0.0)
+    feed(checker, first, pod("b", "n1", devices=("gpu-0",)), at=1.0)
+    assert checker.double_allocations() == []
+    feed(checker, pod("c", "n1", devices=("gpu-1",)), at=2.0)
+    [finding] = checker.double_allocations()
+    assert finding.text == "node n1: device gpu-1 is given away twice"
+
+
+def test_what_was_given_is_the_plans_again_when_the_node_says_it_no_more(checker: Checker) -> None:
+    first = pod("a", "n1", devices=("gpu-0",))
+    feed(checker, first, at=1.0)
+    checker.node(Change.PRESENT, says("n1", **{first["metadata"]["uid"]: ("gpu-1",)}), 2.0)
+    checker.node(Change.PRESENT, node("n1"), 3.0)
+    feed(checker, pod("b", "n1", devices=("gpu-1",)), at=4.0)
+    assert checker.double_allocations() == []
+    feed(checker, pod("c", "n1", devices=("gpu-0",)), at=5.0)
+    assert len(checker.double_allocations()) == 1
+
+
 def sharer(name: str, asks: dict[str, str], device: str, **notes: str) -> dict[str, Any]:
     """Return a pod on n1 that asks for part of a device and is planned on it."""
     made = pod(name, "n1", devices=(device,))

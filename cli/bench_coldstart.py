@@ -1,0 +1,34 @@
+"""`muster bench cold-start`: CPU and memory of the extender until it has read a cluster."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from cli.output import Failure, add_json_flag, show
+
+if TYPE_CHECKING:
+    from cli.output import Subparsers
+
+
+def register(kinds: Subparsers) -> None:
+    """Add `bench cold-start`."""
+    command = kinds.add_parser(
+        "cold-start", help="CPU and memory of the extender until it has read a cluster"
+    )
+    command.add_argument("--nodes", type=int, default=130_000)
+    command.add_argument("--pods", type=int, default=1_000_000)
+    add_json_flag(command)
+    command.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from loadtest.coldstart import bench  # noqa: PLC0415  lazy, as the other benches
+    from loadtest.programs import ProgramFailed  # noqa: PLC0415
+
+    try:
+        result = bench.run(arguments.nodes, arguments.pods)
+    except (ValueError, ProgramFailed) as error:
+        raise Failure(str(error)) from error
+    show("cold start", result, as_json=arguments.json)
+    return 0

@@ -1,0 +1,1 @@
+"""A running cluster as its API server would list it, for the measure of a cold start."""

@@ -1,0 +1,178 @@
+"""`muster bench cold-start`: what the extender spends from the first byte of its lists to ready.
+
+::
+
+    loadtest.coldstart.server ◄── lists, over loopback ── python -m extender
+              │ how far the lists are                          │ CPU from proc(5)
+              └──────────────────► this process ◄──────────────┘
+
+The extender is the program itself. Its CPU, user and system, is read when the server was first
+asked, when pods were first asked for, and when it is ready; starting the interpreter comes
+before. Some pages of the same list are then decoded here: as the extender decodes them, and to
+dictionaries, which is the yardstick. Times are CPU time, so that a busy machine changes them
+less; the yardstick, in the same run, tells by how much it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import orjson
+import yaml
+
+from kube.client import PAGE_ITEMS
+from kube.frames import Codec
+from kube.listed import LISTED_PODS
+from kube.resources import NODES, PODS
+from loadtest.coldstart.objects import Fleet, make, page
+from loadtest.process import Children
+from loadtest.programs import Program, free_port
+
+SAMPLES: Final = 40  # pages that are decoded here, spread over the list
+LONGEST_S: Final = 1800.0
+_POLL_S: Final = 0.02
+_READY_POLL_S: Final = 0.2  # each question costs the extender some 0.3 ms
+_MIB: Final = 1 << 20
+
+
+def run(nodes: int, pods: int) -> dict[str, float]:
+    """Start an extender on a cluster of this size; seconds, µs a pod, MiB, by name."""
+    fleet = Fleet(nodes, pods)
+    whole = asyncio.run(_cold_start(nodes, pods))
+    cpu_us = whole["pods_cpu_s"] / pods * 1e6
+    stages = _stages(fleet)
+    ratio = stages["dicts_us_per_pod"] / cpu_us
+    listed = {"cpu_us_per_pod": round(cpu_us, 2), "times_faster_than_dicts": round(ratio, 2)}
+    return {"nodes": nodes, "pods": pods, **whole, **listed, **stages}
+
+
+@dataclass(slots=True)
+class _Clock:
+    """What the extender had spent when something happened first."""
+
+    extender: Program
+    asked_s: float = 0.0
+    pods_s: float = 0.0
+
+    def look(self, lists: dict[str, int]) -> None:
+        spent = self.extender.cpu_seconds()
+        if not lists:
+            self.asked_s = spent
+        if not lists.get("pods"):
+            self.pods_s = spent
+
+
+async def _cold_start(nodes: int, pods: int) -> dict[str, float]:
+    size = ("--nodes", str(nodes), "--pods", str(pods))
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder)
+        async with Children(directory) as children, aiohttp.ClientSession() as http:
+            _, url = await children.start_module("server", "loadtest.coldstart.server", *size)
+            extender = _extender(directory, url, http)
+            try:
+                return await _timed(extender, http, f"{url}/progress")
+            finally:
+                await extender.stop()
+
+
+async def _timed(extender: Program, http: aiohttp.ClientSession, progress: str) -> dict[str, float]:
+    extender.start()
+    clock = _Clock(extender)
+    ready = asyncio.create_task(extender.wait_ready(LONGEST_S))
+    while not ready.done():
+        async with http.get(progress) as response:
+            clock.look(await response.json())
+        await asyncio.sleep(_POLL_S)
+    await ready
+    spent = extender.cpu_seconds()
+    return {
+        "cpu_s": round(spent - clock.asked_s, 2),
+        "nodes_cpu_s": round(clock.pods_s - clock.asked_s, 2),
+        "pods_cpu_s": round(spent - clock.pods_s, 2),
+        "rss_mib": round(_rss_mib(extender.pid), 1),
+    }
+
+
+def _extender(directory: Path, server: str, http: aiohttp.ClientSession) -> Program:
+    port = free_port()
+    kubeconfig, config = directory / "kubeconfig", directory / "extender.yaml"
+    kubeconfig.write_text(yaml.safe_dump(_kubeconfig(server)), encoding="utf-8")
+    settings = {
+        "kind": "ExtenderConfiguration",
+        "listen": {"port": port},
+        "drainSeconds": 0,
+        "leaderElection": {"leaderElect": False},
+    }
+    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    async def ready() -> bool:
+        await asyncio.sleep(_READY_POLL_S)
+        try:
+            async with http.get(f"http://127.0.0.1:{port}/readyz") as response:
+                return response.status == 200
+        except (aiohttp.ClientError, TimeoutError):
+            return False
+
+    command: list[str | Path] = [sys.executable, "-m", "extender"]
+    command += ["--config", config, "--kubeconfig", kubeconfig]
+    return Program("extender", command, directory=directory, ready=ready)
+
+
+def _kubeconfig(server: str) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    }
+
+
+def _stages(fleet: Fleet) -> dict[str, float]:
+    """Decode some pages of each list; µs an object, and bytes."""
+    pods = {
+        "decode_us_per_pod": Codec(LISTED_PODS).page,
+        "decode_all_us_per_pod": Codec(PODS).page,
+        "dicts_us_per_pod": orjson.loads,
+    }
+    nodes = {"decode_us_per_node": Codec(NODES).page, "dicts_us_per_node": orjson.loads}
+    pod_bytes, pod_figures = _decoded(fleet, "pods", pods)
+    node_bytes, node_figures = _decoded(fleet, "nodes", nodes)
+    sizes = {"pod_bytes": pod_bytes, "node_bytes": node_bytes}
+    return {**sizes, **pod_figures, **node_figures}
+
+
+def _decoded(
+    fleet: Fleet, plural: str, ways: dict[str, Callable[[bytes], object]]
+) -> tuple[int, dict[str, float]]:
+    count, one = make(fleet, plural)
+    step = max(PAGE_ITEMS, count // SAMPLES)
+    spent = dict.fromkeys(ways, 0.0)
+    looked = size = 0
+    for begin in range(0, count, step):
+        items = [one(number) for number in range(begin, min(count, begin + PAGE_ITEMS))]
+        body = page(1, "", 0, items, plural)
+        looked, size = looked + len(items), size + sum(map(len, items))
+        gc.disable()  # kind to the yardstick: it has more to collect
+        for name, decode in ways.items():
+            began = time.process_time()
+            decode(body)
+            spent[name] += time.process_time() - began
+        gc.enable()
+    return size // looked, {name: round(s / looked * 1e6, 2) for name, s in spent.items()}
+
+
+def _rss_mib(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / _MIB

@@ -1,0 +1,92 @@
+"""``python -m loadtest.coldstart.server``: an API server that can only be listed and watched.
+
+Pages are made when they are asked for; a watch tells nothing but bookmarks. What has no objects is
+not served, as in a cluster without those CRDs.
+"""
+
+import argparse
+import asyncio
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from loadtest.coldstart.objects import Fleet, make, page
+from loadtest.process import announce, until_terminated
+
+VERSION: Final = 2_000_000
+BOOKMARK_S: Final = 60.0  # as kube-apiserver
+KINDS: Final = {
+    "namespaces": "Namespace",
+    "nodes": "Node",
+    "pods": "Pod",
+    "persistentvolumes": "PersistentVolume",
+    "persistentvolumeclaims": "PersistentVolumeClaim",
+    "csinodes": "CSINode",
+}
+
+
+class Lists:
+    """One cluster's lists."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._listed: dict[str, int] = {}
+
+    async def progress(self, _request: web.Request) -> web.Response:
+        """Tell how many pages of each resource were asked for."""
+        return web.json_response(self._listed)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer a list with a page of it, a watch with silence."""
+        plural = request.path.rsplit("/", 1)[1]
+        if plural not in KINDS:
+            return web.json_response({"kind": "Status", "code": 404}, status=404)
+        if "watch" in request.query:
+            return await self._bookmarks(request, KINDS[plural])
+        self._listed[plural] = self._listed.get(plural, 0) + 1
+        count, one = make(self._fleet, plural)
+        begin = int(request.query.get("continue", "0"))
+        end = min(count, begin + int(request.query.get("limit", "500")))
+        items = [one(number) for number in range(begin, end)]
+        following = str(end) if end < count else ""
+        body = page(VERSION, following, count - end, items, KINDS[plural])
+        return web.Response(body=body, content_type="application/json")
+
+    async def _bookmarks(self, request: web.Request, kind: str) -> web.StreamResponse:
+        """Answer a watch of a cluster in which nothing happens."""
+        response = web.StreamResponse()
+        response.content_type = "application/json"
+        await response.prepare(request)
+        found = {"kind": kind, "metadata": {"resourceVersion": str(VERSION)}}
+        line = orjson.dumps({"type": "BOOKMARK", "object": found}) + b"\n"
+        while True:
+            await response.write(line)
+            await asyncio.sleep(BOOKMARK_S)
+
+
+async def serve(fleet: Fleet) -> None:
+    """Serve on loopback until the process is told to end."""
+    app = web.Application()
+    lists = Lists(fleet)
+    app.router.add_get("/progress", lists.progress)
+    app.router.add_get("/{path:.*}", lists.answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    announce(runner)
+    await until_terminated()
+    await runner.cleanup()
+
+
+def main() -> None:
+    """Parse the command line and serve."""
+    parser = argparse.ArgumentParser(prog="python -m loadtest.coldstart.server")
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--pods", type=int, required=True)
+    arguments = parser.parse_args()
+    asyncio.run(serve(Fleet(arguments.nodes, arguments.pods)))
+
+
+if __name__ == "__main__":
+    main()

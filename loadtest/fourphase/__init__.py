@@ -1,0 +1,94 @@
+"""``muster loadtest``: four phases of mixed-priority load, and a fifth of node failures.
+
+fleets.py says on what, spec.py and phases.yaml (or a trace, replaying.py) what comes;
+schedule.py decides it, pools.py for which hosts, book.py keeps who is on the cluster; site.py,
+jobs.py and driver.py carry it out, watching.py looks on; columns.py and figures.py count,
+verdict.py judges; outcome.py is the report, summary.py and page.py show it.
+curve.py measures Muster beside a bare kube-scheduler, curvepage.py shows that; whole.py is both.
+chaos.py and chaosargs.py say what goes wrong, armed.py has the means, faults.py makes it happen,
+aftermath.py tells what followed.
+"""
+
+import asyncio
+import functools
+import json
+import signal
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from rich.console import Console
+
+from loadtest.api import ApiFailed
+from loadtest.assets import AssetError
+from loadtest.bench_trace import DataMissingError
+from loadtest.fleet import FleetError
+from loadtest.fourphase import page, summary, whole
+from loadtest.fourphase.curve import Asked, first
+from loadtest.fourphase.outcome import Settings
+from loadtest.fourphase.spec import SpecError
+from loadtest.fourphase.summary import Report
+from loadtest.gangtrace.stream import StreamError
+from loadtest.openb import OpenbError
+from loadtest.programs import ProgramFailed
+from loadtest.trace import TraceError
+
+__all__ = ["Asked", "Settings", "run"]
+
+JSON_FILE: Final = "report.json"
+MARKDOWN_FILE: Final = "report.md"
+PAGE_FILE: Final = "report.html"
+# Failures that say what is wrong in a sentence: of files, of parts, of requests.
+_TOLD: Final = (
+    SpecError, DataMissingError, FleetError, OpenbError, TraceError, StreamError, AssetError,
+    ProgramFailed, ApiFailed, aiohttp.ClientError, OSError,
+)  # fmt: skip
+
+
+def run(settings: Settings, *, command: str, out: Path, as_json: bool = False) -> int:
+    """Run the load and write the report into ``out``; returns the exit code.
+
+    0: the verdict is good. 1: a node was over its allocatable, a gang partial or not placed, a
+    pod bound twice. 2: it could not be run (a wrong file, a part that did not start), or not at
+    every size.
+    """
+    console = Console(highlight=False)
+    try:
+        work = whole.prepared(settings)
+        out.mkdir(parents=True, exist_ok=True)
+        keep = functools.partial(write, out=out)
+        doing = whole.perform(work, console, command=command, quiet=as_json, keep=keep)
+        report = asyncio.run(_until_terminated(doing))
+    except asyncio.CancelledError:
+        return 128 + signal.SIGTERM
+    except (*_TOLD, ExceptionGroup) as error:
+        failure = first(error)
+        if not isinstance(failure, _TOLD):
+            raise
+        print(f"muster loadtest: {failure}", file=sys.stderr)
+        return 2
+    if as_json:
+        print(json.dumps(report))
+    else:
+        print(summary.markdown(report))
+        print(f"report: {out / PAGE_FILE}")
+    for line in whole.failures(report):
+        print(f"muster loadtest: {line}", file=sys.stderr)
+    return whole.exit_code(report)
+
+
+def write(report: Report, out: Path) -> None:
+    """Write the three forms of the report."""
+    text = json.dumps(report, indent=1)
+    (out / JSON_FILE).write_text(text + "\n", encoding="utf-8")
+    (out / MARKDOWN_FILE).write_text(summary.markdown(report), encoding="utf-8")
+    (out / PAGE_FILE).write_text(page.html(report), encoding="utf-8")
+
+
+async def _until_terminated(work: Coroutine[None, None, Report]) -> Report:
+    """Run; SIGTERM cancels it, so that every child is stopped on the way out."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task

@@ -1,0 +1,174 @@
+"""One run from nothing to a verdict.
+
+::
+
+    plan ─► site ─► watches synced ─► driver over all phases ─► quiet ─► verdict ─► Outcome
+                     │                  samples, twice a second
+                     └── everything that runs beside is ended with the block
+"""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from typing import Final
+
+from loadtest.fleet import Fleet
+from loadtest.fourphase import chaosargs, fleets, processes, replaying, schedule, site, spec
+from loadtest.fourphase.columns import Samples
+from loadtest.fourphase.driver import Driver
+from loadtest.fourphase.faults import Faults
+from loadtest.fourphase.outcome import Outcome, Settings
+from loadtest.fourphase.pools import pools_of
+from loadtest.fourphase.show import Show
+from loadtest.fourphase.site import Site
+from loadtest.fourphase.verdict import judge
+from loadtest.fourphase.watching import Watching
+from loadtest.kubelet import Kubelet
+from loadtest.programs import ProgramFailed
+from loadtest.reflector import Reflector
+
+SAMPLE_S: Final = 0.5
+SETTLE_S: Final = 10.0  # for what is still on its way to the watch when the driver is done
+
+
+async def run(settings: Settings, plan: schedule.LoadPlan, show: Show, command: str) -> Outcome:
+    """Run to the end; raises ``ProgramFailed`` when a part does not come up or dies."""
+    residents = site.resident_count(settings.pods, settings.nodes)
+    hosts = _fleet(settings)
+    kinds = chaosargs.kinds(plan.spec)
+    async with AsyncExitStack() as stack:
+        place = await site.bring_up(
+            stack,
+            plan,
+            hosts,
+            real=settings.real,
+            residents=residents,
+            step=show.step,
+            faults=kinds,
+        )
+        kubelet, watching, samples = Kubelet(place.driver), Watching(hosts), Samples()
+        driver = Driver(plan, place.driver, watching, kubelet)
+        faults = Faults(place, driver, watching)
+        driver.faults = faults.during
+        with show:
+            await _beside(place, kubelet, watching, driver, samples, show)
+        seconds = watching.now()
+        verdict = await judge(place.observer, watching)
+    return Outcome(
+        settings, command, plan, residents, watching, samples, driver.logs, verdict, seconds,
+        faults.records, place.armed.revived,
+    )  # fmt: skip
+
+
+def prepare(settings: Settings) -> schedule.LoadPlan:
+    """Read phases or trace and decide the load; raises in words before anything starts."""
+    site.resident_count(settings.pods, settings.nodes)
+    if settings.nodes < schedule.FEWEST_NODES:
+        raise spec.SpecError(
+            f"--nodes {settings.nodes}: too few to tell phases apart: give at least "
+            f"{schedule.FEWEST_NODES}"
+        )
+    seed, fleet = settings.seed, _fleet(settings)
+    if settings.replay is not None:
+        if settings.chaos:
+            raise spec.SpecError("--chaos: faults belong to phases: leave out --trace")
+        return replaying.plan(settings.replay, fleet, seed=seed, data=settings.data)
+    phases = chaosargs.with_faults(
+        spec.load(settings.phases), settings.chaos, real=settings.real is not None
+    )
+    return schedule.plan(phases, settings.nodes, seed=seed, pools=pools_of(fleet))
+
+
+def _fleet(settings: Settings) -> Fleet:
+    return fleets.build(settings.fleet, settings.nodes, seed=settings.seed, data=settings.data)
+
+
+async def _beside(
+    place: Site,
+    kubelet: Kubelet,
+    watching: Watching,
+    driver: Driver,
+    samples: Samples,
+    show: Show,
+) -> None:
+    """Drive the load with the watches, the kubelets' writer and the samples beside it."""
+    nodes = Reflector(place.observer, "/api/v1/nodes", watching.on_node)
+    pods = Reflector(place.observer, "/api/v1/pods", watching.on_pod)
+    tasks = [asyncio.create_task(work) for work in (nodes.run(), pods.run(), kubelet.run())]
+    try:
+        await nodes.synced.wait()
+        await pods.synced.wait()
+        watching.start_clock()
+        tasks.append(asyncio.create_task(_sampling(place, driver, watching, samples, show)))
+        await _first_done(driver.run(), tasks)
+        await _quiet(watching)
+        _sample(place, driver, watching, samples)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _first_done(
+    work: Coroutine[None, None, None], beside: list["asyncio.Task[None]"]
+) -> None:
+    """Do the work; when something that should run beside it ends, end too, with its error."""
+    main = asyncio.create_task(work)
+    try:
+        await asyncio.wait([main, *beside], return_when=asyncio.FIRST_COMPLETED)
+        for task in beside:
+            if task.done():
+                task.result()
+        await main
+    finally:
+        main.cancel()
+        await asyncio.gather(main, return_exceptions=True)
+
+
+async def _quiet(watching: Watching) -> None:
+    """Wait until no gang is between absent and whole; the verdict counts what stays so."""
+    end = time.monotonic() + SETTLE_S
+    while watching.checker.in_transition() and time.monotonic() < end:  # noqa: ASYNC110  no Event
+        await asyncio.sleep(SAMPLE_S / 5)
+
+
+async def _sampling(
+    place: Site, driver: Driver, watching: Watching, samples: Samples, show: Show
+) -> None:
+    while True:
+        _check_alive(place)
+        partial = _sample(place, driver, watching, samples)
+        show.update(driver, watching, partial)
+        await asyncio.sleep(SAMPLE_S)
+
+
+def _sample(place: Site, driver: Driver, watching: Watching, samples: Samples) -> int:
+    """Take one row of figures; returns the gangs between absent and whole."""
+    partial = len(watching.checker.in_transition())
+    here = driver.book.on_cluster()
+    whole = sum(watching.gangs[entry.name].whole for entry in here)
+    usable = driver.usable_gpus
+    samples.add(
+        {
+            "at": watching.now(),
+            "created": watching.created,
+            "bound": watching.bound,
+            "used_gpus": watching.used_gpus,
+            "usable_gpus": usable,
+            "utilisation": watching.used_gpus / usable if usable else 0.0,
+            "gangs_whole": whole,
+            "gangs_waiting": len(here) - whole,
+            "gangs_outside": len(driver.book.outside()),
+            "gangs_partial": partial,
+            **processes.sample(place.plane, place.armed.programs()),
+        }
+    )
+    return partial
+
+
+def _check_alive(place: Site) -> None:
+    place.armed.revive()
+    for program in (*place.armed.programs(), place.plane.program("kube-scheduler")):
+        if not program.running and program.name not in place.armed.down:
+            raise ProgramFailed(f"{program.name} ended early\n{program.log_tail()}")

@@ -1,0 +1,72 @@
+"""The independent judgement at the end: what the API server shows, and what the watch saw.
+
+Two readings that share no memory: a fresh list of every node and pod, counted anew, and the
+findings that ``loadtest.checker`` collected over the whole run.
+"""
+
+from dataclasses import dataclass
+
+from loadtest.api import Api
+from loadtest.checker import Checker, Finding
+from loadtest.fourphase.watching import Watching
+from loadtest.reflector import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found wrong, in words. ``pods``, ``nodes``: objects listed at the end."""
+
+    over_allocatable: tuple[str, ...]
+    partial_gangs: tuple[str, ...]
+    bound_twice: tuple[str, ...]
+    unplaced_gangs: tuple[str, ...]
+    pods: int
+    nodes: int
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing at all was found."""
+        return not (
+            self.over_allocatable or self.partial_gangs or self.bound_twice or self.unplaced_gangs
+        )
+
+    def figures(self) -> dict[str, object]:
+        """Return the verdict as it stands in the report."""
+        return {
+            "good": self.good,
+            "over_allocatable": list(self.over_allocatable),
+            "partial_gangs": list(self.partial_gangs),
+            "bound_twice": list(self.bound_twice),
+            "unplaced_gangs": list(self.unplaced_gangs),
+            "nodes_listed": self.nodes,
+            "pods_listed": self.pods,
+        }
+
+
+async def judge(api: Api, watching: Watching) -> Verdict:
+    """List everything once more and judge it together with what was seen."""
+    nodes, _ = await api.list_all("/api/v1/nodes")
+    pods, _ = await api.list_all("/api/v1/pods")
+    now = watching.now()
+    fresh = Checker()
+    for node in nodes:
+        fresh.node(Change.PRESENT, node, now)
+    for pod in pods:
+        fresh.pod(Change.PRESENT, pod, now)
+    findings = watching.checker.double_allocations() + fresh.double_allocations()
+    partial = watching.checker.partial_gangs(now, at_end=True)
+    partial += fresh.partial_gangs(now, at_end=True)
+    moved = [finding for finding in findings if finding.text.startswith("pod ")]
+    over = [finding for finding in findings if finding not in moved]
+    return Verdict(
+        over_allocatable=_texts(over),
+        partial_gangs=_texts(partial),
+        bound_twice=(*_texts(moved), *watching.bound_twice),
+        unplaced_gangs=tuple(watching.never_whole()),
+        pods=len(pods),
+        nodes=len(nodes),
+    )
+
+
+def _texts(findings: list[Finding]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(finding.text for finding in findings))
