@@ -7,16 +7,18 @@ PYTEST_FLAGS ?=
 # tests/conftest.py says how many workers fit; PYTEST_FLAGS="-n 0" is one process.
 WORKERS = $(if $(findstring no:xdist,$(PYTEST_FLAGS)),,--numprocesses=auto)
 
-.PHONY: help install demo test deep lint assets manifests lock format clean
+.PHONY: help install demo test gate deep lint assets manifests proto lock format clean
 
 help:
 	@echo "make demo     gangs placed on an embedded fleet, no cluster needed"
 	@echo "make test     every test, on a real control plane too"
+	@echo "make gate     ratios of Muster's costs beside recorded bounds; minutes, on an idle machine"
 	@echo "make deep     the property tests alone, 100,000 steps and more each"
 	@echo "make lint     ruff, mypy, import contracts"
 	@echo "make install  everything into $(VENV)/"
-	@echo "make assets   etcd, Kubernetes and the dialects' CRDs, cached outside the tree"
+	@echo "make assets   etcd, Kubernetes, a real node, the dialects' CRDs, cached outside the tree"
 	@echo "make manifests  webhook configurations, CRDs and schemas anew, as the code has them"
+	@echo "make proto    protogen/ anew from proto/"
 	@echo "make lock     resolve the dependencies anew"
 
 install: $(STAMP)
@@ -42,6 +44,10 @@ assets: $(STAMP)
 test: $(STAMP) assets
 	$(BIN)/pytest --hypothesis-profile=ci $(WORKERS) $(PYTEST_FLAGS)
 
+# Not part of `make test`: a test is right or wrong, a ratio is measured (docs/loadtest.md).
+gate: $(STAMP) assets
+	$(BIN)/muster bench gate
+
 # Each state machine takes more than 100,000 steps: tens of minutes, so no two minutes' limit.
 deep: $(STAMP)
 	$(BIN)/pytest --hypothesis-profile=deep --timeout=14400 $(WORKERS) tests/property $(PYTEST_FLAGS)
@@ -59,6 +65,10 @@ manifests: $(STAMP)
 	    --print-configurations; } > manifests/base/webhook-configurations.yaml
 	@$(BIN)/python -m injection.crd manifests
 
+# Committed so that the device plugin needs no protoc; a test generates it again and compares.
+proto: $(STAMP)
+	@$(BIN)/python proto/generate.py
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -69,7 +79,7 @@ lock: $(STAMP)
 	  --no-header --extra deviceplugin --group test --group lint \
 	  -o requirements/dev.txt pyproject.toml requirements/build.in
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
-	  --no-header -c requirements/dev.txt -o requirements/runtime.txt pyproject.toml
+	  --no-header --extra deviceplugin -c requirements/dev.txt -o requirements/runtime.txt pyproject.toml
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
 	  --no-header -c requirements/dev.txt -o requirements/build.txt requirements/build.in
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Read when gRPC is first imported. Its fork handlers end about every third child that is started
+# by fork(2) while a call runs, before the child's own program begins.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
 
 # No deadline: tests do not time anything, and a crowded machine is not a failure.

@@ -20,6 +20,7 @@ import pytest_asyncio
 import yaml
 from support import overridekinds
 from support.authorities import Authority
+from support.customkinds import until_served
 from support.webhookpods import CONFIG, dry_run, gates, pod, until_gated, write
 from support.webhookprocess import running
 
@@ -172,7 +173,7 @@ async def cluster(
 async def profiled(cluster: Cluster) -> AsyncIterator[Cluster]:
     """The cluster with a profile that names one fabric, and no nodes."""
     spec = {"fabrics": [ROCE], "withoutFabric": "warn"}
-    await served(cluster.api, CLUSTERS)
+    await until_served(cluster.api, CLUSTERS, PATIENCE_S)
     await cluster.api.create(
         CLUSTERS,
         {
@@ -188,17 +189,6 @@ async def profiled(cluster: Cluster) -> AsyncIterator[Cluster]:
     for name in [node["metadata"]["name"] for node in (await nodes(cluster))["items"]]:
         await cluster.api.delete(f"/api/v1/nodes/{name}")
     await cluster.until(lambda made: "NCCL_IB_DISABLE" not in env(made))
-
-
-async def served(api: Api, path: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            try:
-                await api.get(path)
-            except ApiFailed:
-                await asyncio.sleep(0.1)
-            else:
-                return
 
 
 async def nodes(cluster: Cluster) -> JSON:

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from support.realcluster import EVENTS, PATIENCE_S, PODS, Cluster, cluster, gated, is_released
 from support.stormproxy import StormProxy
-from support.wallclock import WallClock
 
 from kube import names
 from loadtest import pods
 from loadtest.api import ApiFailed
 from loadtest.controlplane import ControlPlane
 from loadtest.nodes import create_all
+from loadtest.wallclock import WallClock
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 

@@ -138,6 +138,42 @@ async def test_job_networks_are_a_component_that_fits_any_overlay(api: Api, tmp_
     await delete_all(api, ours)
 
 
+async def test_the_device_plugin_is_a_component_that_fits_any_overlay(
+    api: Api, tmp_path: Path
+) -> None:
+    (tmp_path / "muster").symlink_to(MANIFESTS.parent)
+    top = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["muster/manifests/overlays/single"],
+        "components": [
+            "muster/manifests/components/device-plugin",
+            "muster/manifests/components/device-plugin-mig",
+        ],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(top))
+    ours = [obj for obj in await render(tmp_path) if _is_of_nodes(obj)]
+    [daemon] = [obj for obj in ours if obj["kind"] == "DaemonSet"]
+    spec = daemon["spec"]["template"]["spec"]
+    assert spec["containers"][0]["image"] == "muster:0.1.0"
+    assert spec["containers"][0]["securityContext"]["capabilities"]["add"] == ["SYS_ADMIN"]
+    [config] = [obj["metadata"]["name"] for obj in ours if obj["kind"] == "ConfigMap"]
+    assert {"name": "config", "configMap": {"name": config}} in spec["volumes"]
+    ours.sort(key=lambda obj: obj["kind"] != "Namespace")
+    await create_all(api, ours)
+    # As Pod Security sees it; who the pod is does not matter to it.
+    account = {k: v for k, v in spec.items() if k != "serviceAccountName"}
+    pod = {"metadata": {"name": "plugin"}, "spec": account}
+    await api.create("/api/v1/namespaces/muster-nodes/pods?dryRun=All", pod)
+    await delete_all(api, [obj for obj in ours if obj["kind"] != "Namespace"])
+
+
+def _is_of_nodes(obj: JSON) -> bool:
+    meta = obj["metadata"]
+    names = (meta["name"], meta.get("namespace", ""))
+    return "muster-device-plugin" in names[0] or "muster-nodes" in names
+
+
 async def test_every_pod_is_sent_by_a_component_as_by_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "muster").symlink_to(MANIFESTS.parent)
     top = {

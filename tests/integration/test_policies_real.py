@@ -6,6 +6,7 @@
     pod ──► webhook's code ► what the API server keeps  ─┴─ differ as injection.twin.unsaid says
 """
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -110,14 +111,20 @@ async def plane(request: pytest.FixtureRequest) -> AsyncIterator[Plane]:
         for namespace, known in CLUSTERS.items():
             await add_namespace(api, namespace)
             await install(api, documents(known, minor), namespace)
-        for number in range(len(GOLDEN)):
-            await add_namespace(api, f"case-{number}")
-        for numbers in own_namespaces().values():
-            policies = of_the_fabric(GOLDEN[numbers[0]].known, minor)
-            await install(api, policies, *(f"case-{number}" for number in numbers))
+        await asyncio.gather(*(add_namespace(api, f"case-{n}") for n in range(len(GOLDEN))))
+        await asyncio.gather(
+            *(
+                install(
+                    api,
+                    of_the_fabric(GOLDEN[numbers[0]].known, minor),
+                    *(f"case-{number}" for number in numbers),
+                )
+                for numbers in own_namespaces().values()
+            )
+        )
         probes = [(in_gang(GOLDEN[n].before), f"case-{n}") for n in range(len(GOLDEN))]
         others = [(member(), namespace) for namespace in (BIG, *CLUSTERS)]
-        await in_force(api, [*others, *probes])
+        await in_force(api, [probes[-1], *others, *probes])
         yield Plane(api, control)
 
 

@@ -1,6 +1,5 @@
 """Profiles as objects of a real API server: every shipped one is taken, and read back the same."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from importlib import resources
 from pathlib import Path
@@ -10,6 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 import yaml
+from support.customkinds import until_served
 from support.fabricgoldens import cases
 from support.injecting import injected
 
@@ -57,20 +57,8 @@ async def api(request: pytest.FixtureRequest) -> AsyncIterator[Api]:
             text = (MANIFESTS / "crds" / f"{kind.plural}.yaml").read_text()
             await api.create(f"{CRDS}{STRICT}", yaml.safe_load(text))
         for kind in crd.KINDS:
-            await _served(api, f"/apis/{API_VERSION}/{kind.plural}")
+            await until_served(api, f"/apis/{API_VERSION}/{kind.plural}", 30)
         yield api
-
-
-async def _served(api: Api, path: str) -> None:
-    """Wait until a new kind is served; the API server takes a moment."""
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                await api.get(path)
-            except ApiFailed:
-                await asyncio.sleep(0.05)
-            else:
-                return
 
 
 async def test_every_shipped_fabric_is_taken_field_by_field_and_comes_back_the_same(

@@ -13,8 +13,10 @@ from support.realcluster import (
     PODS,
     Cluster,
     cluster,
+    explained,
     is_released,
     racks,
+    recreate,
     told,
     until,
 )
@@ -36,18 +38,6 @@ CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 # The Job controller puts new pods off after pods that failed, for 10 s doubled with each
 # (pkg/controller/job/backoff_utils.go): 40 s after three that fail at once.
 PUT_OFF_S = 180.0
-
-
-async def recreate(fleet: Cluster, gang: pods.Gang, *ranks: int) -> None:
-    """Do as the Job controller does with pods that are gone."""
-    job = await fleet.api.get(f"/apis/batch/v1/namespaces/default/jobs/{gang.name}")
-    owner = {
-        "apiVersion": "batch/v1", "kind": "Job", "name": gang.name,
-        "uid": job["metadata"]["uid"], "controller": True,
-    }  # fmt: skip
-    for rank, pod in enumerate(pods.members(gang, owner)):
-        if rank in ranks:
-            await fleet.api.create(PODS, pod)
 
 
 async def exists(fleet: Cluster, name: str) -> bool:
@@ -148,9 +138,9 @@ async def test_a_gang_that_cannot_be_completed_is_rolled_back_and_goes_whole_els
         await fleet.submit(gang)
         await fleet.released(gang)
         lost = await pinned_to(fleet, "train-2")
-        await fleet.api.delete(f"/api/v1/nodes/{lost}")
+        await lose(fleet, lost)
         fleet.plane.program(SCHEDULER).resume()
-        await until(lambda: absent(fleet, "train-2"))
+        await explained(fleet, lambda: absent(fleet, "train-2"))
         await recreate(fleet, gang, 2)
         await until(lambda: told(fleet, "GangPartial"))
         await until(lambda: absent(fleet, "train-0", "train-1"))
@@ -217,7 +207,7 @@ async def test_the_job_controller_makes_a_gang_anew_that_is_rolled_back(
             await until(lambda: are(fleet, is_released, 3))
             (last,) = [p for p in await fleet.list_pods() if _index(p) == "2"]
             lost = await pinned_to(fleet, last["metadata"]["name"])
-            await fleet.api.delete(f"/api/v1/nodes/{lost}")
+            await lose(fleet, lost)
             fleet.plane.program(SCHEDULER).resume()
             (other,) = {"r0", "r1"} - {lost.partition("-")[0]}
 
@@ -225,7 +215,7 @@ async def test_the_job_controller_makes_a_gang_anew_that_is_rolled_back(
                 await reap(fleet)
                 return await are(fleet, lambda pod: _rack(pod) == other, 3)
 
-            await until(moved, PUT_OFF_S)
+            await explained(fleet, moved, PUT_OFF_S)
             job = await fleet.api.get(f"{JOBS}/train")
             assert not job["status"].get("conditions")
         finally:
@@ -272,6 +262,21 @@ async def test_a_lost_member_of_a_running_gang_is_replaced_on_its_rack(
         again = await fleet.placement(gang)
         assert racks(again) == {"r0"}
         assert again["train-1"] not in placed.values()
+
+
+async def lose(fleet: Cluster, node: str) -> None:
+    """Delete a node and wait until Muster knows.
+
+    Else kube-scheduler, which knows as little, may bind a pod to it before either has heard, and
+    only the pod garbage collector would take that away.
+    """
+    before = (await fleet.muster.get("/v1/status"))["nodes"]
+    await fleet.api.delete(f"/api/v1/nodes/{node}")
+
+    async def known() -> bool:
+        return bool((await fleet.muster.get("/v1/status"))["nodes"] < before)
+
+    await until(known)
 
 
 async def absent(fleet: Cluster, *named: str) -> bool:

@@ -29,13 +29,19 @@ def files(directory: Path) -> list[Path]:
 
 
 async def dumped(it: Cluster, directory: Path) -> Path:
-    """Send the signal and return the file that it made."""
+    """Send the signal and return the file that it made, once the log tells of it."""
     before = len(files(directory))
     os.kill(it.muster.extender.pid, signal.SIGUSR2)
     async with asyncio.timeout(PATIENCE_S):
-        while len(files(directory)) == before:  # noqa: ASYNC110  a child sets no Event
+        while (  # noqa: ASYNC110  a child sets no Event
+            len(files(directory)) == before or not _is_told(it, files(directory)[-1])
+        ):
             await asyncio.sleep(0.02)
     return files(directory)[-1]
+
+
+def _is_told(it: Cluster, dump: Path) -> bool:
+    return any(line["path"] == str(dump) for line in told(it, "dump written"))
 
 
 def replay(dump: Path, *arguments: str) -> str:
@@ -48,7 +54,7 @@ def replay(dump: Path, *arguments: str) -> str:
 
 def told(it: Cluster, message: str) -> Sequence[dict[str, object]]:
     lines = it.muster.extender.log.read_text("utf-8").splitlines()
-    found = [json.loads(line) for line in lines if f'"{message}"' in line]
+    found = [json.loads(line) for line in lines if f'"{message}"' in line and line[-1] == "}"]
     return [line for line in found if line.get("msg") == message]
 
 

@@ -20,7 +20,6 @@ import pytest_asyncio
 from support.proxy import Proxy
 from support.realcluster import is_released
 from support.replicas import LEASE_PATH, NAMESPACE, PATIENCE_S, Audit, Replicated, replicated
-from support.wallclock import WallClock
 
 from kube import names
 from loadtest import pods
@@ -28,6 +27,7 @@ from loadtest.api import ApiFailed
 from loadtest.assets import MINORS
 from loadtest.controlplane import ControlPlane, Options
 from loadtest.muster import RBAC
+from loadtest.wallclock import WallClock
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

@@ -7,7 +7,7 @@
 """
 
 import pytest
-from support.realcluster import PODS, Cluster, cluster, racks
+from support.realcluster import PODS, Cluster, cluster, racks, recreate
 
 from kube import names
 from loadtest import pods
@@ -19,18 +19,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")
 async def uids(fleet: Cluster, gang: pods.Gang) -> dict[str, str]:
     found = await fleet.list_pods(gang)
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in found}
-
-
-async def recreate(fleet: Cluster, gang: pods.Gang, *ranks: int) -> None:
-    """Do as the Job controller does with pods that are gone."""
-    job = await fleet.api.get(f"/apis/batch/v1/namespaces/default/jobs/{gang.name}")
-    owner = {
-        "apiVersion": "batch/v1", "kind": "Job", "name": gang.name,
-        "uid": job["metadata"]["uid"], "controller": True,
-    }  # fmt: skip
-    for rank, pod in enumerate(pods.members(gang, owner)):
-        if rank in ranks:
-            await fleet.api.create(PODS, pod)
 
 
 async def test_two_nodes_of_a_running_gang_are_lost_and_its_spare_takes_one_of_the_members(

@@ -70,6 +70,7 @@ def node(
     unschedulable: bool = False,
     ready: bool = True,
     devices: tuple[DeviceSpec, ...] = (),
+    allocations: Mapping[PodUid, tuple[str, ...]] | None = None,
 ) -> NodeUpserted:
     """Return a node; ``cpu`` in cores."""
     topology = {ZONE: zone, BLOCK: block, RACK: rack, HOST: name}
@@ -81,6 +82,7 @@ def node(
         unschedulable=unschedulable,
         ready=ready,
         devices=devices,
+        allocations=allocations,
     )
 
 

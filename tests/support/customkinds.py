@@ -72,12 +72,18 @@ async def _create(api: Api, crd: JSON) -> None:
     spec = crd["spec"]
     for version in (v["name"] for v in spec["versions"] if v["served"]):
         path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
-        async with asyncio.timeout(_PATIENCE_S):
-            while not await _is_served(api, path):  # noqa: ASYNC110 - nothing to wait on
-                await asyncio.sleep(0.1)
+        await until_served(api, path)
 
 
-async def _is_served(api: Api, path: str) -> bool:
+async def until_served(api: Api, path: str, patience_s: float = _PATIENCE_S) -> None:
+    """Wait until a new kind is served; the API server takes a moment."""
+    async with asyncio.timeout(patience_s):
+        while not await is_served(api, path):  # noqa: ASYNC110 - nothing to wait on
+            await asyncio.sleep(0.1)
+
+
+async def is_served(api: Api, path: str) -> bool:
+    """Return whether the objects of a kind can be listed already, or still."""
     try:
         await api.get(path, limit="1")
     except ApiFailed as refused:

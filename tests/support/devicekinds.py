@@ -68,6 +68,21 @@ def gpu_node(
     return replace(made, allocatable={**made.allocatable, **AMOUNTS[kind]})
 
 
+def without_place(profile: str, start: int, event: NodeUpserted) -> NodeUpserted:
+    """Return a node without one of its instances, as a plugin tells of one that is ill."""
+    devices = tuple(
+        replace(
+            spec,
+            placements=tuple(
+                replace(p, masks=tuple(m for m in p.masks if (p.name, m[0]) != (profile, start)))
+                for p in spec.placements
+            ),
+        )
+        for spec in event.devices
+    )
+    return replace(event, devices=devices)
+
+
 def asking(*asks: DeviceAsk, cpu: int = 100, **requests: int) -> PodClass:
     """Return a class with these asks; ``requests`` by short name: gpu, shared, mig_1g …"""
     names = {

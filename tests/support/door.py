@@ -17,8 +17,8 @@ from support.reviewing import Account, ReviewingServer
 from extender.app import KEEP_ALIVE_S, make_app
 from extender.callersconfig import Callers
 from extender.config import ExtenderConfig, Tls
+from extender.process import serving_certificate
 from extender.shell import Extender
-from extender.tls import ServingCertificate
 from kube import auth
 from kube.client import KubeClient
 from kube.transport import Retry, Transport
@@ -92,7 +92,7 @@ async def door(directory: Path, callers: Callers, *, asks: bool = True) -> Async
     ca = str(ours.ca) if asks else None
     tls = Tls(str(own.certificate), str(own.key), ca)
     config = ExtenderConfig(tls=tls, callers=callers)
-    certificate = ServingCertificate.of(config)
+    certificate = serving_certificate(config)
     assert certificate is not None
     server = ReviewingServer(accounts())
     async with AsyncExitStack() as stack:

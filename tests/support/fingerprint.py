@@ -39,6 +39,7 @@ def exact(snapshot: Snapshot) -> Hashable:
         tuple(_gang(snapshot, key) for key in snapshot.gangs()),
         tuple((term, counts.tobytes()) for term, counts in snapshot.anti_affinity_terms()),
         tuple(snapshot.devices.claims),
+        tuple(repr(given) for given in snapshot.devices.given),
         tuple(tuple(snapshot.devices.uses(row)) for row in range(nodes.count)),
         tuple(snapshot.devices.names),
         snapshot.topology.order.tobytes(),

@@ -2,7 +2,7 @@
 
 import base64
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,14 +14,15 @@ from loadtest.simulated import Plane
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
 @asynccontextmanager
-async def hooked(
-    plane: Plane, api: Api, namespace: str, app: web.Application
-) -> AsyncIterator[None]:
-    """Have every new pod of the namespace sent to ``/mutate`` of ``app``, twice."""
+async def hooked(plane: Plane, api: Api, namespace: str, handler: Handler) -> AsyncIterator[None]:
+    """Have every new pod of the namespace sent to ``handler`` as ``/mutate``, twice."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(plane.credentials.certificate, plane.credentials.key)
-    runner = web.AppRunner(app)
+    runner = web.ServerRunner(web.Server(handler))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     url = f"https://127.0.0.1:{runner.addresses[0][1]}/mutate"

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import yaml
+from support.customkinds import is_served
 from support.jobnetworks import (
     ANNOTATION,
     ATTACHMENTS,
@@ -36,7 +37,7 @@ async def installed(plane: ControlPlane, without: str = "") -> AsyncIterator[Api
                 await api.create(f"{CRDS}?fieldValidation=Strict", definition)
         for path in (POOLS, NETWORKS, NODES, ATTACHMENTS):
             if path.rpartition("/")[2] != without:
-                await until(lambda path=path: _is_served(api, path))  # type: ignore[misc]
+                await until(lambda path=path: is_served(api, path))  # type: ignore[misc]
         for obj in shipped:
             await api.create(f"{collection(obj)}?fieldValidation=Strict", obj)
         await until(lambda: _is_enforced(api))
@@ -54,18 +55,8 @@ async def installed(plane: ControlPlane, without: str = "") -> AsyncIterator[Api
                 await until(lambda path=path: _is_gone(api, path))  # type: ignore[misc]
 
 
-async def _is_served(api: Api, path: str) -> bool:
-    try:
-        await api.get(path)
-    except ApiFailed as refused:
-        if refused.code not in (404, 429):  # not established, or its storage is not ready
-            raise
-        return False
-    return True
-
-
 async def _is_gone(api: Api, path: str) -> bool:
-    return not await _is_served(api, path)
+    return not await is_served(api, path)
 
 
 def stranger() -> JSON:

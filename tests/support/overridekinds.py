@@ -1,7 +1,8 @@
 """The four kinds of override policies, installed small: their spec is stored as it is given."""
 
-import asyncio
 from typing import Any
+
+from support.customkinds import until_served
 
 from loadtest.api import Api, ApiFailed
 from webhook.policytable import RESOURCES
@@ -19,18 +20,7 @@ async def install(api: Api) -> None:
             if error.code != 409:  # another test has made them
                 raise
     for resource in RESOURCES:
-        await _served(api, resource.path())
-
-
-async def _served(api: Api, path: str) -> None:
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                await api.get(path)
-            except ApiFailed:
-                await asyncio.sleep(0.05)
-            else:
-                return
+        await until_served(api, resource.path(), 30)
 
 
 def _definition(group: str, version: str, plural: str) -> dict[str, Any]:

@@ -108,6 +108,41 @@ async def until(condition: Callable[[], Awaitable[bool]], patience_s: float = PA
         await asyncio.sleep(0.1)
 
 
+async def explained(
+    fleet: Cluster, condition: Callable[[], Awaitable[bool]], by_s: float = PATIENCE_S
+) -> None:
+    """Wait like `until`; failing, show the pods, the nodes, the Events and both logs' ends."""
+    try:
+        await until(condition, by_s)
+    except AssertionError:
+        raise AssertionError("\n".join(await _account(fleet))) from None
+
+
+async def _account(fleet: Cluster) -> list[str]:
+    """Tell a line for each pod and node, and what was said of them."""
+    events = (await fleet.api.get(EVENTS))["items"]
+    nodes, _ = await fleet.api.list_all("/api/v1/nodes")
+    return [
+        *(f"{pod['metadata']} {pod['spec']} {pod['status']}" for pod in await fleet.list_pods()),
+        *(str(each["metadata"]["name"]) for each in nodes),
+        *(f"{each['reason']} {each['regarding']['name']}: {each.get('note')}" for each in events),
+        fleet.muster.extender.log_tail(),
+        fleet.plane.program(SCHEDULER).log_tail(),
+    ]
+
+
+async def recreate(fleet: Cluster, gang: pods.Gang, *ranks: int) -> None:
+    """Do as the Job controller does with pods that are gone."""
+    job = await fleet.api.get(f"/apis/batch/v1/namespaces/default/jobs/{gang.name}")
+    owner = {
+        "apiVersion": "batch/v1", "kind": "Job", "name": gang.name,
+        "uid": job["metadata"]["uid"], "controller": True,
+    }  # fmt: skip
+    for rank, pod in enumerate(pods.members(gang, owner)):
+        if rank in ranks:
+            await fleet.api.create(PODS, pod)
+
+
 async def told(fleet: Cluster, reason: str) -> bool:
     """Whether there is an Event of that reason."""
     found = await fleet.api.get(EVENTS)

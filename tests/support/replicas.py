@@ -1,43 +1,32 @@
-"""Replicas of the extender on a real control plane, the Service in front of them, and the audit.
-
-::
-
-    kube-scheduler ──► Service ──► the replica whose pod is labelled leader
-                    (a TCP forwarder; connections that are open stay where they are)
+"""Replicas of the extender on a real control plane (``loadtest.replicas``), and the audit.
 
 What the replicas wrote is read from the API server's own audit log, never from their word.
 """
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-import aiohttp
 import yaml
 from support.proxy import Proxy
 from support.realcluster import PODS, Cluster, gated
 from support.verdict import judged
-from support.wallclock import WallClock
 
 from kube import names
 from loadtest import pods, schedulerconfig
-from loadtest.api import Api, ApiFailed
+from loadtest.api import ApiFailed
 from loadtest.controlplane import SCHEDULER, ControlPlane
 from loadtest.nodes import create_all
-from loadtest.programs import Program, free_port
-from loadtest.reflector import Change, Reflector
+from loadtest.programs import Program
+from loadtest.replicas import LEASE, LEASE_PATH, NAMESPACE, Replica, Service, own_pod
+from loadtest.wallclock import WallClock
 
 JSON = dict[str, Any]
-NAMESPACE = "muster-system"
-LEASE = "muster-extender"
-LEASE_PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}"
 RELEASED = {"metadata": {"name": LEASE, "namespace": NAMESPACE}, "spec": {}}
 PATIENCE_S = 60.0
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -107,109 +96,6 @@ def _write(entry: JSON) -> Write:
     )
 
 
-class Replica:
-    """One extender process and the pod it believes to run in."""
-
-    def __init__(
-        self,
-        plane: ControlPlane,
-        name: str,
-        settings: JSON,
-        server: str | None,
-        clock: WallClock | None,
-    ) -> None:
-        self.name, self.port = name, free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        config = plane.directory / f"{name}.yaml"
-        listen = {"listen": {"port": self.port}}
-        config.write_text(
-            yaml.safe_dump({"kind": "ExtenderConfiguration"} | settings | listen), "utf-8"
-        )
-        command: list[str | Path] = [sys.executable, "-m", "extender", "--config", config]
-        command += ["--kubeconfig", plane.kubeconfig("muster-extender", server=server)]
-        self.program = Program(
-            name,
-            command,
-            directory=plane.directory,
-            ready=self._ready,
-            env={"POD_NAME": name, "POD_NAMESPACE": NAMESPACE},
-        )
-        if clock is not None:
-            self.program.command = clock.command(self.program.command)
-
-    async def start(self) -> None:
-        self.program.start()
-        await self.program.wait_ready()
-
-    async def ended(self) -> None:
-        """Wait until the process has ended by itself."""
-        async with asyncio.timeout(PATIENCE_S):
-            while self.program.running:  # noqa: ASYNC110  a child sets no Event
-                await asyncio.sleep(0.05)
-
-    async def _ready(self) -> bool:
-        try:
-            async with Api(self.url) as api:
-                await api.get("/readyz")
-        except (ApiFailed, aiohttp.ClientError, TimeoutError):
-            return False
-        return True
-
-
-class Service:
-    """Forwards one port to the replica that is labelled leader; others are refused."""
-
-    def __init__(self, api: Api, replicas: list[Replica]) -> None:
-        self._ports = {replica.name: replica.port for replica in replicas}
-        self._labelled: set[str] = set()
-        self._reflector = Reflector(
-            api,
-            f"/api/v1/namespaces/{NAMESPACE}/pods",
-            self._saw,
-            labelSelector=f"{names.LEADER}={LEASE}",
-        )
-        self.port = free_port()
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._reflector.run())
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._server.close()
-
-    def _saw(self, change: Change, pod: JSON) -> None:
-        name = str(pod["metadata"]["name"])
-        (self._labelled.add if change is Change.PRESENT else self._labelled.discard)(name)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            port = self._ports[next(iter(self._labelled))]
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
-        except (StopIteration, OSError):
-            writer.transport.abort()
-            return
-        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(64 * 1024):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        pass
-    finally:
-        writer.transport.abort()
-
-
 @dataclass(slots=True)
 class Replicated(Cluster):
     """A cluster with several extenders."""
@@ -263,14 +149,6 @@ class Replicated(Cluster):
         return datetime.fromisoformat(spec["renewTime"]).timestamp()
 
 
-def _own_pod(name: str) -> JSON:
-    containers = [{"name": "extender", "image": "muster"}]
-    return {
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": "muster-extender"}},
-        "spec": {"schedulerName": "none", "containers": containers},
-    }
-
-
 @dataclass(slots=True)
 class _First:
     """What ``Cluster`` asks of Muster when a wait is in vain: the log of its extender."""
@@ -306,10 +184,10 @@ async def replicated(
             for index in range(2)
         ]
         for replica in replicas:
-            await api.create(f"/api/v1/namespaces/{NAMESPACE}/pods", _own_pod(replica.name))
+            await api.create(f"/api/v1/namespaces/{NAMESPACE}/pods", own_pod(replica.name))
         if lease:
             await api.create(LEASE_PATH.rpartition("/")[0], RELEASED)
-        service = Service(api, replicas)
+        service = Service(api, {replica.name: replica.port for replica in replicas})
         first = _First(replicas[0].program)
         it = Replicated(plane, first, api, tuple(replicas), audit=audit)
         stack.push_async_callback(_clear, it)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from loadtest.api import JSON, Api
+from loadtest.api import JSON, Api, ApiFailed
 
 PODS = "/api/v1/namespaces/default/pods"
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
@@ -63,3 +63,12 @@ async def until_gated(api: Api, resource: str = "nvidia.com/gpu") -> None:
 
 async def dry_run(api: Api, wanted: JSON) -> JSON:
     return await api.create(f"{PODS}?dryRun=All", wanted)
+
+
+async def failure(api: Api, wanted: JSON) -> str:
+    """Return what a creation is refused with, nothing where it is not."""
+    try:
+        await dry_run(api, wanted)
+    except ApiFailed as error:
+        return str(error)
+    return ""
