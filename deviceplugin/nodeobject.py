@@ -11,7 +11,9 @@
                 PATCH metadata, PATCH status, at most one round a second; a refusal is
                 logged once per cause and tried again, ever more rarely
 
-What somebody else changes of ours is put right as soon as the watch tells it, but no faster.
+What somebody else changes of ours is put right as soon as the watch tells it, but no faster. What
+differs is only asked of a Node that is at least as new as our own last write: an older one would
+have the same said twice, and a condition's transition would get its time from what no longer is.
 """
 
 import asyncio
@@ -23,11 +25,11 @@ from datetime import UTC, datetime
 from typing import Final, NoReturn, assert_never
 
 from deviceplugin.health.told import Condition
-from deviceplugin.publication.condition import condition_body, status_of
+from deviceplugin.publication.condition import condition_body
 from deviceplugin.publication.nodepatch import NodeSays, patch
 from kube import wire
 from kube.changes import Change, Gone, NotServed, Synced, Upserted
-from kube.client import MERGE, STRATEGIC, KubeClient
+from kube.client import MERGE, STRATEGIC, Body, KubeClient
 from kube.errors import KubeError
 from kube.resources import NODES
 from kube.watch import ListWatch, Timing
@@ -54,8 +56,8 @@ class NodeObject:
     writes: int = 0
     _wanted: NodeSays | None = None
     _condition: Condition | None = None
-    _shown: str = ""
-    """The condition's status as it was written last; the watch may show it later."""
+    _written: int = 0
+    """Resource version of our last write: integers that grow with each write (KEP-5504)."""
     _listeners: list[Listener] = field(default_factory=list)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _failures: int = 0
@@ -95,7 +97,7 @@ class NodeObject:
                     for listener in self._listeners:
                         listener(node)
                 case Gone():
-                    self.node, self._shown = None, ""
+                    self.node, self._written = None, 0
                 case Synced():
                     if self.node is None:
                         self.problem = f"there is no Node {self.name}: is --node-name right?"
@@ -115,8 +117,8 @@ class NodeObject:
     async def _round(self) -> float:
         """Write what differs; return how long to wait before the next round, seconds."""
         node, wanted = self.node, self._wanted
-        if node is None or wanted is None:
-            return 0.0
+        if node is None or wanted is None or int(node.metadata.resource_version) < self._written:
+            return 0.0  # the watch will tell, and wake us
         try:
             wrote = await self._write(node, wanted)
         except KubeError as error:
@@ -125,24 +127,26 @@ class NodeObject:
         return PAUSE_S if wrote else 0.0
 
     async def _write(self, node: wire.Node, wanted: NodeSays) -> bool:
-        meta, now = node.metadata, self.now()
+        meta, now = node.metadata, int(self.now())
         change = patch(
-            NodeSays(meta.labels, meta.annotations), wanted, now=int(now), take_over=self.take_over
+            NodeSays(meta.labels, meta.annotations), wanted, now=now, take_over=self.take_over
         )
         self._tell_foreign(frozenset(change.foreign))
         if change:
-            self.writes += 1
-            await self.client.patch(NODES, self.name, change.body(), content_type=MERGE)
-        moment = datetime.fromtimestamp(int(now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            await self._patch(change.body(), MERGE)
+        moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         condition = self._condition
-        body = condition and condition_body(node, condition, now=moment, shown=self._shown)
-        if condition and body:
-            self.writes += 1
-            await self.client.patch(
-                NODES, self.name, body, content_type=STRATEGIC, subresource="status"
-            )
-            self._shown = status_of(condition)
+        body = condition and condition_body(node, condition, now=moment)
+        if body:
+            await self._patch(body, STRATEGIC, "status")
         return bool(change or body)
+
+    async def _patch(self, body: Body, content_type: str, subresource: str = "") -> None:
+        self.writes += 1
+        found = await self.client.patch(
+            NODES, self.name, body, content_type=content_type, subresource=subresource
+        )
+        self._written = int(found.metadata.resource_version)
 
     def _failed(self, error: KubeError) -> float:
         text = str(error)

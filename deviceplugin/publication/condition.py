@@ -8,21 +8,13 @@ from kube import wire
 MOST_CHARACTERS: Final = 1024  # of a message
 
 
-def status_of(wanted: Condition) -> str:
-    """Return the status of the condition: True, False or Unknown."""
-    return "Unknown" if wanted.healthy is None else str(wanted.healthy)
-
-
-def condition_body(
-    node: wire.Node, wanted: Condition, *, now: str, shown: str = ""
-) -> dict[str, object] | None:
+def condition_body(node: wire.Node, wanted: Condition, *, now: str) -> dict[str, object] | None:
     """Return a strategic merge patch of the status, ``None`` where it says so already.
 
-    ``now``: RFC 3339. ``shown``: the status that was written last, which ``node`` may not show
-    yet. The time of the transition is that of the last change of status; the API
+    ``now``: RFC 3339. The time of the transition is that of the last change of status; the API
     server merges conditions by their type and keeps what a patch does not name.
     """
-    status = status_of(wanted)
+    status = "Unknown" if wanted.healthy is None else str(wanted.healthy)
     message = wanted.message[:MOST_CHARACTERS]
     known = next((each for each in node.status.conditions if each.type == CONDITION), None)
     told = None if known is None else (known.status, known.reason, known.message)
@@ -32,6 +24,6 @@ def condition_body(
         "type": CONDITION, "status": status, "reason": wanted.reason, "message": message,
         "lastHeartbeatTime": now,
     }  # fmt: skip
-    if (shown or (known and known.status)) != status:
+    if known is None or known.status != status:
         body["lastTransitionTime"] = now
     return {"status": {"conditions": [body]}}

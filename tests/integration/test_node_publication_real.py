@@ -21,10 +21,11 @@ from support.realcluster import JSON, until
 
 from deviceplugin.health.told import CONDITION, Condition
 from deviceplugin.model.inventory import Inventory
-from deviceplugin.nodeobject import NodeObject
+from deviceplugin.nodeobject import PAUSE_S, NodeObject
 from deviceplugin.publication import gfd, nodetopology
 from deviceplugin.publication.nodepatch import PUBLISHED, NodeSays
 from kube import auth, names
+from kube.changes import Upserted
 from kube.client import KubeClient
 from loadtest.api import Api, ApiFailed
 from loadtest.controlplane import ControlPlane, collection
@@ -87,10 +88,10 @@ async def token_of(api: Api, plane: ControlPlane, name: str) -> AsyncIterator[tu
 
 @asynccontextmanager
 async def publishing(
-    api: Api, plane: ControlPlane, folder: Path, name: str = "n1"
+    api: Api, plane: ControlPlane, folder: Path, name: str = "n1", pod_on: str = "n1"
 ) -> AsyncIterator[NodeObject]:
-    """Run a NodeObject with the token of the plugin's pod on n1, for the node ``name``."""
-    async with token_of(api, plane, "n1") as (_, token):
+    """Run a NodeObject with the token of the plugin's pod on ``pod_on``, for the node ``name``."""
+    async with token_of(api, plane, pod_on) as (_, token):
         config = yaml.safe_load(plane.kubeconfig("observer").read_text())
         config["users"][0]["user"] = {"token": token}
         path = folder / "kubeconfig"
@@ -102,6 +103,16 @@ async def publishing(
                 yield object_
             finally:
                 running.cancel()
+                await asyncio.wait([running])
+
+
+@asynccontextmanager
+async def fresh_node(api: Api, name: str) -> AsyncIterator[str]:
+    await api.create(NODES, {"metadata": {"name": name}})
+    try:
+        yield name
+    finally:
+        await api.delete(f"{NODES}/{name}", grace_s=None)
 
 
 async def labels(api: Api) -> dict[str, str]:
@@ -109,8 +120,8 @@ async def labels(api: Api) -> dict[str, str]:
     return {key: value for key, value in found.items() if not key.startswith("kubernetes.io/")}
 
 
-async def condition(api: Api) -> JSON:
-    found = (await api.get(f"{NODES}/n1")).get("status", {}).get("conditions", [])
+async def condition(api: Api, of: str = "n1") -> JSON:
+    found = (await api.get(f"{NODES}/{of}")).get("status", {}).get("conditions", [])
     return next((each for each in found if each["type"] == CONDITION), {})
 
 
@@ -151,17 +162,42 @@ async def test_a_successor_takes_away_what_is_no_longer_true(
 async def test_a_transition_has_its_time_and_a_new_message_has_not(
     api: Api, real_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async with publishing(api, real_plane, tmp_path) as object_:
+    async with (
+        fresh_node(api, "n4") as name,
+        publishing(api, real_plane, tmp_path, name, pod_on=name) as object_,
+    ):
         object_.now = lambda: 1_700_000_000.0
         object_.want(NodeSays(), WELL)
-        await until(lambda: _has_condition(api, "True"))
+        await until(lambda: _has_condition(api, "True", name))
         object_.now = lambda: 1_700_000_100.0
         object_.want(NodeSays(), Condition(True, "AllHealthy", "7 of 7"))
-        await until(lambda: _has_message(api, "7 of 7"))
-        assert (await condition(api))["lastTransitionTime"] == "2023-11-14T22:13:20Z"
+        await until(lambda: _has_message(api, "7 of 7", name))
+        assert (await condition(api, name))["lastTransitionTime"] == "2023-11-14T22:13:20Z"
         object_.want(NodeSays(), Condition(False, "DeviceUnhealthy", "GPU-1: XID 79"))
-        await until(lambda: _has_condition(api, "False"))
-        assert (await condition(api))["lastTransitionTime"] == "2023-11-14T22:15:00Z"
+        await until(lambda: _has_condition(api, "False", name))
+        assert (await condition(api, name))["lastTransitionTime"] == "2023-11-14T22:15:00Z"
+
+
+async def test_a_late_watch_has_nothing_said_twice(
+    api: Api, real_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with (
+        fresh_node(api, "n5") as name,
+        publishing(api, real_plane, tmp_path, name, pod_on=name) as object_,
+    ):
+        await until(lambda: _is(str(object_.node is not None), "True"))
+        before = object_.node
+        assert before is not None
+        object_.want(NodeSays(), WELL)
+        await until(lambda: _has_condition(api, "True", name))
+        await until(lambda: _is(str(object_.node is not before), "True"))
+        object_._heard([Upserted(before)])
+        await asyncio.sleep(2 * PAUSE_S)
+        assert object_.writes == 1
+        object_.want(NodeSays(), Condition(False, "DeviceUnhealthy", "GPU-1: XID 79"))
+        await api.patch(f"{NODES}/{name}", {"metadata": {"labels": {"theirs": "3"}}})
+        await until(lambda: _has_condition(api, "False", name))
+        assert object_.writes == 2
 
 
 async def test_another_node_is_refused_and_the_plugin_says_why(
@@ -221,12 +257,12 @@ async def _says(api: Api, key: str, value: str | None) -> bool:
     return (await labels(api)).get(key) == value
 
 
-async def _has_condition(api: Api, status: str) -> bool:
-    return (await condition(api)).get("status") == status
+async def _has_condition(api: Api, status: str, of: str = "n1") -> bool:
+    return (await condition(api, of)).get("status") == status
 
 
-async def _has_message(api: Api, message: str) -> bool:
-    return (await condition(api)).get("message") == message
+async def _has_message(api: Api, message: str, of: str = "n1") -> bool:
+    return (await condition(api, of)).get("message") == message
 
 
 async def _is(text: str, part: str) -> bool:

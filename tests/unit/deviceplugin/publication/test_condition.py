@@ -21,8 +21,8 @@ def node(*conditions: tuple[str, str, str]) -> wire.Node:
     return wire.Node(status=wire.NodeStatus(conditions=made))
 
 
-def written(of: wire.Node, wanted: Condition, shown: str = "") -> dict[str, Any]:
-    body: Any = condition_body(of, wanted, now=NOW, shown=shown)
+def written(of: wire.Node, wanted: Condition) -> dict[str, Any]:
+    body: Any = condition_body(of, wanted, now=NOW)
     (condition,) = body["status"]["conditions"]
     return dict(condition)
 
@@ -39,8 +39,3 @@ def test_a_first_and_another_status_have_their_time(before: tuple[Any, ...]) -> 
 def test_another_message_leaves_the_time_alone() -> None:
     told = node(("True", "AllHealthy", "7 of 7"))
     assert "lastTransitionTime" not in written(told, WELL)
-
-
-def test_a_status_that_was_written_and_is_not_shown_yet_keeps_its_time() -> None:
-    assert "lastTransitionTime" not in written(node(), WELL, shown="True")
-    assert written(node(), ILL, shown="True")["lastTransitionTime"] == NOW
