@@ -54,6 +54,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from loadtest import bench_trace  # noqa: PLC0415  lazy, as the other benches
     from loadtest.fleet import FleetError  # noqa: PLC0415
     from loadtest.gangtrace.stream import StreamError  # noqa: PLC0415
+    from loadtest.published import DataMissingError  # noqa: PLC0415
     from loadtest.trace import TraceError  # noqa: PLC0415
 
     settings = bench_trace.Settings(
@@ -68,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
     )
     try:
         figures = bench_trace.run(settings)
-    except (bench_trace.DataMissingError, FleetError, StreamError, TraceError) as error:
+    except (DataMissingError, FleetError, StreamError, TraceError) as error:
         raise Failure(str(error)) from error
     show("trace", figures, as_json=arguments.json)
     return 0

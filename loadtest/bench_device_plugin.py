@@ -37,8 +37,8 @@ from typing import Final
 import yaml
 from grpc import aio
 
-from loadtest.cputime import cpu_seconds
 from loadtest.process import Children
+from loadtest.procfs import cpu_seconds
 from protogen import deviceplugin_v1beta1_pb2 as pb
 from protogen.deviceplugin_v1beta1_pb2_grpc import DevicePluginStub
 

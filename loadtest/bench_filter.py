@@ -35,7 +35,6 @@ from urllib.parse import urlsplit
 
 from kube import names as wire_names
 from loadtest.api import JSON, Api
-from loadtest.cputime import cpu_seconds
 from loadtest.decode_reference import host_name
 from loadtest.filtercalls import (
     FILTER,
@@ -47,6 +46,7 @@ from loadtest.filtercalls import (
 )
 from loadtest.nodes import create_nodes, node
 from loadtest.pods import Gang, create_owner
+from loadtest.procfs import cpu_seconds
 from loadtest.programs import Program, free_port
 from loadtest.simulated import SimulatedPlane
 

@@ -12,11 +12,11 @@ the process's resident size, the interpreter, numpy and the benchmark's own list
 """
 
 import gc
+import os
 import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,7 @@ from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
 from kube.names import BLOCK, DEFAULT_LEVELS, HOST, PLAN_GATE, RACK, ZONE
+from loadtest.procfs import resident_mib
 
 HOSTS_PER_RACK: Final = 16
 RACKS_PER_BLOCK: Final = 32
@@ -52,14 +53,14 @@ def run(nodes: int, pods: int) -> dict[str, float]:
     """Build and live with a model of ``nodes`` and ``pods``; MiB, µs and ms by name."""
     fleet = _Fleet(nodes, pods)
     gc.collect()
-    empty, others = _rss_mib(), _array_bytes()
+    empty, others = resident_mib(os.getpid()), _array_bytes()
     state = ClusterState("bench", levels=DEFAULT_LEVELS)
     node_us = _each_us(state, fleet.nodes())
     topology_ms = _once_ms(lambda: state.snapshot().topology)
     pod_us = _each_us(state, fleet.listed())
     first_snapshot_ms = _once_ms(state.snapshot)
     gc.collect()
-    full, arrays = _rss_mib(), _array_bytes() - others
+    full, arrays = resident_mib(os.getpid()), _array_bytes() - others
     heartbeat_us = _each_us(state, (fleet.node(i) for i in range(min(nodes, LIVE_EVENTS))))
     live = _live(state, fleet)
     dumped: list[bytes] = []
@@ -203,11 +204,6 @@ def _once_ms(work: Callable[[], object]) -> float:
     begin = time.process_time()
     work()
     return (time.process_time() - begin) * 1e3
-
-
-def _rss_mib() -> float:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * 4096 / _MIB
 
 
 def _array_bytes() -> int:

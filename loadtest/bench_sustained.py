@@ -30,14 +30,13 @@ from loadtest.checker import Checker
 from loadtest.controlplane import API_SERVER
 from loadtest.filtercalls import FILTER, Connection, percentile, released_pod, request_body
 from loadtest.fourphase import site
-from loadtest.fourphase.processes import resident_mib
 from loadtest.muster import Muster
-from loadtest.reflector import Change
+from loadtest.procfs import resident_mib
 from loadtest.simulated import SimulatedPlane
 
 _PROBES_PER_SECOND: Final = 50
 _SAMPLE_S: Final = 1.0
-_SETTLED: Final = 0.7  # memory of the last 30 % beside that of the first: growth
+_EDGE: Final = 0.3  # growth: memory of this share at the end beside as much at the beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ async def _run(settings: Settings) -> dict[str, object]:
         ready_s = site.ready_within(settings.nodes + settings.pods)
         muster = Muster(plane, with_webhook=False, ready_s=ready_s)
         await stack.enter_async_context(muster)
-        start = {"wall_s": time.monotonic() - began, "cpu_s": muster.extender.cpu_seconds()}
+        started_s, start_cpu_s = time.monotonic() - began, muster.extender.cpu_seconds()
         api = await stack.enter_async_context(plane.api("admin"))
         pod, node = await released_pod(api)
         body = request_body(pod, [node])
@@ -131,8 +130,8 @@ async def _run(settings: Settings) -> dict[str, object]:
             "nodes": settings.nodes,
             "resident_pods": settings.pods,
             "pods_in_all": settings.pods + round(settings.rate * settings.runs_s),
-            "start_wall_s": start["wall_s"],
-            "start_cpu_s": start["cpu_s"],
+            "start_wall_s": started_s,
+            "start_cpu_s": start_cpu_s,
             **_figures(samples),
             "filter_p99_ms": percentile(busy.times, 99),
             "filter_p50_ms": percentile(busy.times, 50),
@@ -174,7 +173,7 @@ def _figures(samples: Samples) -> dict[str, object]:
         return (samples.counts[-1].get(name, 0) - samples.counts[0].get(name, 0)) / passed
 
     waiting = [each["waiting"] for each in samples.counts]
-    part = max(1, round(len(waiting) * (1 - _SETTLED)))
+    edge = max(1, round(len(waiting) * _EDGE))
     return {
         "seconds": passed,
         "decided_per_second": rate("released"),
@@ -186,16 +185,13 @@ def _figures(samples: Samples) -> dict[str, object]:
         "waiting_at_end": waiting[-1],
         "extender_cores": (samples.extender_cpu[-1] - samples.extender_cpu[0]) / passed,
         "server_cores": (samples.server_cpu[-1] - samples.server_cpu[0]) / passed,
-        "resident_mib_first": float(np.mean(samples.resident[:part])),
-        "resident_mib_last": float(np.mean(samples.resident[-part:])),
+        "resident_mib_first": float(np.mean(samples.resident[:edge])),
+        "resident_mib_last": float(np.mean(samples.resident[-edge:])),
     }
 
 
 async def _double_allocations(api: Api) -> list[str]:
     """List everything once more and count anew; returns a sentence for each finding."""
-    checker = Checker()
-    for path, take in (("/api/v1/nodes", checker.node), ("/api/v1/pods", checker.pod)):
-        objects, _ = await api.list_all(path)
-        for obj in objects:
-            take(Change.PRESENT, obj, 0.0)
-    return [finding.text for finding in checker.double_allocations()]
+    nodes, _ = await api.list_all("/api/v1/nodes")
+    pods, _ = await api.list_all("/api/v1/pods")
+    return [finding.text for finding in Checker.of(nodes, pods).double_allocations()]

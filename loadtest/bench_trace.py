@@ -34,6 +34,7 @@ from loadtest.gangtrace.muster import Muster
 from loadtest.gangtrace.replay import Side, replay
 from loadtest.gangtrace.rules import BestFit, FirstFit, Pool, Spread
 from loadtest.gangtrace.stream import Stream, StreamError, scaled, turning
+from loadtest.published import located
 from loadtest.trace import Trace, philly_like, read_philly
 
 LOAD: Final = 0.7
@@ -46,10 +47,6 @@ _DATA: Final = {
     "philly": Path("philly/philly.csv"),
     "lingjun": Path("lingjun_topo/topo.csv"),
 }
-
-
-class DataMissingError(Exception):
-    """A named data set is not there; the message says where it was looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +171,9 @@ def _trace(settings: Settings) -> Trace:
 def _path(settings: Settings, name: str, option: str) -> Path:
     if name not in _DATA:
         return Path(name)
-    path = settings.data / _DATA[name]
-    if not path.exists():
-        raise DataMissingError(
-            f"{option} {name}: {path} is not there; give --data DIR, a CSV file, or 'generated'"
-        )
-    return path
+    return located(
+        settings.data, _DATA[name], f"{option} {name}", ", or a CSV file, or 'generated'"
+    )
 
 
 def _ratios(ours: _Side, theirs: _Side) -> dict[str, Figure]:

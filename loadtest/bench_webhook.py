@@ -37,10 +37,10 @@ from typing import Final
 import numpy as np
 
 from loadtest import credentials, reviews, tlsload
-from loadtest.cputime import cpu_seconds
 from loadtest.credentials import Credentials
 from loadtest.hostile import hostile
 from loadtest.process import Child, Children
+from loadtest.procfs import cpu_seconds
 from loadtest.rotating import rotating
 from loadtest.tlsload import Outcome, Target
 

@@ -18,9 +18,9 @@ state counts once.
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from loadtest.devicechecker import UNCOUNTED, NodeParts, Part, parts_of, renamed
 from loadtest.reflector import Change
@@ -94,6 +94,16 @@ class Checker:
         self._partial: dict[str, Finding] = {}
         self._double: list[Finding] = []
         self.bound_once: set[str] = set()
+
+    @classmethod
+    def of(cls, nodes: Iterable[JsonObject], pods: Iterable[JsonObject], at: float = 0.0) -> Self:
+        """Return one that was fed fresh lists and nothing else."""
+        made = cls()
+        for node in nodes:
+            made.node(Change.PRESENT, node, at)
+        for pod in pods:
+            made.pod(Change.PRESENT, pod, at)
+        return made
 
     # ── what came by the watch ──────────────────────────────────────────────────────────
 

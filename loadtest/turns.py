@@ -41,7 +41,6 @@ from loadtest.controlplane import SCHEDULER
 from loadtest.muster import Muster
 from loadtest.nodes import create_all
 from loadtest.observer import BindingObserver, StuckError
-from loadtest.reflector import Change
 from loadtest.simulated import Plane
 
 _PODS: Final = "/api/v1/namespaces/default/pods"
@@ -260,11 +259,8 @@ async def _judged(side: _Side, measured: int) -> tuple[str, ...]:
     if side.muster is None:
         return ()
     found, _ = await side.api.list_all(_PODS)
-    checker = Checker()
-    for node in await _nodes(side.api, {pod["spec"].get("nodeName", "") for pod in found} - {""}):
-        checker.node(Change.PRESENT, node, 0.0)
-    for pod in found:
-        checker.pod(Change.PRESENT, pod, 0.0)
+    used = {pod["spec"].get("nodeName", "") for pod in found} - {""}
+    checker = Checker.of(await _nodes(side.api, used), found)
     partial = checker.partial_gangs(0.0, at_end=measured >= side.load.pods)
     return tuple(finding.text for finding in [*checker.double_allocations(), *partial])
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import sys
 import tempfile
 import time
@@ -36,13 +35,13 @@ from kube.listed import LISTED_PODS
 from kube.resources import NODES, PODS
 from loadtest.coldstart.objects import Fleet, make, page
 from loadtest.process import Children
+from loadtest.procfs import resident_mib
 from loadtest.programs import Program, free_port
 
 SAMPLES: Final = 40  # pages that are decoded here, spread over the list
 LONGEST_S: Final = 1800.0
 _POLL_S: Final = 0.02
 _READY_POLL_S: Final = 0.2  # each question costs the extender some 0.3 ms
-_MIB: Final = 1 << 20
 
 
 def run(nodes: int, pods: int) -> dict[str, float]:
@@ -99,7 +98,7 @@ async def _timed(extender: Program, http: aiohttp.ClientSession, progress: str) 
         "cpu_s": round(spent - clock.asked_s, 2),
         "nodes_cpu_s": round(clock.pods_s - clock.asked_s, 2),
         "pods_cpu_s": round(spent - clock.pods_s, 2),
-        "rss_mib": round(_rss_mib(extender.pid), 1),
+        "rss_mib": round(resident_mib(extender.pid), 1),
     }
 
 
@@ -171,8 +170,3 @@ def _decoded(
             spent[name] += time.process_time() - began
         gc.enable()
     return size // looked, {name: round(s / looked * 1e6, 2) for name, s in spent.items()}
-
-
-def _rss_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / _MIB

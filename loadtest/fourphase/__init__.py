@@ -23,7 +23,6 @@ from rich.console import Console
 
 from loadtest.api import ApiFailed
 from loadtest.assets import AssetError
-from loadtest.bench_trace import DataMissingError
 from loadtest.fleet import FleetError
 from loadtest.fourphase import page, summary, whole
 from loadtest.fourphase.curve import Asked, first
@@ -33,6 +32,7 @@ from loadtest.fourphase.summary import Report
 from loadtest.gangtrace.stream import StreamError
 from loadtest.openb import OpenbError
 from loadtest.programs import ProgramFailed
+from loadtest.published import DataMissingError
 from loadtest.trace import TraceError
 
 __all__ = ["Asked", "Settings", "run"]

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from loadtest import openb
-from loadtest.bench_trace import DataMissingError
 from loadtest.fleet import Fleet, FleetError, Host, read_topology
 from loadtest.fourphase import mixedfleet
 from loadtest.fourphase.pools import divided
 from loadtest.fourphase.site import RACK, fleet
+from loadtest.published import located
 
 LINGJUN: Final = Path("lingjun_topo/topo.csv")
 OPENB_MACHINES: Final = Path("openb/csv/openb_node_list_all_node.csv")
@@ -41,14 +41,6 @@ def build(name: str, nodes: int, *, seed: int, data: Path) -> Fleet:
     Raises ``DataMissingError``, ``FleetError`` and ``OpenbError`` in words.
     """
     return FLEETS[name](nodes, seed, data)
-
-
-def located(data: Path, file: Path, wanted: str) -> Path:
-    """Return where a published file lies; raises ``DataMissingError`` when it is not there."""
-    path = data / file
-    if not path.exists():
-        raise DataMissingError(f"{wanted}: {path} is not there: give --data DIR, where it is")
-    return path
 
 
 def _grid(nodes: int, seed: int, data: Path) -> Fleet:  # noqa: ARG001  one signature for all

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
+from loadtest.procfs import resident_mib
 from loadtest.programs import Program, ProgramFailed
 from loadtest.simulated import Plane
 
@@ -49,9 +49,3 @@ def _programs(plane: Plane, beside: Iterable[Program]) -> Iterator[tuple[str, Pr
     running: Mapping[str, float] = plane.cpu_seconds()
     yield from ((name, plane.program(name)) for name in running)
     yield from ((each.name, each) for each in beside if each.running)
-
-
-def resident_mib(pid: int) -> float:
-    """Return resident MiB: the second figure of statm, in pages."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Final
 
 from loadtest.fleet import Fleet
-from loadtest.fourphase.fleets import located
 from loadtest.fourphase.pools import Ask, Pool
 from loadtest.fourphase.replayed import TURN_S, Replay, Replayed
 from loadtest.fourphase.schedule import GangPlan, LoadPlan, PhasePlan
@@ -28,6 +27,7 @@ from loadtest.fourphase.spec import Phase, PriorityClass, Spec, SpecError
 from loadtest.fourphase.topology import rack_rooms
 from loadtest.gangtrace.stream import Stream, turning
 from loadtest.openb_jobs import Task, read_tasks
+from loadtest.published import located
 from loadtest.trace import Job, Trace, read_philly
 
 JOBS: Final = "jobs"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from loadtest.api import Api
 from loadtest.checker import Checker, Finding
 from loadtest.fourphase.watching import Watching
-from loadtest.reflector import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,7 @@ async def judge(api: Api, watching: Watching) -> Verdict:
     nodes, _ = await api.list_all("/api/v1/nodes")
     pods, _ = await api.list_all("/api/v1/pods")
     now = watching.now()
-    fresh = Checker()
-    for node in nodes:
-        fresh.node(Change.PRESENT, node, now)
-    for pod in pods:
-        fresh.pod(Change.PRESENT, pod, now)
+    fresh = Checker.of(nodes, pods, now)
     findings = watching.checker.double_allocations() + fresh.double_allocations()
     partial = watching.checker.partial_gangs(now, at_end=True)
     partial += fresh.partial_gangs(now, at_end=True)

@@ -18,7 +18,7 @@ import pytest
 
 from cli.main import main
 from loadtest import bench_trace
-from loadtest.bench_trace import DataMissingError, Settings
+from loadtest.bench_trace import Settings
 from loadtest.fleet import Fleet, Host
 from loadtest.gangtrace import figures
 from loadtest.gangtrace.audit import Audited
@@ -27,6 +27,7 @@ from loadtest.gangtrace.muster import Muster
 from loadtest.gangtrace.replay import Hosts, Log, replay
 from loadtest.gangtrace.rules import BestFit, FirstFit, Pool, Spread
 from loadtest.gangtrace.stream import Stream, StreamError, scaled, turning
+from loadtest.published import DataMissingError
 from loadtest.trace import Job, Trace, TraceError, read_philly
 
 DATA = Path(__file__).parents[3].parent / "shared" / "data"

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadtest import fleet
-from loadtest.bench_trace import DataMissingError
 from loadtest.fleet import GPU_COUNT, GPU_PRODUCT, NVLINK, Fleet, FleetError, Host
 from loadtest.fourphase import fleets, mixedfleet
 from loadtest.fourphase.outcome import Settings
@@ -17,6 +16,7 @@ from loadtest.fourphase.pools import Ask, divided, drawn_from_all, pools_of
 from loadtest.fourphase.run import prepare
 from loadtest.fourphase.schedule import plan
 from loadtest.fourphase.spec import load
+from loadtest.published import DataMissingError
 
 DATA = Path(__file__).parents[4].parent / "shared" / "data"
 NOWHERE = Path("/nonexistent")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from loadtest.bench_trace import DataMissingError
 from loadtest.fleet import Fleet, Host
 from loadtest.fourphase import replaying
 from loadtest.fourphase.asking import asking
@@ -17,6 +16,7 @@ from loadtest.fourphase.spec import SpecError
 from loadtest.gangtrace.stream import StreamError
 from loadtest.openb_jobs import Task, read_tasks
 from loadtest.pods import pod
+from loadtest.published import DataMissingError
 from loadtest.trace import TraceError
 
 HOSTS = Fleet(
