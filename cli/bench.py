@@ -92,7 +92,7 @@ def _register_plan(kinds: Subparsers) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from loadtest import bench_plan  # noqa: PLC0415
+    from loadtest import bench_plan  # noqa: PLC0415  lazy
 
     shape = bench_plan.Shape(arguments.gang, mixed=arguments.mixed, slice_size=arguments.slice)
     result = bench_plan.run(arguments.nodes, shape, arguments.rounds)
@@ -111,7 +111,7 @@ def _register_filter(kinds: Subparsers) -> None:
 
 
 def _filter(arguments: argparse.Namespace) -> int:
-    from loadtest import bench_filter  # noqa: PLC0415
+    from loadtest import bench_filter  # noqa: PLC0415  lazy
 
     result = bench_filter.run(arguments.names, arguments.while_planning)
     show("filter", result, as_json=arguments.json)
@@ -127,7 +127,7 @@ def _register_model(kinds: Subparsers) -> None:
 
 
 def _model(arguments: argparse.Namespace) -> int:
-    from loadtest import bench_model  # noqa: PLC0415
+    from loadtest import bench_model  # noqa: PLC0415  lazy
 
     result = bench_model.run(arguments.nodes, arguments.pods)
     show("model", result, as_json=arguments.json)
@@ -151,7 +151,7 @@ def _register_openb(kinds: Subparsers) -> None:
 
 
 def _openb(arguments: argparse.Namespace) -> int:
-    from loadtest import bench_openb  # noqa: PLC0415
+    from loadtest import bench_openb  # noqa: PLC0415  lazy
 
     try:
         result = bench_openb.run(
@@ -174,8 +174,8 @@ def _register_topology(kinds: Subparsers) -> None:
 
 
 def _topology(arguments: argparse.Namespace) -> int:
-    from loadtest import bench_topology  # noqa: PLC0415
-    from loadtest.topology.oracle import OracleMissingError  # noqa: PLC0415
+    from loadtest import bench_topology  # noqa: PLC0415  lazy
+    from loadtest.topology.oracle import OracleMissingError  # noqa: PLC0415  lazy
 
     try:
         figures, misses = bench_topology.run(arguments.cases)

@@ -24,7 +24,7 @@ def register(kinds: Subparsers) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from loadtest.coldstart import bench  # noqa: PLC0415  lazy, as the other benches
-    from loadtest.programs import ProgramFailed  # noqa: PLC0415
+    from loadtest.programs import ProgramFailed  # noqa: PLC0415  lazy
 
     try:
         result = bench.run(arguments.nodes, arguments.pods)

@@ -52,10 +52,10 @@ def register(kinds: Subparsers) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from loadtest import bench_trace  # noqa: PLC0415  lazy, as the other benches
-    from loadtest.fleet import FleetError  # noqa: PLC0415
-    from loadtest.gangtrace.stream import StreamError  # noqa: PLC0415
-    from loadtest.published import DataMissingError  # noqa: PLC0415
-    from loadtest.trace import TraceError  # noqa: PLC0415
+    from loadtest.fleet import FleetError  # noqa: PLC0415  lazy
+    from loadtest.gangtrace.stream import StreamError  # noqa: PLC0415  lazy
+    from loadtest.published import DataMissingError  # noqa: PLC0415  lazy
+    from loadtest.trace import TraceError  # noqa: PLC0415  lazy
 
     settings = bench_trace.Settings(
         trace=arguments.trace,

@@ -74,11 +74,11 @@ def register(commands: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print; returns the exit status that the description lists."""
     from cli import injecting  # noqa: PLC0415  --help starts without it
-    from cli.injectviews import explained, manifests, told  # noqa: PLC0415
+    from cli.injectviews import explained, manifests, told  # noqa: PLC0415  lazy
 
     facts = injecting.facts(arguments.profile, arguments.fabric)
     if arguments.policies:
-        from cli.policies import text  # noqa: PLC0415
+        from cli.policies import text  # noqa: PLC0415  lazy
 
         sys.stdout.write(text(facts, arguments.policies))
         return 0

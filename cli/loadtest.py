@@ -76,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
-    from loadtest.fourphase.outcome import Settings  # noqa: PLC0415
+    from loadtest.fourphase.outcome import Settings  # noqa: PLC0415  lazy
 
     return Settings(
         nodes=arguments.nodes,

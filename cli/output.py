@@ -33,7 +33,7 @@ def show(title: str, result: Mapping[str, object], *, as_json: bool) -> None:
         print(json.dumps(result))
         return
     from rich.console import Console  # noqa: PLC0415  --json and --help start without it
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415  lazy
 
     table = Table(title=title, show_header=False)
     for key, value in result.items():

@@ -35,7 +35,7 @@ def register(commands: Subparsers) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from cli.verification.finding import Level  # noqa: PLC0415  lazy
-    from cli.verification.run import Settings, verify  # noqa: PLC0415
+    from cli.verification.run import Settings, verify  # noqa: PLC0415  lazy
 
     settings = Settings(
         webhook_config=arguments.webhook_config,
@@ -65,7 +65,7 @@ def _as_json(findings: list[Finding]) -> dict[str, object]:
 def _lines(findings: list[Finding]) -> None:
     """Print a line per finding, and below it what to do."""
     from rich.console import Console  # noqa: PLC0415  --json and --help start without it
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415  lazy
 
     colours = {"ok": "green", "unknown": "blue", "warning": "yellow", "broken": "bold red"}
     console = Console(highlight=False, soft_wrap=True)

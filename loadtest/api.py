@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -73,6 +74,14 @@ class Api:
     async def create(self, path: str, obj: JSON) -> JSON:
         """POST an object to its collection (or subresource)."""
         return await self._send("POST", path, body=obj)
+
+    async def ensure(self, path: str, obj: JSON) -> None:
+        """POST an object unless it is there; what is there stays as it is."""
+        try:
+            await self.create(path, obj)
+        except ApiFailed as refused:
+            if refused.code != HTTPStatus.CONFLICT:
+                raise
 
     async def replace(self, path: str, obj: JSON) -> JSON:
         """PUT an object."""

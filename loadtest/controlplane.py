@@ -170,7 +170,7 @@ class ControlPlane:
         async with self.api() as api:
             for obj in yaml.safe_load_all(await asyncio.to_thread(manifest.read_text)):
                 if obj is not None:
-                    await _create_object(api, obj)
+                    await api.ensure(collection(obj), obj)
 
     async def start_scheduler(self, config: Path) -> None:
         """Start kube-scheduler with a KubeSchedulerConfiguration file; an older one is stopped.
@@ -323,14 +323,6 @@ async def _answers(url: str, ca: Path | None) -> bool:
     except (ApiFailed, aiohttp.ClientError, TimeoutError):
         return False
     return True
-
-
-async def _create_object(api: Api, obj: dict[str, object]) -> None:
-    try:
-        await api.create(collection(obj), obj)
-    except ApiFailed as refused:
-        if refused.code != 409:
-            raise
 
 
 def collection(obj: dict[str, object]) -> str:

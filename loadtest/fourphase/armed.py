@@ -118,11 +118,12 @@ async def _with_standby(
     stack: AsyncExitStack, plane: Plane, driver: Api, armed: Armed, told: Mapping[str, Any]
 ) -> None:
     """Put two extenders in place of the one, a Lease between and a Service before them."""
-    await _create(driver, "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    # RBAC's file may have brought the namespace and the Lease.
+    await driver.ensure("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     for name in _REPLICAS:
-        await _create(driver, OWN_PODS, own_pod(name))
+        await driver.ensure(OWN_PODS, own_pod(name))
     lease: dict[str, Any] = {"metadata": {"name": LEASE_PATH.rpartition("/")[2]}, "spec": {}}
-    await _create(driver, LEASE_PATH.rpartition("/")[0], lease)
+    await driver.ensure(LEASE_PATH.rpartition("/")[0], lease)
     settings = {**told, "drainSeconds": 0, "leaderElection": {"leaderElect": True}}
     made = [
         Replica(plane, name, settings, armed.proxy_url or None, armed.clock) for name in _REPLICAS
@@ -133,14 +134,6 @@ async def _with_standby(
     service = Service(eyes, {replica.name: replica.port for replica in made})
     armed.service = await stack.enter_async_context(service)
     armed.url = f"http://127.0.0.1:{armed.service.port}"
-
-
-async def _create(api: Api, path: str, obj: dict[str, Any]) -> None:
-    try:
-        await api.create(path, obj)
-    except ApiFailed as refused:
-        if refused.code != 409:  # RBAC's file brought it
-            raise
 
 
 def _proxy(plane: Plane) -> tuple[Program, str]:

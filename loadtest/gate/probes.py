@@ -60,7 +60,7 @@ def in_own_process(name: str) -> dict[str, Measured]:
 
 def _planning() -> dict[str, Measured]:
     """Plan gangs of 512 on 8,192 nodes: of equal pods, of several kinds, in slices."""
-    from loadtest import bench_plan  # noqa: PLC0415
+    from loadtest import bench_plan  # noqa: PLC0415  lazy, as the other benches
 
     shapes = {
         "plan": bench_plan.Shape(512),
@@ -73,7 +73,7 @@ def _planning() -> dict[str, Measured]:
 
 def _model() -> dict[str, Measured]:
     """Build a model of 8,192 nodes with 80,000 pods."""
-    from loadtest import bench_model  # noqa: PLC0415
+    from loadtest import bench_model  # noqa: PLC0415  lazy
 
     found = bench_model.run(8192, 80_000)
     return {"memory": Measured(found["rss_mib"] - found["rss_before_mib"], found["array_mib"])}
@@ -81,7 +81,7 @@ def _model() -> dict[str, Measured]:
 
 def _filter() -> dict[str, Measured]:
     """Ask as kube-scheduler does for a pod that is pinned: one node name, a plan hit."""
-    from loadtest import bench_filter  # noqa: PLC0415
+    from loadtest import bench_filter  # noqa: PLC0415  lazy
 
     found = bench_filter.run(1, while_planning=False, calls=1500)
     return {
@@ -92,7 +92,7 @@ def _filter() -> dict[str, Measured]:
 
 def _webhook() -> dict[str, Measured]:
     """Review the pods of one job, and pods that are all different."""
-    from loadtest import bench_webhook  # noqa: PLC0415
+    from loadtest import bench_webhook  # noqa: PLC0415  lazy
 
     def cost(*, alone: bool) -> Measured:
         found = bench_webhook.run(
@@ -113,7 +113,7 @@ def _webhook() -> dict[str, Measured]:
 
 def _device_plugin() -> dict[str, Measured]:
     """Ask for devices on a node of 8 GPUs."""
-    from loadtest import bench_device_plugin  # noqa: PLC0415
+    from loadtest import bench_device_plugin  # noqa: PLC0415  lazy
 
     found = bench_device_plugin.run(
         bench_device_plugin.Settings(devices=8, calls=1000, idle_seconds=0.1)
@@ -125,7 +125,7 @@ def _device_plugin() -> dict[str, Measured]:
 
 def _scheduling() -> dict[str, Measured]:
     """Bind 2 gangs of 128 on 1,000 nodes of a real control plane, both sides in turn."""
-    from loadtest import bench_throughput  # noqa: PLC0415
+    from loadtest import bench_throughput  # noqa: PLC0415  lazy
 
     settings = bench_throughput.Settings(nodes=1000, gangs=2, size=128, rounds=2)
     found, pods = bench_throughput.run(settings), settings.gangs * settings.size
