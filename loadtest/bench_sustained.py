@@ -32,6 +32,7 @@ from loadtest.filtercalls import FILTER, Connection, percentile, released_pod, r
 from loadtest.fourphase import site
 from loadtest.muster import Muster
 from loadtest.procfs import resident_mib
+from loadtest.programs import ready_within
 from loadtest.simulated import SimulatedPlane
 
 _PROBES_PER_SECOND: Final = 50
@@ -112,7 +113,7 @@ async def _run(settings: Settings) -> dict[str, object]:
         population = site.population(hosts, settings.pods)
         plane = await stack.enter_async_context(SimulatedPlane(population=population))
         began = time.monotonic()
-        ready_s = site.ready_within(settings.nodes + settings.pods)
+        ready_s = ready_within(settings.nodes + settings.pods)
         muster = Muster(plane, with_webhook=False, ready_s=ready_s)
         await stack.enter_async_context(muster)
         started_s, start_cpu_s = time.monotonic() - began, muster.extender.cpu_seconds()

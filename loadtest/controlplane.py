@@ -26,7 +26,7 @@ import yaml
 from loadtest import credentials
 from loadtest.api import Api, ApiFailed
 from loadtest.assets import DEFAULT_MINOR, Assets, Minor, ensure
-from loadtest.programs import Program, free_port
+from loadtest.programs import READY_TIMEOUT_S, Program, free_port
 
 ETCD: Final = "etcd"
 API_SERVER: Final = "kube-apiserver"
@@ -172,16 +172,17 @@ class ControlPlane:
                 if obj is not None:
                     await api.ensure(collection(obj), obj)
 
-    async def start_scheduler(self, config: Path) -> None:
+    async def start_scheduler(self, config: Path, *, ready_s: float = READY_TIMEOUT_S) -> None:
         """Start kube-scheduler with a KubeSchedulerConfiguration file; an older one is stopped.
 
-        The file's clientConnection.kubeconfig must be one of ours: see `kubeconfig`.
+        The file's clientConnection.kubeconfig must be one of ours: see `kubeconfig`. It has
+        listed all nodes when it is ready.
         """
         await self.stop(SCHEDULER)
         port = free_port()
         command = [f"--config={config}", *self._kubernetes_flags(port)]
         self._add(SCHEDULER, [self._ready_assets.kube_scheduler, *command], self._https(port))
-        await self.start(SCHEDULER)
+        await self.start(SCHEDULER, ready_s=ready_s)
 
     async def start_controllers(self, *names: str) -> None:
         """Start kube-controller-manager with just these controllers; an older one is stopped."""
@@ -204,11 +205,11 @@ class ControlPlane:
 
     # -- single parts, for fault tests ------------------------------------------------------------
 
-    async def start(self, name: str) -> None:
+    async def start(self, name: str, *, ready_s: float = READY_TIMEOUT_S) -> None:
         """Start a part with its old command line and wait until it is ready."""
         program = self.program(name)
         program.start()
-        await program.wait_ready()
+        await program.wait_ready(ready_s)
 
     async def stop(self, name: str) -> None:
         """End a part in an orderly way; one that does not run is left alone."""

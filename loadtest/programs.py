@@ -27,6 +27,8 @@ from typing import Final
 
 GRACE_S: Final = 5.0  # etcd and the API server end within a second when nobody watches them
 READY_TIMEOUT_S: Final = 60.0  # a cold API server takes 3 s alone and 20 s on a crowded machine
+# Some times what an object takes: kube-scheduler was 60 s over 130,000 nodes on two busy cores.
+_LISTED_S: Final = 0.002
 _POLL_S: Final = 0.05
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 _LOG_TAIL_LINES: Final = 25
@@ -94,6 +96,11 @@ def die_with_parent() -> Callable[[], None] | None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     return arm
+
+
+def ready_within(objects: int) -> float:
+    """Return how many seconds a program may take until it has listed so many objects."""
+    return READY_TIMEOUT_S + objects * _LISTED_S
 
 
 class Program:

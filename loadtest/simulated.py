@@ -45,7 +45,7 @@ class Plane(Protocol):
     def api(self, user: str = "observer", *, limit: int = 64) -> Api:
         """Return a plain client."""
 
-    async def start_scheduler(self, config: Path) -> None:
+    async def start_scheduler(self, config: Path, *, ready_s: float = READY_TIMEOUT_S) -> None:
         """Start the scheduler with a KubeSchedulerConfiguration file."""
 
     async def stop(self, name: str) -> None:
@@ -146,13 +146,13 @@ class SimulatedPlane:
         """Return a plain client; enter it with `async with`."""
         return Api(self.url, token=self.credentials.tokens[user], limit=limit)
 
-    async def start_scheduler(self, config: Path) -> None:
+    async def start_scheduler(self, config: Path, *, ready_s: float = READY_TIMEOUT_S) -> None:
         """Start the scheduler stand-in; an older one is stopped."""
         await self.stop(SCHEDULER)
         port = free_port()
         flags = [f"--config={config}", f"--port={port}", f"--seed={self._seed}"]
         ready = f"http://127.0.0.1:{port}/readyz"
-        await self._start(SCHEDULER, "loadtest.scheduler", flags, ready)
+        await self._start(SCHEDULER, "loadtest.scheduler", flags, ready, patience_s=ready_s)
 
     async def stop(self, name: str) -> None:
         """End a part in an orderly way; one that does not run is left alone."""

@@ -41,6 +41,7 @@ from loadtest.controlplane import SCHEDULER
 from loadtest.muster import Muster
 from loadtest.nodes import create_all
 from loadtest.observer import BindingObserver, StuckError
+from loadtest.programs import ready_within
 from loadtest.simulated import Plane
 
 _PODS: Final = "/api/v1/namespaces/default/pods"
@@ -158,8 +159,10 @@ async def play(plane: Plane, api: Api, load: Load, number: int) -> Round:
 
 async def _turn(plane: Plane, api: Api, load: Load, *, with_muster: bool) -> Turn:
     async with AsyncExitStack() as stack:
-        muster = await stack.enter_async_context(Muster(plane)) if with_muster else None
-        await plane.start_scheduler(_scheduler_config(plane, load, muster))
+        ready_s = ready_within(load.nodes)
+        started = Muster(plane, ready_s=ready_s) if with_muster else None
+        muster = await stack.enter_async_context(started) if started else None
+        await plane.start_scheduler(_scheduler_config(plane, load, muster), ready_s=ready_s)
         stack.push_async_callback(plane.stop, SCHEDULER)
         side = _Side(plane, api, load, muster)
         await _flow(side, [pods.Gang("warm-up", max(2, min(_WARM_UP_PODS, load.nodes)))])

@@ -24,7 +24,7 @@ from loadtest.fourphase.schedule import LoadPlan
 from loadtest.fourphase.spec import SpecError
 from loadtest.muster import RBAC, Muster
 from loadtest.persistent import persistent
-from loadtest.programs import READY_TIMEOUT_S
+from loadtest.programs import ready_within
 from loadtest.simulated import Plane, SimulatedPlane
 
 RACK: Final = 16  # hosts below one leaf switch
@@ -34,7 +34,6 @@ NAMESPACE: Final = "default"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 JOBS: Final = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 _PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
-_LISTED_S: Final = 0.0005  # ten times what an object took on an idle machine
 _RESIDENTS_PER_NODE: Final = 100  # of the 110 pods that a kubelet takes
 
 
@@ -54,11 +53,6 @@ def fleet(count: int) -> Fleet:
     blocks = max(4, -(-count // BLOCK))
     zones = -(-blocks // BLOCKS_PER_ZONE)
     return fleets.grid(count, zones=zones, blocks=-(-blocks // zones), rack=RACK)
-
-
-def ready_within(objects: int) -> float:
-    """Return how many seconds the extender may take until it has listed so many objects."""
-    return READY_TIMEOUT_S + objects * _LISTED_S
 
 
 def priority_class(name: str) -> str:
@@ -109,7 +103,7 @@ async def bring_up(
         kubeconfig=plane.kubeconfig(SCHEDULER),
         extender_url=armed.url,
     )
-    await plane.start_scheduler(config)
+    await plane.start_scheduler(config, ready_s=ready_s)
     return Site(plane, armed.muster, driver, observer, armed)
 
 
