@@ -1,7 +1,6 @@
 """Counting gangs and holds now and then, so that a metrics scrape never walks them."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -58,13 +57,13 @@ class Census:
         state: ClusterState,
         cause: Cause,
         *shows: Show,
-        monotonic: Callable[[], float] = time.perf_counter,
+        pace: Pace,
     ) -> None:
         """Call each of ``shows`` with every gang that is counted.
 
-        ``cause``: why one waits; ``monotonic``: in seconds.
+        ``cause``: why one waits.
         """
-        self._monotonic = monotonic
+        self._pace = pace
         self._state = state
         self._cause = cause
         self._shows = shows
@@ -82,7 +81,6 @@ class Census:
 
     async def take(self) -> None:
         """Count now, a millisecond at a time."""
-        pace = Pace(self._monotonic)
         phases: Counter[str] = Counter()
         waiting: list[tuple[str, GangView]] = []
         for key in list(self._state.gangs()):
@@ -94,7 +92,7 @@ class Census:
                     waiting.append((why, view))
                 for show in self._shows:
                     show(view)
-            await pace.breathe()
+            await self._pace.breathe()
         self.queue = QueueDepth.of(waiting)
         self.gangs = {phase.value: phases[phase.value] for phase in GangPhase}
         snapshot = self._state.snapshot()

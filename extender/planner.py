@@ -80,7 +80,7 @@ class Planner:
         release: Release,
         reporter: Reporter,
         metrics: ExtenderMetrics,
-        monotonic: Callable[[], float],
+        pace: Pace,
     ) -> None:
         self._engine = engine
         self._config = config
@@ -88,7 +88,7 @@ class Planner:
         self._release = release
         self._reporter = reporter
         self._metrics = metrics
-        self._monotonic = monotonic
+        self._pace = pace
         self._spares = SpareKeeper(engine, metrics, reporter)
         self._list = WorkList()
         self._views: dict[GangKey, GangView] = {}  # of listed and parked gangs, until they change
@@ -178,19 +178,18 @@ class Planner:
 
     async def _cycle(self) -> None:
         """Look at listed gangs in order; after ``cycle_seconds`` the order is made anew."""
-        pace = Pace(self._monotonic)
-        until = self._monotonic() + self._config.cycle_seconds
-        candidates = await self._assembled(pace)
+        until = self._pace.clock() + self._config.cycle_seconds
+        candidates = await self._assembled()
         snapshot = self._engine.state.snapshot()
         cycle = _Cycle(FreeTotals(snapshot), until)
         for key in order(candidates, snapshot, self._engine.clock()):
             self._list.take(key)
-            await self._look_at(key, cycle, pace)
-            await pace.breathe()
-            if self._monotonic() > until:
+            await self._look_at(key, cycle)
+            await self._pace.breathe()
+            if self._pace.clock() > until:
                 return
 
-    async def _assembled(self, pace: Pace) -> list[GangView]:
+    async def _assembled(self) -> list[GangView]:
         """Return the listed gangs that are complete; the others leave the list."""
         ready: list[GangView] = []
         for key in list(self._list.todo):
@@ -204,7 +203,7 @@ class Planner:
                 self._list.drop([key])
                 self._views.pop(key, None)
                 self._forget_if_gone(key, view)
-            await pace.breathe()
+            await self._pace.breathe()
         return ready
 
     def _rest(self, key: GangKey) -> None:
@@ -273,42 +272,42 @@ class Planner:
             self._reporter.gone(key)
             self._spares.forget(key)
 
-    async def _look_at(self, key: GangKey, cycle: _Cycle, pace: Pace) -> None:
+    async def _look_at(self, key: GangKey, cycle: _Cycle) -> None:
         """Plan one gang and hold the plan, or park it with the reason."""
         for _ in range(PLAN_ATTEMPTS):
             view = self._view(key)
             if view is None:
                 return
             if not self._is_ready(view):
-                await self._keep_spares(view, pace)
+                await self._keep_spares(view)
                 return
             if key in self._searched and not cycle.totals.may_fit(view):
                 self._list.park(key)
                 return
             if len(view.waiting) == 1:
-                await learn(self._engine, self.question(key), pace)
+                await learn(self._engine, self.question(key), self._pace)
             snapshot = self._engine.state.snapshot()
             question = self.question(key)  # of the same moment
             if snapshot.gang(key) is None:
                 continue  # it went meanwhile
-            decision = await self._decide(question, snapshot, pace)
+            decision = await self._decide(question, snapshot)
             if not isinstance(decision, Plan):
                 self._set_aside(view, Asked(snapshot, question, decision), decision)
-                await self._keep_spares(view, pace)
+                await self._keep_spares(view)
                 return
-            if await self._hold(view, question, decision, snapshot, pace):
+            if await self._hold(view, question, decision, snapshot):
                 self._views.pop(key, None)
                 placed = self._view(key)
                 if placed is not None:
-                    await self._keep_spares(placed, pace)  # before anybody else is planned
+                    await self._keep_spares(placed)  # before anybody else is planned
                 cycle.totals = FreeTotals(self._engine.state.snapshot())
                 return
             self._metrics.stale_plans.inc()
         self._not_before[key] = self._engine.clock() + STALE_RETRY_S
 
-    async def _keep_spares(self, view: GangView, pace: Pace) -> None:
+    async def _keep_spares(self, view: GangView) -> None:
         """Take the hot spares that a gang lacks; one that has too few waits for room."""
-        if view.lacks_standby and not await self._spares.keep(self.question(view.key), pace):
+        if view.lacks_standby and not await self._spares.keep(self.question(view.key), self._pace):
             self._list.take(view.key)  # its own seats are no reason to look again
             self._list.park(view.key)
 
@@ -339,11 +338,11 @@ class Planner:
             said,
         )
 
-    async def _decide(self, question: Question, snapshot: Snapshot, pace: Pace) -> Decision:
-        began = self._monotonic()
-        decision = await pace.drive(decide(snapshot, question))
+    async def _decide(self, question: Question, snapshot: Snapshot) -> Decision:
+        began = self._pace.clock()
+        decision = await self._pace.drive(decide(snapshot, question))
         outcome = type(decision).__name__.lower()
-        self._metrics.decisions.labels(outcome).observe(self._monotonic() - began)
+        self._metrics.decisions.labels(outcome).observe(self._pace.clock() - began)
         return decision
 
     def _set_aside(self, view: GangView, asked: Asked, decision: Wait | Reject) -> None:
@@ -365,10 +364,10 @@ class Planner:
             self._not_before[view.key] = again
 
     async def _hold(
-        self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot, pace: Pace
+        self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot
     ) -> bool:
         """Hold the plan and hand it to the release; False when it no longer fits."""
-        chosen = await pace.drive(assignments(snapshot, plan))
+        chosen = await self._pace.drive(assignments(snapshot, plan))
         now = self._engine.clock()
         held = PlanHeld(
             gang=view.key,
@@ -378,7 +377,7 @@ class Planner:
             generation=plan.generation,
             displaced=tuple(snapshot.pods.uid(row) for row in plan.displaced.tolist()),
         )
-        if not await self._holding.hold(held, pace):
+        if not await self._holding.hold(held, self._pace):
             return False
         self.decisions.pop(view.key, None)
         self.history.note(Asked(snapshot, question, Planned(plan, chosen)))

@@ -16,7 +16,8 @@ import json
 import logging
 import signal
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
@@ -24,6 +25,7 @@ from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, make_app
 from extender.candidacy import AGENT, Candidacy, agent, stand
 from extender.config import ExtenderConfig
 from extender.errors import Deposed
+from extender.listening import listening
 from extender.ownpod import PodName
 from extender.shell import Extender
 from kube.auth import Auth
@@ -67,9 +69,9 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
         )
         await runner.setup()
         try:
-            await _serve(runner, config, tls)
-            await stop.wait()
-            await _begin_to_stop(extender, runner)
+            async with _serving(runner, config, tls, extender.pace.arrived) as server:
+                await stop.wait()
+                await _begin_to_stop(extender, runner, server)
         finally:
             await runner.cleanup()
         if extender.leadership is not None:
@@ -98,32 +100,39 @@ def _transport(
     )
 
 
-async def _begin_to_stop(extender: Extender, runner: web.AppRunner) -> None:
+async def _begin_to_stop(extender: Extender, runner: web.AppRunner, server: asyncio.Server) -> None:
     log.info("stopping")
     extender.draining = True
     if extender.deposed:
-        await _hang_up(runner)
+        _hang_up(runner, server)
     elif extender.leadership is not None:
         await extender.leadership.step_down()
 
 
-async def _hang_up(runner: web.AppRunner) -> None:
+def _hang_up(runner: web.AppRunner, server: asyncio.Server) -> None:
     """Stop listening and cut every connection: kube-scheduler keeps its own open for ever."""
-    for site in list(runner.sites):
-        await site.stop()
+    server.close()
     for connection in [] if runner.server is None else runner.server.connections:
         if connection.transport is not None:
             connection.transport.abort()
 
 
-async def _serve(
-    runner: web.AppRunner, config: ExtenderConfig, tls: ServingCertificate | None
-) -> None:
+@asynccontextmanager
+async def _serving(
+    runner: web.AppRunner,
+    config: ExtenderConfig,
+    tls: ServingCertificate | None,
+    arrived: Callable[[], None],
+) -> AsyncIterator[asyncio.Server]:
+    """Listen inside the block, and say where."""
+    if runner.server is None:
+        raise AssertionError("the runner is set up")
     front = None if tls is None else tls.front
-    site = web.TCPSite(runner, config.listen.host, config.listen.port, ssl_context=front)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    scheme = "http" if tls is None else "https"
-    shown = f"[{host}]" if ":" in host else host
-    sys.stdout.write(json.dumps({"listening": f"{scheme}://{shown}:{port}"}) + "\n")
-    sys.stdout.flush()
+    listen = config.listen
+    async with listening(runner.server, arrived, listen.host, listen.port, front) as server:
+        host, port = server.sockets[0].getsockname()[:2]
+        scheme = "http" if tls is None else "https"
+        shown = f"[{host}]" if ":" in host else host
+        sys.stdout.write(json.dumps({"listening": f"{scheme}://{shown}:{port}"}) + "\n")
+        sys.stdout.flush()
+        yield server

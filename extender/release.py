@@ -28,6 +28,7 @@ from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.note import note_of
+from extender.pace import Pace
 from extender.pending import PendingPod, PendingPods
 from extender.report import Reporter
 from kube.client import KubeClient
@@ -69,6 +70,7 @@ class Releaser:
         config: ExtenderConfig,
         metrics: ExtenderMetrics,
         reporter: Reporter,
+        pace: Pace,
     ) -> None:
         self._engine = engine
         self._pods = pods
@@ -76,6 +78,7 @@ class Releaser:
         self._config = config
         self._metrics = metrics
         self._reporter = reporter
+        self._pace = pace
         self._queue: asyncio.Queue[PodUid] = asyncio.Queue()
         self._open = 0  # submitted and not settled
         self._failures: dict[GangKey, tuple[int, float]] = {}  # how many, left alone until
@@ -115,6 +118,7 @@ class Releaser:
         while True:
             uid = await self._queue.get()
             try:
+                await self._pace.breathe()
                 await self._release(uid)
             finally:
                 self._open -= 1

@@ -36,6 +36,7 @@ from extender.leadership import Leadership
 from extender.listing import ListedPods
 from extender.lost import LostSeats
 from extender.metrics import ExtenderMetrics, StateCollector
+from extender.pace import Pace
 from extender.partial import PartialGangs
 from extender.pending import PendingPods
 from extender.planner import Planner
@@ -76,6 +77,7 @@ class Extender:
     candidacy: Candidacy | None = None
     on_deposed: Callable[[], None] = lambda: None
     engine: Engine = field(init=False)
+    pace: Pace = field(init=False)
     pods: PendingPods = field(init=False)
     feed: Feed = field(init=False)
     sync: Sync = field(init=False)
@@ -105,6 +107,7 @@ class Extender:
         engine = self.engine = Engine(state, self.clock)
         policy = Policy.of(config.managed)
         holding = Holding(engine)
+        pace = self.pace = Pace(self.monotonic)
         pods = self.pods = PendingPods()
         leads = self._leads()
         recorder = EventRecorder(
@@ -128,14 +131,12 @@ class Extender:
             listed=ListedPods(engine, feed),
             pod_applied=mark,
             more=network_sources(nets.pools),
-            monotonic=self.monotonic,
+            pace=pace,
             jitter=self.jitter,
         )
-        self.releaser = Releaser(engine, pods, client, config, metrics, reporter)
+        self.releaser = Releaser(engine, pods, client, config, metrics, reporter, pace)
         nets.release, self.releaser.extras = self.releaser.submit, nets.extras
-        self.planner = Planner(
-            engine, config, holding, nets.submit, reporter, metrics, self.monotonic
-        )
+        self.planner = Planner(engine, config, holding, nets.submit, reporter, metrics, pace)
         self.planner.network, nets.look_again = nets.lack, self.planner.look_again
         self.bind_times = self.planner.bind_times = BindTimes(
             engine, metrics.gang_bound, reporter.bound
@@ -178,7 +179,7 @@ class Extender:
             self.planner.why,
             self.partial.notice,
             conditions.notice,
-            monotonic=self.monotonic,
+            pace=pace,
         )
         census.after = self.bind_times.review
         gauges = readings(census, self.planner, self.partial, lambda: sync.backlog, self.clock)

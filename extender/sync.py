@@ -14,7 +14,6 @@ nothing is answered and nothing is planned.
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar, assert_never
@@ -93,7 +92,7 @@ class Sync:
         listed: ListedPods | None = None,
         pod_applied: Callable[[wire.Pod], None] | None = None,
         more: Sequence[Source[Any]] = (),
-        monotonic: Callable[[], float] = time.perf_counter,
+        pace: Pace,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """``known`` returns the UIDs of all pods in the state, for comparison with a list.
@@ -101,15 +100,14 @@ class Sync:
         ``listed`` takes the first list of pods over, as far as it can; without it the pods come
         one by one. ``unreadable`` is told the resource and what is wrong with one of its objects,
         ``pod_applied`` every pod that has been applied. ``more``: further kinds that are listed
-        before the pods. ``monotonic`` in seconds and
-        ``jitter`` in [0, 1) are the simulation's to choose.
+        before the pods. ``jitter`` in [0, 1) is the simulation's to choose.
         """
         self._client = client
         self._feed = feed
         self._known = known
         self._unreadable = unreadable
         self._metrics = metrics
-        self._monotonic = monotonic
+        self._pace = pace
         self._jitter = jitter
         self._inbox: Inbox[Item] = Inbox()
         self._applied = 0  # items of the inbox
@@ -183,7 +181,8 @@ class Sync:
             listing=Listing(LISTED_PODS, page) if together else None,
             room=self._room,
             on_problem=problem,
-            clock=self._monotonic,
+            clock=self._pace.clock,
+            breathe=self._pace.breathe,
             jitter=self._jitter,
         )
         if source.resource is resources.PODS:
@@ -191,19 +190,18 @@ class Sync:
         return watch.run(sink)
 
     async def _write(self) -> None:
-        pace = Pace(self._monotonic)
         while True:
             items = await self._inbox.take(ITEMS_PER_STEP)
-            began = self._monotonic()
+            began = self._pace.clock()
             for source, change in items:
                 if isinstance(change, Together):
-                    await self._apply_together(change.pods, pace)
+                    await self._apply_together(change.pods)
                 else:
                     await self._apply(source, change)
                 self._applied += 1
-                await pace.breathe()
+                await self._pace.breathe()
             self._has_room.set()
-            self._metrics.apply_seconds.observe(self._monotonic() - began)
+            self._metrics.apply_seconds.observe(self._pace.clock() - began)
 
     async def _room(self) -> None:
         """Wait until the writer is not far behind: lists are larger than memory."""
@@ -211,7 +209,7 @@ class Sync:
             self._has_room.clear()
             await self._has_room.wait()
 
-    async def _apply_together(self, pods: Sequence[ListedPod], pace: Pace) -> None:
+    async def _apply_together(self, pods: Sequence[ListedPod]) -> None:
         """Apply a page of the first list: what cannot be told together, one by one."""
         left = pods if self._listed is None else self._listed.take(pods)
         self._metrics.applied.labels(resources.PODS.plural).inc(len(pods) - len(left))
@@ -220,7 +218,7 @@ class Sync:
                 await self._apply(self._pods, Upserted(listed.pod(), listed=True))
             except DecodeError as error:
                 self._unreadable(str(resources.PODS), f"{error}; left out")
-            await pace.breathe()
+            await self._pace.breathe()
         self._pages -= 1
         self._has_room.set()
 
@@ -271,24 +269,22 @@ class Sync:
                 due.listed(namespace)
 
     async def _judge_namespace(self, namespace: str) -> None:
-        pace = Pace(self._monotonic)
         pages = self._client.pages(resources.PODS, namespace=namespace, selectors=UNBOUND)
         async for page in pages:
             for pod in page.items:
                 self._feed.judge_again(pod)
-                await pace.breathe()
+                await self._pace.breathe()
 
     async def _forget_all_but(self, seen: frozenset[str]) -> None:
         """Drop the pods of the state that a list does not have any more."""
-        pace = Pace(self._monotonic)
         alive: set[PodUid] = set()
         for text in seen:
             alive.add(translate.pod_uid(text))
-            await pace.breathe()
+            await self._pace.breathe()
         for uid in self._known():
             if uid not in alive:
                 self._feed.forget(uid)
-            await pace.breathe()
+            await self._pace.breathe()
 
 
 def _then(

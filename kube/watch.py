@@ -37,7 +37,7 @@ consumer compares with ``Synced.seen``.
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -56,8 +56,11 @@ L = TypeVar("L", bound=KubeObject)
 _LONGEST_LINE_BYTES: Final = 64 << 20  # etcd refuses objects of more than 1.5 MiB
 
 
+_PIECE_BYTES: Final = 16 << 10  # of events: decoded in a quarter of a millisecond
+
+
 async def _no_wait() -> None:
-    """Have room always."""
+    """Go on at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,8 @@ class ListWatch(Generic[T]):
         selectors: Mapping[str, str] | None = None,
         tracks: bool = True,
         listing: Listing[Any] | None = None,
-        room: Callable[[], Awaitable[None]] | None = None,
+        room: Callable[[], Awaitable[None]] = _no_wait,
+        breathe: Callable[[], Awaitable[None]] = _no_wait,
         timing: Timing | None = None,
         on_problem: Callable[[str], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -174,7 +178,8 @@ class ListWatch(Generic[T]):
         """``others``: further versions of the same kind, best first.
 
         ``room`` returns when the consumer can take a further page of a list: a list may be kept
-        waiting, and is larger than anybody's memory. ``listing`` asks for ``tracks=False``.
+        waiting, and is larger than anybody's memory. ``breathe`` is awaited between events that
+        arrived together, and must not take long. ``listing`` asks for ``tracks=False``.
         ``on_problem`` is told once per failure and per object that cannot be decoded.
         """
         self.resource = resource
@@ -186,7 +191,8 @@ class ListWatch(Generic[T]):
         self._namespace = namespace
         self._selectors = selectors
         self._listing = listing
-        self._room = room or _no_wait
+        self._room = room
+        self._breathe = breathe
         self._timing = timing or Timing()
         self._on_problem = on_problem
         self._sleep = sleep
@@ -290,7 +296,9 @@ class ListWatch(Generic[T]):
                 continue
             lines = b"".join([*rest, chunk[:end]])
             rest = [chunk[end:]] if end < len(chunk) else []
-            self._take(self._codec.frames(lines), sink)
+            for piece in _pieces(lines):
+                self._take(self._codec.frames(piece), sink)
+                await self._breathe()
             heard = True
             self._failures = 0
         return heard
@@ -362,3 +370,13 @@ class ListWatch(Generic[T]):
             self.stats.last_error = problem
             if self._on_problem is not None:
                 self._on_problem(problem)
+
+
+def _pieces(lines: bytes) -> Iterator[bytes]:
+    """Cut whole lines into parts of some lines each."""
+    begin = 0
+    while len(lines) - begin > _PIECE_BYTES:
+        end = lines.find(b"\n", begin + _PIECE_BYTES) + 1 or len(lines)
+        yield lines[begin:end]
+        begin = end
+    yield lines[begin:]

@@ -14,6 +14,7 @@ from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.holding import Holding
 from extender.metrics import ExtenderMetrics
+from extender.pace import Pace
 from extender.pending import PendingPods
 from extender.planner import Planner
 from extender.report import Reporter
@@ -46,7 +47,13 @@ class Bench:
         reporter = Reporter(self.state, pods, recorder, metrics)
         self.holding = Holding(self.engine)
         self.planner = Planner(
-            self.engine, self.config, self.holding, self._release, reporter, metrics, self._tick
+            self.engine,
+            self.config,
+            self.holding,
+            self._release,
+            reporter,
+            metrics,
+            Pace(self._tick),
         )
 
     def _tick(self) -> float:

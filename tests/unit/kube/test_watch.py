@@ -5,10 +5,12 @@ import json
 from collections import deque
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.watchserver import Consumer, Server, run
 
+from kube import watch
 from kube.changes import Change
 from kube.frames import Codec
 from kube.inbox import Inbox
@@ -221,3 +223,12 @@ def test_a_further_page_is_asked_for_when_there_is_room() -> None:
     watch = ListWatch(server, PODS, tracks=False, room=room)
     asyncio.run(watch._list(sink))
     assert sum(told) == 5 + 1  # and the word that it is complete
+
+
+@pytest.mark.parametrize("sizes", [[], [1], [9_000] * 5, [40_000, 3, 50_000], [16_384, 16_385]])
+def test_what_arrives_together_is_read_in_pieces_of_whole_lines(sizes: list[int]) -> None:
+    lines = b"".join(b"x" * (size - 1) + b"\n" for size in sizes)
+    pieces = list(watch._pieces(lines))
+    assert b"".join(pieces) == lines
+    assert all(piece.endswith(b"\n") for piece in pieces if piece)
+    assert all(len(piece[:-1].rpartition(b"\n")[0]) <= 16 << 10 for piece in pieces)

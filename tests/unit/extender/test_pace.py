@@ -1,0 +1,134 @@
+"""Who goes first on the event loop: requests, then work, a slice at a time.
+
+::
+
+    work ── slice over ──► queue ──► next iteration: bytes are read ──► request? handler : work
+"""
+
+import asyncio
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+import pytest
+
+from extender.pace import AT_ONCE, PATIENCE, SLICE_S, Pace
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Scene:
+    """One pace; every step of work takes a whole slice. ``said``: who did what, in order."""
+
+    clock: Clock = field(default_factory=Clock)
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.pace = Pace(self.clock)
+
+    async def work(self, name: str, steps: int = 1) -> None:
+        for _ in range(steps):
+            self.clock.now += SLICE_S
+            await self.pace.breathe()
+            self.said.append(name)
+
+    def request(self) -> None:
+        """Arrive as bytes from a socket do: the handler runs an iteration later."""
+        self.pace.arrived()
+        asyncio.get_running_loop().call_soon(self.said.append, "answer")
+
+
+async def iterations(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_work_within_its_slice_is_not_interrupted() -> None:
+    scene = Scene()
+    task = asyncio.create_task(scene.work("work"))
+    scene.clock.now = -SLICE_S  # the step ends where the slice began
+    await iterations(1)
+    assert scene.said == ["work"]
+    await task
+
+
+async def test_a_request_that_is_read_while_work_gives_way_is_answered_first() -> None:
+    scene = Scene()
+    task = asyncio.create_task(scene.work("work"))
+    await iterations(1)  # the work has asked for its turn
+    asyncio.get_running_loop().call_soon(scene.request)
+    await task
+    assert scene.said == ["answer", "work"]
+
+
+async def test_work_takes_turns_in_the_order_it_asked() -> None:
+    scene = Scene()
+    names = [f"work {number}" for number in range(3 * AT_ONCE + 1)]
+    await asyncio.gather(*(scene.work(name) for name in names))
+    assert scene.said == names
+
+
+async def test_only_so_many_go_on_in_one_iteration() -> None:
+    scene = Scene()
+    tasks = [asyncio.create_task(scene.work(str(number))) for number in range(3 * AT_ONCE)]
+    most = before = 0
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(0)
+        most, before = max(most, len(scene.said) - before), len(scene.said)
+    assert most == AT_ONCE
+
+
+async def test_who_sends_a_byte_in_every_iteration_does_not_stop_the_work() -> None:
+    scene = Scene()
+    task = asyncio.create_task(scene.work("work", steps=3))
+    count = 0
+    while not task.done():
+        scene.pace.arrived()
+        count += 1
+        await asyncio.sleep(0)
+    assert scene.said == ["work"] * 3
+    assert count <= 3 * (PATIENCE + 4)
+
+
+async def test_work_that_is_cancelled_in_the_queue_does_not_stop_the_others() -> None:
+    scene = Scene()
+    first = asyncio.create_task(scene.work("first"))
+    second = asyncio.create_task(scene.work("second"))
+    await iterations(1)
+    first.cancel()
+    await second
+    assert scene.said == ["second"]
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+def test_a_queue_that_one_loop_left_behind_does_not_stop_the_next() -> None:
+    scene = Scene()
+
+    async def broken_off() -> None:
+        task = asyncio.create_task(scene.work("lost"))
+        await iterations(1)
+        task.cancel()
+
+    asyncio.run(broken_off())
+    asyncio.run(asyncio.wait_for(scene.work("next"), 5))
+    assert scene.said == ["next"]
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+async def test_a_driven_generator_gives_its_value(steps: int) -> None:
+    scene = Scene()
+
+    def work() -> Generator[None, None, str]:
+        for _ in range(steps):
+            scene.clock.now += SLICE_S
+            yield
+        return "found"
+
+    assert await scene.pace.drive(work()) == "found"
