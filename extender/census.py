@@ -80,7 +80,7 @@ class Census:
             await asyncio.sleep(PERIOD_S)
 
     async def take(self) -> None:
-        """Count now, a millisecond at a time."""
+        """Count now, a slice at a time."""
         phases: Counter[str] = Counter()
         waiting: list[tuple[str, GangView]] = []
         for key in list(self._state.gangs()):

@@ -3,7 +3,7 @@
 ::
 
     signal ──► state frozen, in one moment ──► open gangs asked, pages written ──► file
-       │                                       a slice of a millisecond at a time
+       │                                                        a slice at a time
        └── while one is written: it counts for both
 
 Compressing and writing are done in a thread. A dump that fails is a line in the log and

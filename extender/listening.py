@@ -6,37 +6,22 @@ from contextlib import asynccontextmanager
 from ssl import SSLContext
 from typing import Final
 
+from observability.passing import Passing
+
 Factory = Callable[[], asyncio.Protocol]
 BACKLOG: Final = 128  # as aiohttp's sites
 
 
-class _Connection(asyncio.Protocol):
-    """One connection: everything goes on to ``inner``, aiohttp's handler of it."""
-
-    __slots__ = ("_arrived", "_inner")
+class _Connection(Passing):
+    __slots__ = ("_arrived",)
 
     def __init__(self, inner: asyncio.Protocol, arrived: Callable[[], None]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._arrived = arrived
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._inner.connection_made(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._arrived()
-        self._inner.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
-
-    def pause_writing(self) -> None:
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._inner.resume_writing()
+        super().data_received(data)
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 ::
 
-    ListWatch ──► Inbox ──► writer: a millisecond of events, then the loop runs others
+    ListWatch ──► Inbox ──► writer: a slice of events, then the loop runs others
     (one task     (never        │
      per kind)     waits)       └──► Feed ──► Engine.apply
 

@@ -54,8 +54,6 @@ T = TypeVar("T", bound=KubeObject)
 L = TypeVar("L", bound=KubeObject)
 
 _LONGEST_LINE_BYTES: Final = 64 << 20  # etcd refuses objects of more than 1.5 MiB
-
-
 _PIECE_BYTES: Final = 16 << 10  # of events: decoded in a quarter of a millisecond
 
 

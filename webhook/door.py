@@ -24,6 +24,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from aiohttp import web
 
+from observability.passing import Passing
 from webhook.budget import PIECE_BYTES
 from webhook.metrics import Metrics
 
@@ -50,17 +51,17 @@ class _Limited(Protocol):
         """Stop reading from the socket at ``high`` bytes."""
 
 
-class Connection(asyncio.Protocol):
-    """One connection: everything goes on to ``inner``, aiohttp's handler of it.
+class Connection(Passing):
+    """One connection, and the stage it is in.
 
     ``since``: when the present stage began, seconds of the loop's clock.
     """
 
-    __slots__ = ("_door", "inner", "since", "stage", "transport")
+    __slots__ = ("_door", "since", "stage", "transport")
 
     def __init__(self, door: "Door", inner: asyncio.Protocol) -> None:
+        super().__init__(inner)
         self._door = door
-        self.inner = inner
         self.stage = Stage.IDLE
         self.since = 0.0
         self.transport: asyncio.BaseTransport | None = None
@@ -72,30 +73,18 @@ class Connection(asyncio.Protocol):
             transport.set_read_buffer_limits(PIECE_BYTES)
         self.enter(Stage.IDLE)
         self._door.opened(self)
-        self.inner.connection_made(transport)
+        super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
         self._door.lost(self)
-        self.inner.connection_lost(exc)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Note that a request has begun."""
         if self.stage is Stage.IDLE:
             self.enter(Stage.HEAD)
-        self.inner.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        """Pass on."""
-        return self.inner.eof_received()
-
-    def pause_writing(self) -> None:
-        """Pass on."""
-        self.inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        """Pass on."""
-        self.inner.resume_writing()
+        super().data_received(data)
 
     def enter(self, stage: Stage) -> None:
         """Begin a stage."""
