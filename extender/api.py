@@ -4,7 +4,6 @@ Rows are made a few at a time with the event loop given back in between, so that
 of ten thousand gangs never delays ``filter``.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
@@ -45,6 +44,7 @@ class ReadApi:
     whatif: WhatIf
     ready: Callable[[], bool]
     backlog: Callable[[], int]
+    pace: Pace
     leads: Callable[[], bool] = lambda: True
     partial_since: Callable[[GangKey], float | None] = lambda _key: None
     trouble: Callable[[PodUid], str] = lambda _uid: ""
@@ -109,14 +109,13 @@ class ReadApi:
         namespace = request.query.get("namespace", "")
         limit = _limit(request.query.get("limit", str(MAX_ROWS)))
         rows: list[dict[str, object]] = []
-        pace = Pace(time.perf_counter)
         for key in sorted(self.state.gangs()):
             if len(rows) >= limit:
                 break
             view = None if namespace and _namespace(key) != namespace else self.state.gang(key)
             if view is not None and wanted in ("", view.phase.value.lower()):
                 rows.append(self._row(view))
-            await pace.breathe()
+            await self.pace.breathe()
         return _json(rows)
 
     async def explain(self, request: web.Request) -> web.Response:

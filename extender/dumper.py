@@ -48,7 +48,7 @@ class Dumper:
         name: str,
         leads: Callable[[], bool],
         listed: Callable[[], bool],
-        monotonic: Clock,
+        pace: Pace,
         wall: Clock = time.time,
     ) -> None:
         self._engine = engine
@@ -57,7 +57,7 @@ class Dumper:
         self._name = name
         self._leads = leads
         self._listed = listed
-        self._monotonic = monotonic
+        self._pace = pace
         self._wall = wall
         self._version = version("muster-scheduler")  # reads a file
         self._asked = asyncio.Event()
@@ -95,7 +95,7 @@ class Dumper:
         if directory is None:
             log.error("dump not written: dump.directory is not set in the configuration")
             return None
-        began = self._monotonic()
+        began = self._pace.clock()
         taken = self._taken()
         snapshot = taken.frozen.snapshot
         name = file_name(snapshot.cluster, self._name, taken.source.written_at)
@@ -113,7 +113,7 @@ class Dumper:
             extra={
                 "path": str(file.path),
                 "bytes": file.size,
-                "seconds": round(self._monotonic() - began, 3),
+                "seconds": round(self._pace.clock() - began, 3),
                 "generation": snapshot.generation,
                 "decisions": len(index.entries),
                 "states": len(index.states),
@@ -124,7 +124,7 @@ class Dumper:
     def _taken(self) -> Taken:
         """Take everything that must be of one moment; only a leader's decisions are made."""
         config = self._config
-        until = self._monotonic() + config.dump.answer_seconds
+        until = self._pace.clock() + config.dump.answer_seconds
         return Taken(
             Source(
                 version=self._version,
@@ -141,7 +141,7 @@ class Dumper:
             tuple(self._planner.history),
             self._planner.question,
             self._planner.note,
-            lambda: self._monotonic() < until,
+            lambda: self._pace.clock() < until,
         )
 
     async def _write(self, directory: Path, name: str, taken: Taken) -> tuple[DumpFile, Index]:
@@ -154,7 +154,6 @@ class Dumper:
         return file, index
 
     async def _feed(self, file: DumpFile, taken: Taken) -> Index:
-        pace = Pace(self._monotonic)
         pieces = record(taken)
         batch: list[bytes] = []
         size = 0
@@ -170,4 +169,4 @@ class Dumper:
             if size >= BATCH_BYTES:
                 await asyncio.to_thread(file.write, b"".join(batch))
                 batch, size = [], 0
-            await pace.breathe()
+            await self._pace.breathe()

@@ -19,7 +19,6 @@ gang began to lack nodes: which requests there are is read from the API server.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
@@ -81,6 +80,7 @@ class Provisioner:
     reporter: Reporter
     decisions: Decisions
     accelerators: Accelerators
+    pace: Pace
     _lacks: dict[GangKey, _Lack] = field(default_factory=dict)
     _judged: dict[GangKey, tuple[Decision, bool]] = field(default_factory=dict)
     _absent_until: float = 0.0
@@ -110,7 +110,7 @@ class Provisioner:
 
     async def _note_lacks(self) -> None:
         """Judge every decision once: one that has not changed means what it meant."""
-        now, before, pace = self.engine.clock(), self._judged, Pace(time.perf_counter)
+        now, before = self.engine.clock(), self._judged
         self._judged = {}
         for key, decision in list(self.decisions().items()):
             known = before.get(key)
@@ -119,7 +119,7 @@ class Provisioner:
             else:
                 snapshot = self.engine.state.snapshot()
                 lacks = lacks_nodes(snapshot, decision, self.config.ask)
-                await pace.breathe()
+                await self.pace.breathe()
             self._judged[key] = decision, lacks
         lacking = {key for key, (_, lacks) in self._judged.items() if lacks}
         for key in self._lacks.keys() - lacking:

@@ -160,9 +160,10 @@ class Extender:
             reporter,
             lambda: self.planner.decisions,
             policy.accelerators,
+            pace,
         )
         self.dumper = Dumper(
-            engine, self.planner, config, replica(), leads, sync.synced.is_set, self.monotonic
+            engine, self.planner, config, replica(), leads, sync.synced.is_set, pace
         )
         conditions = self.conditions = Conditions(
             engine,
@@ -200,9 +201,10 @@ class Extender:
                 self.planner,
                 client,
                 census,
-                WhatIf(engine, self.planner, client, policy, ready),
+                WhatIf(engine, self.planner, client, policy, ready, pace),
                 ready,
                 lambda: sync.backlog,
+                pace,
                 leads,
                 self.partial.since,
                 self.repairer.trouble,
@@ -241,7 +243,7 @@ class Extender:
         """Return what finds pods that slipped past admission; it hears of every pod."""
         feed, networks, admission = self.feed, self.networks.attached, self.config.admission
         given = Given(admission, self.config.cluster, policy.accelerators, feed.namespaces)
-        found = Slipped(self.client, given, admission.webhook, metrics, reporter, self.monotonic)
+        found = Slipped(self.client, given, admission.webhook, metrics, reporter, self.pace)
 
         def attached(uid: PodUid, meta: ObjectMeta, ended: bool) -> None:  # noqa: FBT001 - a listener
             networks.see(uid, meta, ended)

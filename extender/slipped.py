@@ -18,9 +18,7 @@ from is in API objects, so a restart finds them again.
 
 import asyncio
 import logging
-import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -82,7 +80,7 @@ class Slipped:
     webhook: str
     metrics: ExtenderMetrics
     reporter: Reporter
-    monotonic: Callable[[], float] = time.perf_counter
+    pace: Pace
     _suspects: dict[PodUid, _Suspect] = field(default_factory=dict)
     _found: dict[PodUid, tuple[Lacks, GangKey | None]] = field(default_factory=dict)
     _told: Counter[GangKey] = field(default_factory=Counter)
@@ -138,18 +136,17 @@ class Slipped:
         """Decide about all that have come so far; those that cannot be yet stay."""
         if not self._suspects or not await self._look():
             return
-        pace = Pace(self.monotonic)
         for uid in list(self._suspects):
             suspect = self._suspects.pop(uid, None)
             if suspect is not None and self._is_younger(suspect.pod):
                 self._judge(uid, suspect)
-            await pace.breathe()
+            await self.pace.breathe()
 
     async def _look(self) -> bool:
         """Learn since when the webhook is there and what it gives; return whether it is known."""
-        if self.monotonic() - self._looked < LOOK_S:
+        if self.pace.clock() - self._looked < LOOK_S:
             return self._known
-        before, self._known, self._looked = self._known, True, self.monotonic()
+        before, self._known, self._looked = self._known, True, self.pace.clock()
         try:
             found = await self.client.get(CONFIGURATIONS, self.webhook)
             self._since = found.metadata.creation_timestamp

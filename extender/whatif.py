@@ -10,7 +10,6 @@ slices of a millisecond between which ``filter`` is answered, and given up after
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -88,6 +87,7 @@ class WhatIf:
     client: KubeClient
     policy: Policy
     ready: Callable[[], bool]
+    pace: Pace
     turns: Turns = field(default_factory=Turns)
     _known: dict[GangKey, tuple[tuple[int, int], Plain, list[str]]] = field(default_factory=dict)
 
@@ -136,10 +136,9 @@ class WhatIf:
         rows = {name: await self._row(name) for name in names}
         snapshot = self.engine.state.snapshot()
         supposed = Supposer(snapshot, self.policy, rows).read(question)
-        pace = Pace(time.perf_counter)
         there = suppose(snapshot, supposed.supposition)
-        await pace.breathe()
-        decision = await pace.drive(decide(there, self._asking(supposed.gang)))
+        await self.pace.breathe()
+        decision = await self.pace.drive(decide(there, self._asking(supposed.gang)))
         return _told(there, supposed, decision)
 
     def _asking(self, key: GangKey) -> Asking:
@@ -172,7 +171,7 @@ class WhatIf:
 
     async def proposal(self, snapshot: Snapshot, key: GangKey) -> Answer:
         """Return the moves that make room for a gang."""
-        return await Pace(time.perf_counter).drive(propose(snapshot, self._asked(key)))
+        return await self.pace.drive(propose(snapshot, self._asked(key)))
 
     def _asked(self, key: GangKey) -> Asked:
         asked = self._asking(key)
@@ -191,7 +190,7 @@ class WhatIf:
         asked = self._asked(key)
         try:
             async with asyncio.timeout(EXPLAIN_S), self.turns:
-                found = await Pace(time.perf_counter).drive(ways.ways(snapshot, asked, wait))
+                found = await self.pace.drive(ways.ways(snapshot, asked, wait))
         except (Crowded, TimeoutError):
             return None, ["what would make it fit takes longer to find: ask muster defrag"]
         lines = ways.lines(asked, None if view is None else view.spec, found)

@@ -21,6 +21,7 @@ from decisions.replay import Recording, Verdict, rerun
 from extender.config import Dumps, ExtenderConfig
 from extender.dumper import Dumper
 from extender.dumpfile import DumpFile, prune
+from extender.pace import Pace
 
 NAME = "muster-test-extender-0-20261121T083709.000000Z.muster"
 
@@ -46,9 +47,9 @@ def bench(directory: Path | None, **dump: object) -> Bench:
 
 
 def dumper(of: Bench, *, leads: bool = True) -> Dumper:
-    clock = of._tick
+    pace = Pace(of._tick)
     return Dumper(
-        of.engine, of.planner, of.config, "extender-0", lambda: leads, lambda: True, clock, Wall()
+        of.engine, of.planner, of.config, "extender-0", lambda: leads, lambda: True, pace, Wall()
     )
 
 
