@@ -39,6 +39,12 @@ def register(commands: Subparsers) -> None:
         "--kubernetes", metavar="MINOR", help="with --control-plane real: 1.35 (default) or 1.36"
     )
     command.add_argument(
+        "--kubelets",
+        choices=("kwok", "writer"),
+        help="who runs the pods: kwok (default with --control-plane real up to 5,000 nodes), or "
+        "a writer that reports their phases and nothing else",
+    )
+    command.add_argument(
         "--phases", type=Path, metavar="FILE", help="other phases than the shipped ones (YAML)"
     )
     loadfleet.register(command)
@@ -89,6 +95,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         replay=loadfleet.replay(arguments),
         data=arguments.data,
         chaos=tuple(arguments.chaos),
+        kubelets=arguments.kubelets,
     )
 
 
@@ -100,6 +107,8 @@ def _command(arguments: argparse.Namespace) -> str:
     words += ["--control-plane", arguments.control_plane]
     if arguments.control_plane == "real":
         words += ["--kubernetes", str(real_minor(arguments))]
+    if arguments.kubelets is not None:
+        words += ["--kubelets", arguments.kubelets]
     if arguments.phases is not None:
         words += ["--phases", str(arguments.phases)]
     if arguments.chaos:

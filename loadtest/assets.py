@@ -133,6 +133,13 @@ VOLCANO: Final = Recipe(  # its job controller, without its scheduler: Muster st
     packages=("volcano.sh/volcano/cmd/controller-manager",),
     binaries=("volcano-controller-manager",),
 )
+KWOK: Final = Recipe(  # the kubelets of a load test: its nodes are objects
+    name="kwok",
+    folder="kwok",
+    version="0.8.0",
+    packages=("sigs.k8s.io/kwok/cmd/kwok",),
+    binaries=("kwok",),
+)
 KUSTOMIZE: Final = Recipe(  # renders manifests/ in tests, as `kubectl apply -k` does
     name="kustomize",
     folder="kustomize",
@@ -140,7 +147,7 @@ KUSTOMIZE: Final = Recipe(  # renders manifests/ in tests, as `kubectl apply -k`
     packages=("sigs.k8s.io/kustomize/kustomize/v5",),
     binaries=("kustomize",),
 )
-RECIPES: Final = (ETCD, *KUBERNETES.values(), KUSTOMIZE, VOLCANO)
+RECIPES: Final = (ETCD, *KUBERNETES.values(), KUSTOMIZE, KWOK, VOLCANO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +198,11 @@ def ensure(progress: Progress = lambda _line: None, minor: Minor = DEFAULT_MINOR
 def ensure_kustomize(progress: Progress = lambda _line: None) -> Path:
     """Return the kustomize program, built if need be; raises AssetError as `ensure` does."""
     return ensure_one(KUSTOMIZE, progress)["kustomize"]
+
+
+def ensure_kwok(progress: Progress = lambda _line: None) -> Path:
+    """Return the kwok program, built if need be; raises AssetError as `ensure` does."""
+    return ensure_one(KWOK, progress)["kwok"]
 
 
 def ensure_volcano(progress: Progress = lambda _line: None) -> Path:

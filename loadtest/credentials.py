@@ -48,6 +48,7 @@ USERS: Final = (
     service_account("muster-extender"),
     service_account("muster-webhook"),
     service_account("muster-vni-agent"),
+    User("kwok", "kwok", ("system:masters",)),  # the kubelets of a load test
     User("observer", "observer", ("system:masters",)),  # the benches' own eyes
     User("user", "user", ("users",)),  # somebody with rights on pods and jobs only
 )

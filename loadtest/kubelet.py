@@ -61,10 +61,11 @@ class Kubelet:
 
     async def _write(self, pod: _Pod, phase: str) -> None:
         """Write until it stands, or the pod is gone; raises a refusal that stays one."""
-        path = f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}/status"
+        subresource, change = self._patch(phase)
+        path = f"/api/v1/namespaces/{pod[0]}/pods/{pod[1]}{subresource}"
         while True:
             try:
-                await self._api.patch(path, {"status": _status(phase)})
+                await self._api.patch(path, change)
             except (ApiFailed, *LOST) as failure:
                 if isinstance(failure, ApiFailed) and failure.code == 404:
                     return  # deleted in the meantime
@@ -73,6 +74,10 @@ class Kubelet:
                 await asyncio.sleep(_PAUSE_S)
             else:
                 return
+
+    def _patch(self, phase: str) -> tuple[str, JsonObject]:
+        """Return the subresource that is written, and what."""
+        return "/status", {"status": _status(phase)}
 
 
 def _status(phase: str) -> JsonObject:

@@ -10,12 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from loadtest.assets import Minor
-from loadtest.fourphase import aftermath, figures, processes, setting, topology
+from loadtest.fourphase import aftermath, figures, kubelets, processes, setting, topology
 from loadtest.fourphase.columns import Samples
 from loadtest.fourphase.curve import Asked
 from loadtest.fourphase.driver import PhaseLog
 from loadtest.fourphase.faults import Record
 from loadtest.fourphase.figures import Ids, Mask
+from loadtest.fourphase.kubelets import Kubelets
 from loadtest.fourphase.replayed import Replay
 from loadtest.fourphase.schedule import LoadPlan
 from loadtest.fourphase.verdict import Verdict
@@ -25,9 +26,6 @@ GIVES_WAY: Final = (
     "Lower classes gave way because the load generator withdrew whole gangs, lowest priority and "
     "latest first, and submitted them again when there was room: a queue's work. Muster does not "
     "preempt yet."
-)
-NO_KUBELET: Final = (
-    "No kubelet ran: a writer reported pods as Running and Succeeded, no node renewed a lease."
 )
 SHARED: Final = "Everything, the load driver included, ran on this one machine."
 _BINS: Final = 240  # of a plot over time
@@ -40,6 +38,7 @@ class Settings:
     ``beside``: the turns with a bare kube-scheduler, if any.
     ``replay``: a trace in the place of the phases; ``data``: folder of published fleets, traces.
     ``chaos``: what followed each ``--chaos`` (``loadtest.fourphase.chaosargs``).
+    ``kubelets``: who was asked to run the pods, ``None``: as fits.
     """
 
     nodes: int
@@ -52,6 +51,11 @@ class Settings:
     replay: Replay | None = None
     data: Path = Path()
     chaos: tuple[str, ...] = ()
+    kubelets: str | None = None
+
+    def running_pods(self) -> Kubelets:
+        """Return who runs the pods. Raises ``SpecError`` for one that cannot."""
+        return kubelets.chosen(self.kubelets, real=self.real is not None, nodes=self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ class Outcome:
             "trace": setting.of_trace(self.plan, self.watching, self.samples, self.logs),
             "notes": [
                 *([] if settings.replay else [GIVES_WAY]),
-                NO_KUBELET,
+                kubelets.NOTES[settings.running_pods()],
                 SHARED,
                 *aftermath.notes(self.revived),
             ],

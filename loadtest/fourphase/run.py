@@ -14,7 +14,16 @@ from contextlib import AsyncExitStack
 from typing import Final
 
 from loadtest.fleet import Fleet
-from loadtest.fourphase import chaosargs, fleets, processes, replaying, schedule, site, spec
+from loadtest.fourphase import (
+    chaosargs,
+    fleets,
+    kubelets,
+    processes,
+    replaying,
+    schedule,
+    site,
+    spec,
+)
 from loadtest.fourphase.columns import Samples
 from loadtest.fourphase.driver import Driver
 from loadtest.fourphase.faults import Faults
@@ -37,6 +46,7 @@ async def run(settings: Settings, plan: schedule.LoadPlan, show: Show, command: 
     residents = site.resident_count(settings.pods, settings.nodes)
     hosts = _fleet(settings)
     kinds = chaosargs.kinds(plan.spec)
+    who = settings.running_pods()
     async with AsyncExitStack() as stack:
         place = await site.bring_up(
             stack,
@@ -46,8 +56,10 @@ async def run(settings: Settings, plan: schedule.LoadPlan, show: Show, command: 
             residents=residents,
             step=show.step,
             faults=kinds,
+            who=who,
         )
-        kubelet, watching, samples = Kubelet(place.driver), Watching(hosts), Samples()
+        kubelet = kubelets.writing(who, place.driver)
+        watching, samples = Watching(hosts), Samples()
         driver = Driver(plan, place.driver, watching, kubelet)
         faults = Faults(place, driver, watching)
         driver.faults = faults.during
@@ -64,19 +76,18 @@ async def run(settings: Settings, plan: schedule.LoadPlan, show: Show, command: 
 def prepare(settings: Settings) -> schedule.LoadPlan:
     """Read phases or trace and decide the load; raises in words before anything starts."""
     site.resident_count(settings.pods, settings.nodes)
+    settings.running_pods()
     if settings.nodes < schedule.FEWEST_NODES:
         raise spec.SpecError(
             f"--nodes {settings.nodes}: too few to tell phases apart: give at least "
             f"{schedule.FEWEST_NODES}"
         )
     seed, fleet = settings.seed, _fleet(settings)
+    real = settings.real is not None
     if settings.replay is not None:
-        if settings.chaos:
-            raise spec.SpecError("--chaos: faults belong to phases: leave out --trace")
-        return replaying.plan(settings.replay, fleet, seed=seed, data=settings.data)
-    phases = chaosargs.with_faults(
-        spec.load(settings.phases), settings.chaos, real=settings.real is not None
-    )
+        replayed = replaying.plan(settings.replay, fleet, seed=seed, data=settings.data)
+        return replayed.of(chaosargs.with_faults(replayed.spec, settings.chaos, real=real))
+    phases = chaosargs.with_faults(spec.load(settings.phases), settings.chaos, real=real)
     return schedule.plan(phases, settings.nodes, seed=seed, pools=pools_of(fleet))
 
 
@@ -161,7 +172,7 @@ def _sample(place: Site, driver: Driver, watching: Watching, samples: Samples) -
             "gangs_waiting": len(here) - whole,
             "gangs_outside": len(driver.book.outside()),
             "gangs_partial": partial,
-            **processes.sample(place.plane, place.armed.programs()),
+            **processes.sample(place.plane, place.programs()),
         }
     )
     return partial
@@ -169,6 +180,6 @@ def _sample(place: Site, driver: Driver, watching: Watching, samples: Samples) -
 
 def _check_alive(place: Site) -> None:
     place.armed.revive()
-    for program in (*place.armed.programs(), place.plane.program("kube-scheduler")):
+    for program in (*place.programs(), place.plane.program("kube-scheduler")):
         if not program.running and program.name not in place.armed.down:
             raise ProgramFailed(f"{program.name} ended early\n{program.log_tail()}")

@@ -11,7 +11,7 @@ one phase leaves the others as they were.
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from loadtest.fourphase.pools import WHOLE_HOST, Ask, Pool, divided
@@ -83,6 +83,14 @@ class LoadPlan:
     def gangs(self) -> tuple[GangPlan, ...]:
         """All gangs, in order of their index."""
         return tuple(gang for phase in self.phases for gang in phase.gangs)
+
+    def of(self, spec: Spec) -> "LoadPlan":
+        """Return the same load under another description of its phases, as one with faults."""
+        phases = tuple(
+            replace(phase, spec=described)
+            for phase, described in zip(self.phases, spec.phases, strict=True)
+        )
+        return replace(self, spec=spec, phases=phases)
 
 
 def plan(spec: Spec, nodes: int, *, seed: int = 0, pools: Sequence[Pool] = ()) -> LoadPlan:

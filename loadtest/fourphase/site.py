@@ -18,13 +18,15 @@ from loadtest.api import JSON, Api
 from loadtest.assets import Minor
 from loadtest.controlplane import SCHEDULER, ControlPlane, Options
 from loadtest.fleet import Fleet
+from loadtest.fourphase import kubelets
 from loadtest.fourphase.armed import Armed, arm
 from loadtest.fourphase.chaos import Kind
+from loadtest.fourphase.kubelets import Kubelets
 from loadtest.fourphase.schedule import LoadPlan
 from loadtest.fourphase.spec import SpecError
 from loadtest.muster import RBAC, Muster
 from loadtest.persistent import persistent
-from loadtest.programs import ready_within
+from loadtest.programs import Program, ready_within
 from loadtest.simulated import Plane, SimulatedPlane
 
 RACK: Final = 16  # hosts below one leaf switch
@@ -46,6 +48,13 @@ class Site:
     driver: Api
     observer: Api
     armed: Armed
+    kubelets: Program | None = None
+
+    def programs(self) -> Iterator[Program]:
+        """Yield everything that runs beside the control plane."""
+        yield from self.armed.programs()
+        if self.kubelets is not None:
+            yield self.kubelets
 
 
 def fleet(count: int) -> Fleet:
@@ -79,10 +88,12 @@ async def bring_up(
     residents: int,
     step: Callable[[str], None],
     faults: Collection[Kind] = (),
+    who: Kubelets = Kubelets.WRITER,
 ) -> Site:
     """Start everything; the stack ends it. Raises ``ProgramFailed``.
 
     ``faults``: the kinds that are going to be made, and need something to be made with.
+    ``who`` runs the pods.
     """
     there = population(hosts, residents)
     plane = await _plane(stack, real, plan.seed, step, there)
@@ -96,6 +107,7 @@ async def bring_up(
     step("webhook and extender")
     ready_s = ready_within(len(hosts.hosts) + residents)
     armed = await arm(stack, plane, driver, faults, levels=hosts.levels, ready_s=ready_s)
+    program = await kubelets.start(stack, plane, who, ready_s=ready_s)
     step("kube-scheduler")
     config = schedulerconfig.write(
         "recommended",
@@ -104,7 +116,7 @@ async def bring_up(
         extender_url=armed.url,
     )
     await plane.start_scheduler(config, ready_s=ready_s)
-    return Site(plane, armed.muster, driver, observer, armed)
+    return Site(plane, armed.muster, driver, observer, armed, program)
 
 
 async def _plane(

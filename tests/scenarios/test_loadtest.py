@@ -97,6 +97,10 @@ def test_gangs_that_find_no_room_are_told_and_end_with_code_1(tmp_path: Path) ->
     [
         (("--nodes", "3"), "muster loadtest: --nodes 3: too few"),
         (("--nodes", "50", "--pods", "9"), "muster loadtest: --pods 9: 50 nodes full of load"),
+        (
+            ("--nodes", "50", "--kubelets", "kwok"),
+            "--kubelets kwok: only with --control-plane real",
+        ),
         (("--nodes", "50", "--phases", "none.yaml"), "none.yaml: cannot be read"),
     ],
 )
@@ -117,4 +121,5 @@ def test_all_phases_on_a_real_control_plane(tmp_path: Path, minor: str) -> None:
     report = reported(tmp_path, *plane, "--nodes", "100", "--pods", "300")
     assert_sound(report)
     assert (report["kubernetes"], report["resident_pods"]) == (minor, 200)
-    assert "etcd" in report["total"]["cpu_s"]
+    assert {"etcd", "kwok"} <= report["total"]["cpu_s"].keys()
+    assert any(note.startswith("kwok") for note in report["notes"])

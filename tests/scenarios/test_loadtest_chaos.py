@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from loadtest.assets import MINORS, Minor
+
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -33,7 +35,6 @@ phases:
     arrivals: [{class: high, pods: 30, gangs: {6: 1, 3: 1}, perSecond: 20, figure: ours}]
     remove: [high]
 """
-MINOR = "1.35"
 
 
 def loadtest(folder: Path, *arguments: str, chaos: str = "[]") -> subprocess.CompletedProcess[str]:
@@ -123,18 +124,20 @@ def test_a_fault_that_cannot_be_made_is_refused_before_anything_starts(
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("minor", MINORS)
 def test_a_killed_extender_and_a_killed_api_server_on_a_real_control_plane(
-    tmp_path: Path,
+    tmp_path: Path, minor: Minor
 ) -> None:
-    plane = ("--control-plane", "real", "--kubernetes", MINOR)
+    plane = ("--control-plane", "real", "--kubernetes", minor)
     found = survived(tmp_path, *plane, "--chaos", "kill-extender@two,restart-api-server@one")
     assert_planning_went_on(found["kill-extender@two"])
     assert found["restart-api-server@one"]["next_bound_after_s"] is not None
 
 
 @pytest.mark.integration
-def test_faults_between_muster_and_a_real_api_server(tmp_path: Path) -> None:
-    plane = ("--control-plane", "real", "--kubernetes", MINOR)
+@pytest.mark.parametrize("minor", MINORS)
+def test_faults_between_muster_and_a_real_api_server(tmp_path: Path, minor: Minor) -> None:
+    plane = ("--control-plane", "real", "--kubernetes", minor)
     chaos = "[{kind: gone-storm}, {kind: slow-responses}, {kind: conflicts}]"
     found = survived(tmp_path, *plane, "--chaos", "watch-drops@two", chaos=chaos)
     assert len(found) == 4

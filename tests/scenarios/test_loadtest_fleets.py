@@ -34,7 +34,8 @@ def reported(out: Path, *arguments: str) -> dict[str, Any]:
     assert report["verdict"]["good"]
     for phase in report["phases"]:
         assert phase["unplaced_gangs"] == []
-        assert phase["arriving"]["bound"]["count"] == phase["pods_arriving"]
+        replaced = phase["replaced_pods"] if report["faults"] else 0  # of gangs that it brought
+        assert phase["arriving"]["bound"]["count"] == phase["pods_arriving"] + replaced
     return report
 
 
@@ -95,6 +96,20 @@ def test_a_philly_trace_starts_every_gang_on_a_lingjun_fleet(tmp_path: Path, dat
     assert trace["unplaced"] == []
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "Trace philly, seed 0: 60 jobs" in text
+
+
+def test_a_trace_goes_on_through_faults(tmp_path: Path, data: str) -> None:
+    asked = ("--trace", "philly", "--jobs", "60", "--speed", "2000", "--data", data)
+    chaos = ("--chaos", "kill-extender@philly:0.2,node-failures@philly:0.4,conflicts")
+    report = reported(tmp_path, "--nodes", "40", *asked, *chaos)
+    assert (
+        "--chaos kill-extender@philly:0.2,node-failures@philly:0.4,conflicts" in report["command"]
+    )
+    assert {fault["kind"] for fault in report["faults"]} == {
+        "kill-extender", "node-failures", "conflicts",
+    }  # fmt: skip
+    trace = report["trace"]
+    assert trace["started"]["jobs"] == trace["jobs"]
 
 
 def test_an_openb_trace_runs_on_the_machines_it_ran_on(tmp_path: Path, data: str) -> None:
