@@ -1,19 +1,19 @@
 """Copy-on-write columns: the one storage the model is made of.
 
-Three kinds, all with the same life::
+Two kinds (lists of objects: ``cluster.pagedlists``) with the same life::
 
       write ──► [owned] ──freeze()──► [shared with a frozen view] ──write──► copy ──► [owned]
 
 ``freeze()`` hands out read-only arrays in O(1) for a column that was not written since the
 last call, and the first write after that copies what it is about to change: a *flat* column
 as a whole (node columns: placement wants one contiguous array), a *paged* one just one page
-(pod columns: a pod event must not copy 8 MB). A frozen view therefore never changes.
+(pod columns: a pod event must not copy 8 MB). A frozen view therefore never changes. Who has time
+to spare after a snapshot makes the copies of flat columns beforehand (``prepare``).
 
 Single cells are read and written through ``memoryview``, which is three times faster than
 indexing a numpy array from Python.
 """
 
-from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, Generic, Protocol, TypeVar, cast, overload
 
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 S = TypeVar("S", bound=np.generic)
 V = TypeVar("V")
-T = TypeVar("T")
 Amounts = NDArray[np.int64]
 
 PAGE_SHIFT: Final = 13
@@ -30,9 +29,6 @@ PAGE_ROWS: Final = 1 << PAGE_SHIFT
 """Rows in a page: 32 KiB of int32 are copied in about 2 µs, one page event."""
 _PAGE_MASK: Final = PAGE_ROWS - 1
 _FIRST_CAPACITY: Final = 64
-_LIST_SHIFT: Final = 10
-_LIST_ROWS: Final = 1 << _LIST_SHIFT
-_LIST_MASK: Final = _LIST_ROWS - 1
 
 
 class _Cells(Protocol[V]):
@@ -59,7 +55,7 @@ class Column(Generic[S, V]):
     Rows never written hold ``fill``.
     """
 
-    __slots__ = ("_array", "_cells", "_fill", "_frozen", "_shared")
+    __slots__ = ("_array", "_cells", "_copy", "_fill", "_frozen", "_shared", "_written")
 
     def __init__(self, dtype: type[S], fill: V, *, like: NDArray[S] | None = None) -> None:
         self._fill: V = fill
@@ -68,6 +64,8 @@ class Column(Generic[S, V]):
         )
         self._shared = like is not None
         self._frozen: NDArray[S] | None = None
+        self._copy: NDArray[S] | None = None  # of a shared array, for the first write
+        self._written = False  # between the last two calls of ``freeze``
         self._cells = _cells(self._array, fill)
 
     def __getitem__(self, row: int) -> V:
@@ -122,9 +120,20 @@ class Column(Generic[S, V]):
     def freeze(self, count: int) -> NDArray[S]:
         """Return the first ``count`` rows read-only; they never change again."""
         if self._frozen is None or len(self._frozen) != count:
+            self._written = self._frozen is None
             self._frozen = read_only(self._array[:count])
             self._shared = True
         return self._frozen
+
+    def prepare(self) -> bool:
+        """Make the copy that the first write needs; return whether one was due.
+
+        None is due for a column that was not written between the last two snapshots.
+        """
+        if not self._shared or not self._written or self._copy is not None:
+            return False
+        self._copy = self._array.copy()
+        return True
 
     @property
     def capacity(self) -> int:
@@ -137,10 +146,11 @@ class Column(Generic[S, V]):
         return self._array.dtype
 
     def _own(self) -> None:
-        self._replace(self._array.copy())
+        self._replace(self._array.copy() if self._copy is None else self._copy)
 
     def _replace(self, array: NDArray[S]) -> None:
         self._array = array
+        self._copy = None
         self._cells = _cells(array, self._fill)
         self._shared = False
         self._frozen = None
@@ -291,99 +301,3 @@ class PagedView(Generic[S, V]):
             here = page_of == page
             out[here] = self.pages[page][rows[here] & _PAGE_MASK]
         return out
-
-
-class PagedList(Generic[T]):
-    """A growing list of immutable objects, copied page by page like ``PagedColumn``.
-
-    Pages that only hold ``fill`` are one shared object, so a list with few entries costs
-    next to nothing.
-    """
-
-    __slots__ = ("_blank", "_fill", "_frozen", "_pages", "_shared")
-
-    def __init__(self, fill: T, *, like: "PagedListView[T] | None" = None) -> None:
-        self._fill = fill
-        self._blank = [fill] * _LIST_ROWS
-        self._pages: list[list[T]] = [] if like is None else list(like.pages)
-        self._shared = bytearray(b"\1" * len(self._pages))
-        self._frozen: PagedListView[T] | None = None
-
-    def __getitem__(self, row: int) -> T:
-        return self._pages[row >> _LIST_SHIFT][row & _LIST_MASK]
-
-    def __setitem__(self, row: int, value: T) -> None:
-        page = row >> _LIST_SHIFT
-        if self._shared[page]:
-            self._pages[page] = self._pages[page].copy()
-            self._shared[page] = 0
-            self._frozen = None
-        self._pages[page][row & _LIST_MASK] = value
-
-    def put(self, first: int, values: Sequence[T]) -> None:
-        """Write the rows from ``first`` on."""
-        begin = 0
-        while begin < len(values):
-            page, cell = (first + begin) >> _LIST_SHIFT, (first + begin) & _LIST_MASK
-            if self._shared[page]:
-                self._pages[page] = self._pages[page].copy()
-                self._shared[page] = 0
-                self._frozen = None
-            end = min(len(values), begin + _LIST_ROWS - cell)
-            self._pages[page][cell : cell + end - begin] = values[begin:end]
-            begin = end
-
-    def grow(self, count: int) -> None:
-        """Make room for ``count`` rows."""
-        while len(self._pages) << _LIST_SHIFT < count:
-            self._pages.append(self._blank)
-            self._shared.append(1)
-            self._frozen = None
-
-    def freeze(self, count: int) -> "PagedListView[T]":
-        """Return the first ``count`` rows as a view that never changes again."""
-        if self._frozen is None or self._frozen.count != count:
-            self._frozen = PagedListView(tuple(self._pages), count)
-            self._shared = bytearray(b"\1" * len(self._pages))
-        return self._frozen
-
-    def peek(self, count: int) -> "PagedListView[T]":
-        """Return a view to be read at once and dropped: nothing is copied for it later."""
-        return PagedListView(tuple(self._pages), count)
-
-    @property
-    def capacity(self) -> int:
-        """Rows there is room for."""
-        return len(self._pages) << _LIST_SHIFT
-
-    def items(self) -> Iterator[tuple[int, T]]:
-        """Yield (row, value) of every row that was ever written; whole blank pages are skipped."""
-        for number, page in enumerate(self._pages):
-            if page is not self._blank:
-                yield from enumerate(page, number << _LIST_SHIFT)
-
-
-class PagedListView(Generic[T]):
-    """A frozen ``PagedList``; read it by row."""
-
-    __slots__ = ("count", "pages")
-
-    def __init__(self, pages: tuple[list[T], ...], count: int) -> None:
-        self.pages = pages
-        self.count = count
-
-    def __len__(self) -> int:
-        return self.count
-
-    def __getitem__(self, row: int) -> T:
-        if not 0 <= row < self.count:
-            raise IndexError(f"row {row} of a column of {self.count} rows")
-        return self.pages[row >> _LIST_SHIFT][row & _LIST_MASK]
-
-    def __iter__(self) -> Iterator[T]:
-        left = self.count
-        for page in self.pages:
-            yield from page[:left]
-            left -= _LIST_ROWS
-            if left <= 0:
-                return

@@ -7,8 +7,8 @@ has gone, or of one that nobody knows. What is told counts for the pods that are
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from cluster.columns import PagedList, PagedListView
 from cluster.ids import PodUid
+from cluster.pagedlists import PagedList, PagedListView
 
 Given: TypeAlias = Mapping[str, tuple[str, ...]]
 """Pod UID in hex (dumps are JSON) → names of devices, as in a plan."""

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.columns import Column, PagedList
+from cluster.columns import Column
 from cluster.constraints import PodClass
 from cluster.deviceclaims import (
     CLAIM,
@@ -60,6 +60,7 @@ from cluster.deviceview import DeviceView, pack_state, spec_of
 from cluster.events import DeviceSpec
 from cluster.ids import NO_ROW, PodUid
 from cluster.names import NameTable
+from cluster.pagedlists import PagedList
 
 
 class DeviceTable:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster import devicerooms
-from cluster.columns import PagedListView
 from cluster.constraints import PodClass
 from cluster.devicenode import WIDTH, Layout, Slot
 from cluster.deviceshape import DeviceShape
 from cluster.events import DeviceSpec
 from cluster.ids import NO_ROW
 from cluster.names import NameView
+from cluster.pagedlists import PagedListView
 
 if TYPE_CHECKING:
     from cluster.deviceclaims import Told

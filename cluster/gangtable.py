@@ -12,11 +12,12 @@ from typing import Final
 
 import numpy as np
 
-from cluster.columns import PagedColumn, PagedList, PagedListView, PagedView
+from cluster.columns import PagedColumn, PagedView
 from cluster.gangs import GangSpec
 from cluster.gangview import GangFacts
 from cluster.ids import NO_ROW, GangKey
 from cluster.names import NameTable, NameView
+from cluster.pagedlists import PagedList, PagedListView
 
 COLUMNS: Final[Mapping[str, tuple[type[np.generic], float]]] = {
     "shape": (np.int32, NO_ROW),

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from heapq import heappush
 from struct import Struct
 
-from cluster.columns import PagedList
 from cluster.constraints import HostPort, LabelSet, PodAffinityTerm, PodClass
 from cluster.counters import CountTable, MatchCounters, collide, count_pods
 from cluster.devices import DeviceTable
@@ -28,6 +27,7 @@ from cluster.matching import UNSCHEDULABLE, untolerated
 from cluster.names import NameTable
 from cluster.nodes import AMOUNT_LIMIT, NodeTable
 from cluster.nodeview import NodeView
+from cluster.pagedlists import PagedList
 from cluster.pods import HELD, PodFlag, PodState, PodTable
 from cluster.snapshot import Overlaid, Snapshot, Tables
 from cluster.treebuild import TopologyCell

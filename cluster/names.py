@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar, cast
 from weakref import ref
 
-from cluster.columns import PagedList, PagedListView
+from cluster.pagedlists import PagedList, PagedListView
 
 T = TypeVar("T", bound=Hashable)
 

@@ -8,18 +8,19 @@ is minus what its pods use. When the node comes, capacity is added and all sums 
     free = allocatable - used,   used = Σ requests of the pods that occupy the node
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.columns import Column, PagedColumn, PagedList
+from cluster.columns import Column, PagedColumn
 from cluster.constraints import Taint
 from cluster.ids import NO_ROW
 from cluster.labelcolumns import LabelTable
 from cluster.names import NameTable
 from cluster.nodeview import NodeView
+from cluster.pagedlists import PagedList
 
 AMOUNT_LIMIT: Final = 1 << 52
 """Larger amounts count as this one (4 PiB, or 4.5e15 pieces): no node has that much, and
@@ -158,6 +159,12 @@ class NodeTable:
             free_columns=tuple(c.freeze(count) for c in self.free),
             spare_columns=tuple(c.freeze(count) for c in self.spare),
         )
+
+    def prepare(self) -> Iterator[None]:
+        """Copy, one a step, the columns that events are writing to all the time."""
+        for column in (*self.free, *self.spare, *self.allocatable):
+            if column.prepare():
+                yield
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` rows."""

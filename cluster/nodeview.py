@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.columns import PagedListView, PagedView, read_only
+from cluster.columns import PagedView, read_only
 from cluster.constraints import Taint
 from cluster.labelcolumns import LabelColumn, LabelView
 from cluster.names import NameTable, NameView
+from cluster.pagedlists import PagedListView
 
 
 @dataclass(frozen=True, slots=True, eq=False)

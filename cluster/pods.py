@@ -37,9 +37,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.columns import PagedColumn, PagedList, PagedListView, PagedView
+from cluster.columns import PagedColumn, PagedView
 from cluster.ids import NO_ROW, PodUid
 from cluster.names import NameTable, NameView
+from cluster.pagedlists import PagedList, PagedListView
 
 
 class PodState(IntEnum):

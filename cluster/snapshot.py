@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cluster import budgets as budget_rules
 from cluster import gangview
 from cluster.budgets import BudgetView
-from cluster.columns import PagedListView, read_only
+from cluster.columns import read_only
 from cluster.constraints import HostPort, LabelSelector, LabelSet, PodAffinityTerm, PodClass
 from cluster.counters import CountView, MatchCounters, PodQuery, count_pods, port_conflicts
 from cluster.deviceview import DeviceView
@@ -29,6 +29,7 @@ from cluster.learned import Learned
 from cluster.matching import NamespaceLabels, term_matches
 from cluster.names import NameView
 from cluster.nodeview import NodeView
+from cluster.pagedlists import PagedListView
 from cluster.pods import PodView
 from cluster.steps import Steps
 from cluster.topology import Topology

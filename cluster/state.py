@@ -13,7 +13,7 @@ Nothing outside this package writes to a model. No clock, no randomness, no I/O:
 in with the event, so a recorded stream of events leads to the same state every time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
 
@@ -172,6 +172,13 @@ class ClusterState:
         if self._snapshot is None:
             self._snapshot = self._model.snapshot(self.generation, overlay)
         return self._snapshot
+
+    def prepare(self) -> Generator[None, None, None]:
+        """Copy beforehand what the first events after a snapshot would have to; a copy a step.
+
+        For who has taken one: without it an event waits for all the copies at once.
+        """
+        yield from self._model.nodes.prepare()
 
     def pod_row(self, uid: PodUid) -> int | None:
         """Return the row of a pod."""

@@ -63,10 +63,10 @@ NodesOf = Callable[[GangKey], Sequence[str]]
 
 @dataclass(slots=True)
 class _Cycle:
-    """What one planning cycle shares: one snapshot's totals, replaced after each hold."""
+    """What one planning cycle shares. ``totals``: of a snapshot since the last hold, if needed."""
 
-    totals: FreeTotals
     until: float
+    totals: FreeTotals | None = None
 
 
 class Planner:
@@ -180,8 +180,9 @@ class Planner:
         """Look at listed gangs in order; after ``cycle_seconds`` the order is made anew."""
         until = self._pace.clock() + self._config.cycle_seconds
         candidates = await self._assembled()
-        snapshot = self._engine.state.snapshot()
-        cycle = _Cycle(FreeTotals(snapshot), until)
+        if not candidates:
+            return  # a snapshot has the next events copy what they write to
+        snapshot, cycle = self._engine.state.snapshot(), _Cycle(until)
         for key in order(candidates, snapshot, self._engine.clock()):
             self._list.take(key)
             await self._look_at(key, cycle)
@@ -281,7 +282,7 @@ class Planner:
             if not self._is_ready(view):
                 await self._keep_spares(view)
                 return
-            if key in self._searched and not cycle.totals.may_fit(view):
+            if key in self._searched and not self._may_fit(view, cycle):
                 self._list.park(key)
                 return
             if len(view.waiting) == 1:
@@ -300,10 +301,15 @@ class Planner:
                 placed = self._view(key)
                 if placed is not None:
                     await self._keep_spares(placed)  # before anybody else is planned
-                cycle.totals = FreeTotals(self._engine.state.snapshot())
+                cycle.totals = None
                 return
             self._metrics.stale_plans.inc()
         self._not_before[key] = self._engine.clock() + STALE_RETRY_S
+
+    def _may_fit(self, view: GangView, cycle: _Cycle) -> bool:
+        if cycle.totals is None:
+            cycle.totals = FreeTotals(self._engine.state.snapshot())
+        return cycle.totals.may_fit(view)
 
     async def _keep_spares(self, view: GangView) -> None:
         """Take the hot spares that a gang lacks; one that has too few waits for room."""
@@ -339,6 +345,7 @@ class Planner:
         )
 
     async def _decide(self, question: Question, snapshot: Snapshot) -> Decision:
+        await self._pace.drive(self._engine.state.prepare())
         began = self._pace.clock()
         decision = await self._pace.drive(decide(snapshot, question))
         outcome = type(decision).__name__.lower()

@@ -25,6 +25,7 @@ from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, make_app
 from extender.candidacy import AGENT, Candidacy, agent, stand
 from extender.config import ExtenderConfig
 from extender.errors import Deposed
+from extender.garbage import Collector
 from extender.listening import listening
 from extender.ownpod import PodName
 from extender.shell import Extender
@@ -55,7 +56,9 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
         client = await stack.enter_async_context(
             KubeClient(auth, transport=transport, writes=writes)
         )
-        extender = Extender(config, client, candidacy=candidacy, on_deposed=stop.set)
+        extender = Extender(
+            config, client, candidacy=candidacy, on_deposed=stop.set, collector=Collector()
+        )
         loop.add_signal_handler(signal.SIGUSR2, extender.dumper.request)
         if tls is not None:
             extender.parts.jobs["certificates"] = tls.keep

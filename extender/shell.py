@@ -1,7 +1,6 @@
 """Putting the parts together; ``extender.process`` runs them."""
 
 import asyncio
-import gc
 import random
 import socket
 import time
@@ -27,6 +26,7 @@ from extender.devicewatch import DeviceWatch
 from extender.dumper import Dumper, replica
 from extender.engine import Clock, Engine, SteadyClock
 from extender.feed import Feed
+from extender.garbage import Collector
 from extender.gate import Gate
 from extender.given import Given
 from extender.handlers import Handlers
@@ -61,8 +61,6 @@ from workloads.managed import Policy
 CONTROLLER: Final = "muster.dev/extender"  # who writes our Events
 STANDBY_TIDY_S: Final = 60.0  # between forgetting what is gone; a day brings some thousand gangs
 TICK_S: Final = 1.0  # holds live for tens of seconds; a second more does not matter
-GC_THRESHOLDS: Final = (100_000, 50, 1000)
-"""The model holds no cycles: collections find nothing and their pauses are p99."""
 
 
 @dataclass(slots=True)
@@ -76,6 +74,7 @@ class Extender:
     jitter: Callable[[], float] = random.random
     candidacy: Candidacy | None = None
     on_deposed: Callable[[], None] = lambda: None
+    collector: Collector | None = None  # the process's own; who shares one leaves it alone
     engine: Engine = field(init=False)
     pace: Pace = field(init=False)
     pods: PendingPods = field(init=False)
@@ -329,10 +328,9 @@ class Extender:
 
     async def _plan(self) -> None:
         """Plan once everything is known; what was listed stays, so it is not traced again."""
-        gc.set_threshold(*GC_THRESHOLDS)
         await self.sync.synced.wait()
-        gc.collect()
-        gc.freeze()
+        if self.collector is not None:
+            self.collector.settle()
         await self.begun.wait()
         await self.planner.run()
 
@@ -350,3 +348,5 @@ class Extender:
         while True:
             await asyncio.sleep(TICK_S)
             self.engine.apply(Tick())
+            if self.collector is not None:
+                self.collector.tick()

@@ -355,6 +355,11 @@ class Cluster(NaiveDevices):
             snapshot.match_counts(*query[:3], include_terminating=query[3])
         self.kept = [*self.kept[-2:], (snapshot, fingerprint.exact(snapshot))]
 
+    @rule(steps=st.integers(0, 9))
+    def copies_are_made_beforehand(self, steps: int) -> None:
+        for _, _ in zip(range(steps), self.state.prepare(), strict=False):
+            continue
+
     @rule()
     def state_is_dumped_and_loaded(self) -> None:
         data = self.state.dump()

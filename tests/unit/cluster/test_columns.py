@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cluster.columns import PAGE_ROWS, Column, PagedColumn, PagedList
+from cluster.columns import PAGE_ROWS, Column, PagedColumn
+from cluster.pagedlists import PagedList
 
 
 def test_a_frozen_column_keeps_its_values_when_the_live_one_goes_on() -> None:
@@ -20,6 +21,39 @@ def test_freezing_twice_without_a_write_gives_the_same_array() -> None:
     column: Column[np.int64, int] = Column(np.int64, 0)
     assert column.freeze(4) is column.freeze(4)
     assert column.freeze(5) is not column.freeze(4)
+
+
+def test_a_copy_made_beforehand_is_what_the_first_write_goes_to() -> None:
+    column: Column[np.int64, int] = Column(np.int64, 0)
+    column[1] = 5
+    frozen = column.freeze(3)
+    assert column.prepare()
+    assert not column.prepare()  # one is enough
+    assert column.freeze(3) is frozen  # nothing was written yet
+    column[1] = 6
+    assert (frozen.tolist(), column.freeze(3).tolist()) == ([0, 5, 0], [0, 6, 0])
+
+
+def test_only_a_column_that_is_written_between_snapshots_is_copied_beforehand() -> None:
+    column: Column[np.int64, int] = Column(np.int64, 0)
+    assert not column.prepare()  # nobody shares it
+    column[0] = 1
+    column.freeze(2)
+    assert column.prepare()
+    column[0] = 2
+    column.freeze(2)
+    column.freeze(1)
+    assert not column.prepare()  # between the last two nothing was written
+
+
+def test_a_copy_made_beforehand_is_dropped_where_the_column_grows() -> None:
+    column: Column[np.int64, int] = Column(np.int64, -1)
+    column[0] = 1
+    frozen = column.freeze(1)
+    column.prepare()
+    column.grow(500)
+    column[499] = 3
+    assert (frozen.tolist(), column[0], column[400], column[499]) == ([1], 1, -1, 3)
 
 
 def test_a_frozen_view_cannot_be_written() -> None:
