@@ -27,7 +27,7 @@ from extender.engine import Engine
 from extender.feed import Feed
 from kube.errors import DecodeError
 from kube.listed import ListedPod, epoch
-from kube.names import TERM
+from kube.names import PLAN, TERM
 from kube.quantity import QuantityError
 from kube.requests import resized_containers
 from kube.translate import pod_uids
@@ -35,6 +35,7 @@ from workloads.managed import takes
 
 MOST_KINDS: Final = 4096  # of some KB each, then they are forgotten: owners' pods come in a row
 MOST_TIMES: Final = 65_536
+_PLANNED: Final = f'"{PLAN}"'.encode()
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _Kind = tuple[bool, bytes]
 _Event = PodUpserted | None
@@ -96,6 +97,8 @@ class ListedPods:
         self._times.clear()
 
     def _event(self, pod: ListedPod) -> _Event:
+        if _PLANNED in bytes(pod.metadata.annotations):
+            return None  # ours, and no two of these are alike
         times = self._times
         created, started = pod.metadata.creation_timestamp, pod.status.start_time
         if (created not in times or started not in times) and not self._learn(created, started):

@@ -29,9 +29,10 @@ from webhook.review import UserInfo
 from webhook.templates import Template
 from workloads import registry
 from workloads.gangproblems import of_placed
-from workloads.labels import FieldError, read, unknown
+from workloads.labels import FieldError, read
 from workloads.managed import Policy, has_gate
 from workloads.registry import Placed
+from workloads.unknownkeys import unknown
 
 MUSTER_USERS: Final = frozenset(names.SERVICE_ACCOUNTS)
 ADMINISTRATORS: Final = frozenset({"system:masters"})  # group of the cluster's own administrators

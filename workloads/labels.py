@@ -5,39 +5,20 @@ sees everything that is wrong at once. A dialect that reads its gang from elsewh
 Job, a PodGroup) may still carry Muster's topology keys: ``overlay`` puts them on top.
 """
 
-import difflib
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 from cluster.gangs import GangSpec, RoleSpec
 from kube import names
-from workloads.userkeys import (
-    USER_KEYS,
-    FieldError,
-    Minimum,
-    Reading,
-    UserKeys,
-    read,
-    shorten,
-)
+from workloads.userkeys import FieldError, Minimum, Reading, UserKeys, read
 from workloads.wishes import NONE, Wishes
 
-__all__ = ["FieldError", "Minimum", "Reading", "UserKeys", "overlay", "read", "unknown", "validate"]
+__all__ = ["FieldError", "Minimum", "Reading", "UserKeys", "overlay", "read", "validate"]
 
-_MUSTERS_OWN: Final = frozenset(
-    {names.PLAN, names.ORIGINAL_SCHEDULER, names.MANAGED, names.INJECTED, names.NCCL_CONF}
-)
-_OF_INJECTION: Final = frozenset(
-    {names.FABRIC_OPTIONS, names.GPU_TIER, names.WORKLOAD, names.CAPACITY}
-)
-_OURS: Final = re.compile(rf"^{re.escape(names.PREFIX)}.*", re.MULTILINE)  # in lines of keys
-_KNOWN: Final = USER_KEYS | _OF_INJECTION | _MUSTERS_OWN
-_SUGGESTED: Final = sorted(USER_KEYS | _OF_INJECTION)
-_LONGEST_SLIP: Final = 80  # characters of a key for which the nearest one is looked up
-_TOLD_AT_MOST: Final = 16  # unknown keys; the API server keeps 4096 characters of warnings
+_KEPT: Final = 1_024  # specifications: gangs that arrive at about the same time
 _GANG_ONLY: Final = (names.GANG_SIZE, names.GANG_MIN, names.ROLE, names.SLICE_SIZE)
 
 
@@ -78,31 +59,46 @@ def contradictions(reading: Reading, context: Context) -> Iterator[FieldError]:
             yield from rule(reading, context)
 
 
-def unknown(labels: Mapping[str, str], annotations: Mapping[str, str]) -> list[str]:
-    """Return one sentence for each key with Muster's prefix that Muster does not know.
-
-    They are warned about, not refused: an older webhook must not block newer keys.
-    """
-    keys = set(_OURS.findall("\n".join((*labels, *annotations))))
-    strange = sorted(key for key in keys - _KNOWN if not key.startswith(names.DATASET))
-    return [_unknown(key) for key in strange[:_TOLD_AT_MOST]]
-
-
 def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) -> GangSpec:
     """Return ``spec`` with the keys on top: topology, slices, queue, minimum, size if unknown.
 
     A percentage is taken of the size. Errors of the keys become problems of the gang. Which
     levels the cluster has is not known here; the planner rejects an unknown one. What
     other schedulers' keys wish for fills in what is still open.
+
+    The members of a gang say the same of it, so what came out is remembered for a while.
     """
+    if context is None and reading.is_kept:
+        return _remembered(spec, _This(reading))
+    return _overlaid(spec, reading, context or Context(levels=(), group=spec.dialect))
+
+
+class _This:
+    """A reading by its identity: comparing it would cost more than what is remembered."""
+
+    __slots__ = ("reading",)
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+
+    def __hash__(self) -> int:
+        return id(self.reading)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _This) and other.reading is self.reading
+
+
+@lru_cache(maxsize=_KEPT)
+def _remembered(spec: GangSpec, this: _This) -> GangSpec:
+    return _overlaid(spec, this.reading, Context(levels=(), group=spec.dialect))
+
+
+def _overlaid(spec: GangSpec, reading: Reading, context: Context) -> GangSpec:
     spec = _wished(spec, reading.wishes)
     if not reading.found:
         return spec
     keys, size = reading.keys, spec.size if spec.size is not None else reading.keys.size
-    errors = [
-        *reading.errors,
-        *contradictions(reading, context or Context(levels=(), group=spec.dialect)),
-    ]
+    errors = [*reading.errors, *contradictions(reading, context)]
     minimum, problems = _minimum(spec, reading, size)
     return replace(
         spec,
@@ -340,12 +336,6 @@ def _absolute(keys: UserKeys) -> int | None:
     if keys.minimum is None or (keys.minimum.percent and keys.size is None):
         return None
     return keys.minimum.of(keys.size or 0)
-
-
-def _unknown(key: str) -> str:
-    near = difflib.get_close_matches(key, _SUGGESTED, n=1) if len(key) <= _LONGEST_SLIP else []
-    hint = f"did you mean {near[0]}?" if near else "it has no effect"
-    return f'"{shorten(key)}" is not a key that Muster knows: {hint}'
 
 
 _FIELD_OF: Final[Mapping[str, str]] = {

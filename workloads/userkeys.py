@@ -113,13 +113,15 @@ class UserKeys:
 class Reading:
     """The keys, the errors of single fields, and where each key was found with its text.
 
-    ``wishes``: what stands beside them in the keys of other schedulers.
+    ``wishes``: what stands beside them in the keys of other schedulers. ``is_kept``: it is the
+    one reading of all who say the same, for a while.
     """
 
     keys: UserKeys = UserKeys()
     errors: tuple[FieldError, ...] = ()
     found: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     wishes: Wishes = NONE
+    is_kept: bool = field(default=False, compare=False)
 
     def error(self, key: str, allowed: str) -> FieldError:
         """Return an error about ``key``, which must be in ``found``."""
@@ -143,7 +145,7 @@ def read(
     size = sum([len(text) for _, text in (*on_labels, *on_annotations)])
     parse = _remembered if size <= _KEPT_CHARS else _parsed
     reading = parse(on_labels, on_annotations, path)
-    return reading if wished is NONE else replace(reading, wishes=wished)
+    return reading if wished is NONE else replace(reading, wishes=wished, is_kept=False)
 
 
 def _parsed(on_labels: _Said, on_annotations: _Said, path: str) -> Reading:
@@ -167,7 +169,9 @@ def _parsed(on_labels: _Said, on_annotations: _Said, path: str) -> Reading:
     return Reading(keys, tuple(errors), MappingProxyType(found))
 
 
-_remembered: Final = lru_cache(maxsize=_KEPT)(_parsed)
+@lru_cache(maxsize=_KEPT)
+def _remembered(on_labels: _Said, on_annotations: _Said, path: str) -> Reading:
+    return replace(_parsed(on_labels, on_annotations, path), is_kept=True)
 
 
 def shorten(text: str) -> str:

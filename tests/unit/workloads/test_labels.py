@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from cluster.gangs import GangSpec, standby_seats
 from cluster.ids import GangKey
 from kube import names
-from workloads.labels import Minimum, overlay, read, unknown, validate
+from workloads.labels import Minimum, overlay, read, validate
+from workloads.unknownkeys import unknown
 from workloads.userkeys import USER_KEYS
 
 GANG = {"muster.dev/gang": "g", "muster.dev/gang-size": "8"}
@@ -260,3 +261,16 @@ def test_what_becomes_of_a_broken_gang_is_one_of_two_words() -> None:
     assert not overlay(spec, read({}, gang | {"muster.dev/repair": "wait"})).restarts
     (error,) = refused(gang | {"muster.dev/repair": "evict"})
     assert 'allowed: "wait" or "restart"' in error
+
+
+def test_what_the_members_of_a_gang_say_alike_is_worked_out_once_for_each_gang() -> None:
+    said = GANG | {"muster.dev/topology-preferred": "rack", "muster.dev/gang-min": "50%"}
+    one, other = (
+        GangSpec(GangKey(f"muster/ns/{name}"), "ns", name, "muster", 1) for name in ("g", "h")
+    )
+    first, second = (overlay(one, read({}, dict(said))) for _ in range(2))
+    assert first is second
+    assert (first.min_count, first.preferred_level) == (4, names.RACK)
+    assert overlay(other, read({}, said)).key == other.key
+    assert overlay(one, read({}, said | {"muster.dev/gang-min": "75%"})).min_count == 6
+    assert overlay(one, read({"app": "a"}, said)) is first  # keys that are not ours
