@@ -64,6 +64,7 @@ class Source(Generic[T]):
     is_echo: Callable[[T], bool] = lambda _found: False
     watch: ListWatch[T] | None = None
     absent: bool = False
+    applied: Callable[[], None] = lambda: None  # counts one; to find the counter costs more
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -172,6 +173,7 @@ class Sync:
             self._pages += 1
             self._inbox.put([(source, Together(pods))])
 
+        source.applied = self._metrics.applied.labels(source.resource.plural).inc
         together = source.resource is resources.PODS and self._listed is not None
         watch = source.watch = ListWatch(
             self._client,
@@ -227,13 +229,13 @@ class Sync:
             case Upserted(object=found, listed=False) if source.is_echo(found):
                 return
             case Upserted(object=found):
-                self._metrics.applied.labels(source.resource.plural).inc()
+                source.applied()
                 try:
                     source.upserted(found)
                 except (ValueError, RecursionError) as error:  # one odd object, not the watch
                     self._unreadable(str(source.resource), str(error))
             case Gone(meta=meta):
-                self._metrics.applied.labels(source.resource.plural).inc()
+                source.applied()
                 source.gone(meta)
             case Synced(seen=seen):
                 if source.absent:
