@@ -1,4 +1,4 @@
-"""Python's cycle collector, kept from walking through the model.
+"""Python's cycle collector, kept from walking through the model (ADR 0032).
 
 ::
 

@@ -53,7 +53,7 @@ class Settings:
     chaos: tuple[str, ...] = ()
     kubelets: str | None = None
 
-    def running_pods(self) -> Kubelets:
+    def pods_run_by(self) -> Kubelets:
         """Return who runs the pods. Raises ``SpecError`` for one that cannot."""
         return kubelets.chosen(self.kubelets, real=self.real is not None, nodes=self.nodes)
 
@@ -92,7 +92,7 @@ class Outcome:
             "trace": setting.of_trace(self.plan, self.watching, self.samples, self.logs),
             "notes": [
                 *([] if settings.replay else [GIVES_WAY]),
-                kubelets.NOTES[settings.running_pods()],
+                kubelets.NOTES[settings.pods_run_by()],
                 SHARED,
                 *aftermath.notes(self.revived),
             ],

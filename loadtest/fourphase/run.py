@@ -46,7 +46,7 @@ async def run(settings: Settings, plan: schedule.LoadPlan, show: Show, command: 
     residents = site.resident_count(settings.pods, settings.nodes)
     hosts = _fleet(settings)
     kinds = chaosargs.kinds(plan.spec)
-    who = settings.running_pods()
+    who = settings.pods_run_by()
     async with AsyncExitStack() as stack:
         place = await site.bring_up(
             stack,
@@ -76,7 +76,7 @@ async def run(settings: Settings, plan: schedule.LoadPlan, show: Show, command: 
 def prepare(settings: Settings) -> schedule.LoadPlan:
     """Read phases or trace and decide the load; raises in words before anything starts."""
     site.resident_count(settings.pods, settings.nodes)
-    settings.running_pods()
+    settings.pods_run_by()
     if settings.nodes < schedule.FEWEST_NODES:
         raise spec.SpecError(
             f"--nodes {settings.nodes}: too few to tell phases apart: give at least "

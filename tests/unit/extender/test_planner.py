@@ -10,6 +10,7 @@ from support.planners import Bench
 from cluster.events import NodeGone, PodGone
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
+from cluster.state import ClusterState
 from cluster.steps import Steps
 from extender import waiting
 from extender.config import ExtenderConfig
@@ -87,6 +88,24 @@ async def test_a_waiting_gang_is_not_looked_at_again_before_something_changes() 
     await settle(bench)
     await settle(bench)
     assert bench.view(large).skips == 1
+
+
+async def test_a_round_in_which_no_gang_is_ready_takes_no_snapshot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    bench.node("n1")
+    bench.gang("here", 1)
+    await settle(bench)
+    taken = []
+    snapshot = ClusterState.snapshot
+    monkeypatch.setattr(ClusterState, "snapshot", lambda self: taken.append(0) or snapshot(self))
+    bench.gang("half", 2, size=4)  # its other members have not come
+    await settle(bench)
+    assert not taken
+    bench.gang("whole", 1)
+    await settle(bench)
+    assert taken
 
 
 async def test_freed_room_is_offered_to_whoever_waits_in_order() -> None:

@@ -34,4 +34,4 @@ def test_kwok_runs_the_pods_where_it_can_unless_the_writer_is_asked_for(
 )
 def test_kwok_is_refused_where_it_cannot(minor: Minor | None, nodes: int, told: str) -> None:
     with pytest.raises(SpecError, match=told):
-        Settings(nodes=nodes, real=minor, kubelets="kwok").running_pods()
+        Settings(nodes=nodes, real=minor, kubelets="kwok").pods_run_by()
