@@ -35,11 +35,19 @@ class Book:
     # --- questions --------------------------------------------------------------------------
 
     def next(self, pod: NodePod, resource: str) -> tuple[ContainerAsk, int] | None:
-        """Return the container of a pod that is the next to get of a resource, and how much."""
-        served = {claim.container for claim in self.claims.of(pod.uid, resource)}
+        """Return the container of a pod that is the next to get of a resource, and how much.
+
+        They get it in the order of the pod, so those before one that the kubelet names had theirs,
+        also if nobody was here to see it: it does not list what init containers have.
+        """
+        claims = self.claims.of(pod.uid, resource)
+        served = {claim.container for claim in claims}
         if "" in served or pod.life is not Life.WAITING:
             return None
-        return next((row for row in pod.asks(resource) if row[0].name not in served), None)
+        rows = list(pod.asks(resource))
+        named = {claim.container for claim in claims if claim.heard}
+        begin = 1 + max((i for i, (ask, _) in enumerate(rows) if ask.name in named), default=-1)
+        return next((row for row in rows[begin:] if row[0].name not in served), None)
 
     def free(self, stock: Stock) -> list[Offer]:
         """Return the healthy ids that nobody has."""

@@ -90,6 +90,17 @@ def test_containers_of_a_pod_share_its_devices_out_init_containers_first() -> No
     assert found.given()["uid-p"][GPU] == ("gpu1", "gpu4")
 
 
+def test_an_init_container_has_had_its_turn_when_the_kubelet_names_one_after_it() -> None:
+    asks = container("warm", init=True, gpu=1), container("main", gpu=2)
+    found = table()
+    found.heard([listed("seen-late", "gpu0", "gpu1")], since=0)
+    found.pod(pod("seen-late", *asks, plan=("gpu0", "gpu1")))
+    found.pod(pod("next", container("main", gpu=1), plan=("gpu4",), batch=2))
+    found.heard([listed("seen-late", "gpu0", "gpu1")], found.serial)
+    assert ask(found, 1, without(WHOLE, ["gpu0", "gpu1"])) == ["gpu4"]
+    assert found.given()["uid-next"] == {GPU: ("gpu4",)}
+
+
 def test_the_rest_beside_an_init_containers_devices_is_from_the_plan() -> None:
     asks = container("warm", init=True, gpu=1), container("main", gpu=3)
     found = table(pod("p", *asks, plan=("gpu1", "gpu3", "gpu5")))
