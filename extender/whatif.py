@@ -6,7 +6,7 @@
                                                              nothing is written, held or evicted
 
 Both read. They may compute for seconds on a large cluster, so they are counted in, driven in
-slices of a millisecond between which ``filter`` is answered, and given up after a while.
+slices between which ``filter`` is answered, and given up after a while.
 """
 
 import asyncio

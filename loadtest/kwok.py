@@ -19,9 +19,8 @@ import aiohttp
 
 from loadtest.api import Api, ApiFailed
 from loadtest.assets import ensure_kwok
-from loadtest.kubelet import Kubelet
+from loadtest.kubelet import Write
 from loadtest.programs import Program, free_port
-from loadtest.wirejson import JsonObject
 
 MOST_NODES: Final = 5_000
 """A Lease each every ten seconds: at this size they are 500 writes a second."""
@@ -31,14 +30,9 @@ _LEASE_S: Final = 40  # the kubelet's nodeLeaseDurationSeconds; it renews after 
 STAGES: Final = Path(__file__).parent / "kwokstages.yaml"
 
 
-class KwokTold(Kubelet):
-    """Pods run by themselves; that they are done is told by an annotation."""
-
-    def start(self, namespace: str, name: str) -> None:
-        """Leave it to kwok, which sees the pod bound."""
-
-    def _patch(self, phase: str) -> tuple[str, JsonObject]:  # noqa: ARG002  only one is asked for
-        return "", {"metadata": {"annotations": {DONE: "true"}}}
+def told(phase: str) -> Write | None:
+    """Return that a pod is done, to be written; that it runs kwok sees by itself."""
+    return None if phase == "Running" else ("", {"metadata": {"annotations": {DONE: "true"}}})
 
 
 async def program(directory: Path, kubeconfig: Path) -> Program:

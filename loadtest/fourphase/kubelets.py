@@ -42,9 +42,10 @@ def chosen(asked: str | None, *, real: bool, nodes: int) -> Kubelets:
 
     Raises ``SpecError`` where kwok cannot.
     """
-    if asked != Kubelets.KWOK:
-        fits = real and nodes <= kwok.MOST_NODES and asked is None
-        return Kubelets.KWOK if fits else Kubelets.WRITER
+    if asked is None:
+        return Kubelets.KWOK if real and nodes <= kwok.MOST_NODES else Kubelets.WRITER
+    if asked == Kubelets.WRITER:
+        return Kubelets.WRITER
     if not real:
         raise SpecError("--kubelets kwok: only with --control-plane real; or --kubelets writer")
     if nodes > kwok.MOST_NODES:
@@ -70,4 +71,4 @@ async def start(
 
 def writing(who: Kubelets, api: Api) -> Kubelet:
     """Return what the driver tells of pods that are bound, and of those that are to end."""
-    return kwok.KwokTold(api) if who is Kubelets.KWOK else Kubelet(api)
+    return Kubelet(api, kwok.told) if who is Kubelets.KWOK else Kubelet(api)
