@@ -15,12 +15,22 @@ from itertools import count
 
 from deviceplugin.allocation.pairs import Topology
 from deviceplugin.allocation.picking import Picker
-from deviceplugin.allocation.values import ContainerAsk, Kind, Life, NodePod, Offer, Stock
+from deviceplugin.allocation.table import Table
+from deviceplugin.allocation.values import (
+    ContainerAsk,
+    Kind,
+    Life,
+    Listed,
+    NodePod,
+    Offer,
+    Stock,
+)
 from deviceplugin.model.inventory import Gpu, Inventory, Nic, NvLinks, PciPlace
 
 GPU, SHARED, MIG, HCA = "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-2g", "rdma/hca"
 GPUS = tuple(f"gpu{i}" for i in range(8))
 NICS = tuple(f"nic{i}" for i in range(4))
+WHOLE = GPUS[:6]
 
 
 def place(switch: int, address: str) -> PciPlace:
@@ -52,7 +62,7 @@ def stocks(ill: frozenset[str] = frozenset()) -> list[Stock]:
     places = [f"gpu7/2g.20gb@{start}" for start in (0, 2, 4)]
     cut = [Offer(f"MIG-{n}", "gpu7", name, "gpu7" not in ill) for n, name in enumerate(places)]
     return [
-        whole(GPU, GPUS[:6], ill=ill),
+        whole(GPU, WHOLE, ill=ill),
         Stock(SHARED, Kind.REPLICA, tuple(shares)),
         Stock(MIG, Kind.MIG, tuple(cut), slices={n: 3 << (2 * i) for i, n in enumerate(places)}),
         whole(HCA, NICS, ill=ill, nics=True),
@@ -114,3 +124,23 @@ def numa_of(stocked: Mapping[str, Stock], node: int) -> frozenset[str]:
     return frozenset(
         offer.id for s in stocked.values() for offer in s.offers if numa[offer.parent] == node
     )
+
+
+def table(*pods: NodePod, ill: Sequence[str] = ()) -> Table:
+    made = Table()
+    made.stock(stocks(frozenset(ill)), picker())
+    for each in pods:
+        made.pod(each)
+    return made
+
+
+def ask(found: Table, size: int, free: Sequence[str] = WHOLE, resource: str = GPU) -> list[str]:
+    """Ask as a kubelet without topology hints; the answer is taken."""
+    answer = found.preferred(resource, free, (), size)
+    found.allocate(resource, answer)
+    found.validate()
+    return sorted(answer)
+
+
+def listed(name: str, *ids: str, container: str = "main", resource: str = GPU) -> Listed:
+    return Listed("default", name, container, resource, frozenset(ids))
