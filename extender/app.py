@@ -18,6 +18,7 @@ from extender.config import ExtenderConfig
 from extender.gate import Gate
 from extender.handlers import Handlers, echo
 from extender.metrics import ExtenderMetrics
+from extender.reservationapi import ReservationApi
 from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
 
@@ -36,6 +37,7 @@ class Parts:
     config: ExtenderConfig
     handlers: Handlers
     api: ReadApi
+    reservations: ReservationApi
     gate: Gate
     live: Health
     ready: Health
@@ -53,6 +55,7 @@ def make_app(parts: Parts) -> web.Application:
     app[PARTS] = parts
     guarded = parts.gate.guarded
     app.add_routes(guarded(Area.SCHEDULE, parts.handlers.routes()))
+    app.add_routes(guarded(Area.SCHEDULE, parts.reservations.routes()))
     app.add_routes(guarded(Area.READ, [*parts.api.routes(), web.get("/metrics", _metrics)]))
     # Health is for everybody who gets through the handshake: a kubelet has nothing to show.
     app.add_routes(

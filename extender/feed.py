@@ -81,6 +81,8 @@ class Feed:
         """Told of a pod that is gone."""
         self.arrived: Arrive = lambda _uid, _pod, _gang: None
         """Told of every pod that is ours at first sight, or would be but for its scheduler."""
+        self.expected: Callable[[Member], None] = lambda _member: None
+        """Told of every new member before the state is: room may be reserved for it."""
         self.node_changed: Callable[[str], None] = lambda _name: None
         """Told of a node that came, went or differs from before."""
         self.rejudging = Rejudging()
@@ -251,6 +253,7 @@ class Feed:
         named = self._member(uid, pod, placed)
         member = self._book.seat(named)
         if self._engine.state.pod_row(uid) is None:
+            self.expected(member)
             self.arrived(uid, pod, member.key)
         event = self._translator.pod_event(
             pod,
@@ -272,6 +275,23 @@ class Feed:
         self._engine.apply(event)
         if carried is not None and carried.plan_id and not carried.pinned:
             self._note_taken_back(uid, carried.plan_id)
+
+    def expect(self, uid: PodUid, pod: wire.Pod, placed: Placed) -> PodUpserted:
+        """Take note of what a pod that is about to be made says of its gang; return its event."""
+        member = self._book.seat(placed.member)
+        self._join(uid, placed)
+        return self._translator.pod_event(
+            pod, gang=member.key, rank=member.rank, managed=True, volumes=self._volumes
+        )
+
+    def class_of(self, pod: wire.Pod) -> PodClass:
+        """Return what a pod asks for."""
+        return self._translator.pod_event(pod, managed=True, volumes=self._volumes).pod_class
+
+    def expect_no_more(self, uid: PodUid, key: GangKey) -> None:
+        """Forget a pod that was expected, with what it said of its gang."""
+        self._engine.apply(PodGone(uid))
+        self._end_membership(uid, key)
 
     def _note_taken_back(self, uid: PodUid, plan_id: str) -> None:
         """Forget a plan that the pod carried and does not carry any more.

@@ -135,7 +135,7 @@ class JobNetworks:
 
     def _lack(self, key: GangKey) -> str:
         view = self.engine.state.gang(key)
-        if view is None or not self._is_isolated(view):
+        if view is None or not self.is_isolated(view):
             return ""
         if not self._listed:
             return NOT_LISTED + (f": {self._unlisted}" if self._unlisted else "")
@@ -147,7 +147,7 @@ class JobNetworks:
         found = None if self.book.of(key) is not None else self._new(view)
         return found if isinstance(found, str) else ""
 
-    def _is_isolated(self, view: GangView) -> bool:
+    def is_isolated(self, view: GangView) -> bool:
         """Tell whether a gang has a network, or is selected for one, even by a bad pool."""
         if self.book.of(view.key) is not None:
             return True
@@ -182,7 +182,7 @@ class JobNetworks:
         """Let planned pods go: at once, or as soon as their gang has its network."""
         hold = self.engine.state.hold(uids[0]) if uids and self._wanted else None
         view = None if hold is None or hold.gang is None else self.engine.state.gang(hold.gang)
-        if view is None or not self._is_isolated(view):
+        if view is None or not self.is_isolated(view):
             self.release(uids)
             return
         self._queue.append(uids)

@@ -81,6 +81,11 @@ class ExtenderMetrics:
         )
         self.api_calls = ApiCalls(registry)
         self.releases = counter("muster_releases_total", "Release PATCHes by outcome.", "outcome")
+        self.reservations = counter(
+            "muster_reservations_total",
+            "Gangs for which room was asked before their pods were made, by what came of it.",
+            "outcome",
+        )
         self.evictions = counter(
             "muster_evictions_total",
             "Pods evicted because their pin broke or their gang is rolled back.",

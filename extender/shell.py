@@ -45,6 +45,8 @@ from extender.readings import readings
 from extender.release import Releaser
 from extender.repair import Repairer
 from extender.report import Reporter
+from extender.reservationapi import ReservationApi
+from extender.reservations import Reservations
 from extender.slipped import Slipped
 from extender.statuses import StatusWriter
 from extender.sync import Sync, network_sources
@@ -56,6 +58,7 @@ from kube.podwrites import PodRef
 from kube.wire import ObjectMeta, Pod
 from observability.health import Health
 from observability.metrics import new_registry, watch_loop
+from placement.decision import Reject, Wait
 from workloads.managed import Policy
 
 CONTROLLER: Final = "muster.dev/extender"  # who writes our Events
@@ -82,6 +85,7 @@ class Extender:
     sync: Sync = field(init=False)
     planner: Planner = field(init=False)
     releaser: Releaser = field(init=False)
+    reservations: Reservations = field(init=False)
     repairer: Repairer = field(init=False)
     statuses: StatusWriter = field(init=False)
     partial: PartialGangs = field(init=False)
@@ -135,7 +139,11 @@ class Extender:
         )
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter, pace)
         nets.release, self.releaser.extras = self.releaser.submit, nets.extras
-        self.planner = Planner(engine, config, holding, nets.submit, reporter, metrics, pace)
+        expected = self.reservations = Reservations(
+            engine, feed, metrics, pace, nets.submit, self._set_aside, nets.is_isolated
+        )
+        feed.expected = expected.came
+        self.planner = Planner(engine, config, holding, expected.planned, reporter, metrics, pace)
         self.planner.network, nets.look_again = nets.lack, self.planner.look_again
         self.bind_times = self.planner.bind_times = BindTimes(
             engine, metrics.gang_bound, reporter.bound
@@ -210,6 +218,7 @@ class Extender:
                 slipped.problems,
                 devices,
             ),
+            reservations=ReservationApi(expected, ready),
             gate=Gate.of(config, client, metrics),
             live=Health(),
             ready=Health({"listed": sync.problem, "draining": self._draining}),
@@ -218,6 +227,7 @@ class Extender:
                 "sync": sync.run,
                 "planner": self._plan,
                 "releaser": self.releaser.run,
+                "reservations": expected.run,
                 "repairer": lambda: self._as_leader(self.repairer.run),
                 "partial": lambda: self._as_leader(self.partial.run),
                 "statuses": lambda: self._informed(self.statuses.run),
@@ -321,7 +331,12 @@ class Extender:
         pods = self.engine.state.snapshot().pods
         states = pods.state.array()
         used = np.flatnonzero((states != PodState.FREE) & (states != PodState.STANDBY))
-        return [pods.uid(row) for row in used.tolist()]
+        uids = map(pods.uid, used.tolist())
+        return [uid for uid in uids if uid not in self.reservations]
+
+    def _set_aside(self, gang: GangKey) -> str | None:
+        decision = self.planner.decisions.get(gang)
+        return decision.reason.value if isinstance(decision, Wait | Reject) else None
 
     def _draining(self) -> str | None:
         return "the process is stopping" if self.draining else None

@@ -23,6 +23,7 @@ from typing import Final
 
 import msgspec
 
+from cluster import ledger
 from cluster.holds import Hold
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
@@ -30,9 +31,12 @@ from extender import wire
 from extender.errors import BadRequest, NotReady
 from extender.holding import Holding
 from extender.metrics import Answer
+from kube.names import PLAN
+from kube.plan import plan_note
 from kube.translate import pod_uid
 from kube.wire import Pod
 from queueing.victims import breaks
+from workloads.managed import has_gate
 
 IsManaged = Callable[[Pod], bool]
 
@@ -76,7 +80,7 @@ class Verbs:
         args = wire.read_args(body)
         pod = wire.decode(POD, args.pod, "Pod")
         uid = _uid(pod)
-        hold = self._hold(uid)
+        hold = self._hold(uid) or self._made_with(uid, pod)
         if hold is not None:
             return _held(args, hold)
         if self._waits(uid, pod):
@@ -87,6 +91,13 @@ class Verbs:
         """Return a pod's hold once its whole gang is held."""
         hold = self.state.hold(uid)
         return hold if hold is not None and self.holding.counts(hold) else None
+
+    def _made_with(self, uid: PodUid, pod: Pod) -> Hold | None:
+        """Return the plan that a pod was made with, where kube-scheduler is ahead of our watch."""
+        if self.state.pod_row(uid) is not None or has_gate(pod) or not self.is_managed(pod):
+            return None
+        note = plan_note(pod.metadata.annotations.get(PLAN, ""))
+        return None if note is None else ledger.from_note(note, None)
 
     def _waits(self, uid: PodUid, pod: Pod) -> bool:
         """Whether the pod is ours; it has no hold. The watch may be behind kube-scheduler's."""

@@ -24,6 +24,7 @@ version: status updates by others must not cost a conflict.
 Every claim above is tested on a real API server in tests/integration/test_kube_real.py.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -49,9 +50,9 @@ _GATE_OFF: Final = b'"schedulingGates":[{"$patch":"delete","name":' + _ENCODE(PL
 _PLAN_KEY: Final = _ENCODE(PLAN)
 _METADATA: Final = b'{"metadata":{"uid":%b,"annotations":{' + _PLAN_KEY + b":%b%b}%b},"
 _UNTRACKED: Final = b',"managedFields":[{}]'
-_SPEC: Final = (
-    b'"spec":{' + _GATE_OFF + b',"affinity":{"nodeAffinity":{'
-    b'"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":%b}%b}}}}'
+_SPEC: Final = b'"spec":{' + _GATE_OFF + b',"affinity":{"nodeAffinity":%b}}}'
+_NODE_AFFINITY: Final = (
+    b'{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":%b}%b}'
 )
 _UNGATE: Final = b'"spec":{' + _GATE_OFF + b"}}"
 _OPEN: Final = b'{"metadata":{"uid":%b},' + _UNGATE
@@ -97,8 +98,7 @@ def affinity_body(
     """
     own = None if pod is None else own_terms(pod)
     if own is None:
-        pins = [_pin(node) for node in (note.node, *note.spares)]
-        required = b"[" + b",".join(pins) + b"]"
+        required = _pins(note.node, note.spares)
     elif note.spares:
         raise ValueError(
             f"pod uid {uid}: the plan has spares {list(note.spares)}, but the pod has required "
@@ -109,7 +109,13 @@ def affinity_body(
     theirs = _own_preferences(pod, note.node) if note.spares and pod is not None else ()
     if pod is not None and (own or theirs):
         extra = replace(extra, version=pod.metadata.resource_version)
-    return _metadata(uid, note, extra, _UNTRACKED) + _SPEC % (required, _preferred(note, theirs))
+    affinity = _NODE_AFFINITY % (required, _preferred(note.node, note.spares, theirs))
+    return _metadata(uid, note, extra, _UNTRACKED) + _SPEC % affinity
+
+
+def node_affinity(node: str, spares: Sequence[str]) -> bytes:
+    """Return ``spec.affinity.nodeAffinity`` of a released pod that had none of its own, as JSON."""
+    return _NODE_AFFINITY % (_pins(node, spares), _preferred(node, spares, ()))
 
 
 def ungate_body(uid: str, note: PlanNote, extra: Extra = NOTHING) -> bytes:
@@ -181,11 +187,15 @@ def _pin(node: str) -> bytes:
     return _PIN % _ENCODE(node)
 
 
-def _preferred(note: PlanNote, own: tuple[PreferredSchedulingTerm, ...]) -> bytes:
+def _pins(node: str, spares: Sequence[str]) -> bytes:
+    return b"[" + b",".join([_pin(each) for each in (node, *spares)]) + b"]"
+
+
+def _preferred(node: str, spares: Sequence[str], own: tuple[PreferredSchedulingTerm, ...]) -> bytes:
     """Return the preferences to send: none unless there is a choice between nodes."""
-    if not note.spares:
+    if not spares:
         return b""
-    ours = _PREFERENCE % _pin(note.node)
+    ours = _PREFERENCE % _pin(node)
     return _PREFERRED % b",".join([ours, *map(_ENCODE, own)])
 
 

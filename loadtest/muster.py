@@ -35,7 +35,8 @@ class Muster:
     `extender`, `webhook`: settings on top of the shipped defaults, as in their YAML.
     `server`: where they find the API server, if not at the plane itself (a proxy).
     `with_webhook`: False leaves it out, and pods arrive ungated. `tls`: the extender serves TLS
-    with the plane's own certificate. `ready_s`: the patience until each is ready.
+    with the plane's own certificate. `reserves`: pods are made with their place in them where the
+    extender has one (docs/adr/0033). `ready_s`: the patience until each is ready.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Muster:
         server: str | None = None,
         with_webhook: bool = True,
         tls: bool = False,
+        reserves: bool = False,
         ready_s: float = READY_TIMEOUT_S,
     ) -> None:
         self._plane = plane
@@ -65,9 +67,9 @@ class Muster:
             **(extender or {}),
         }
         self.extender = self._program(EXTENDER, settings, ready=self._extender_ready)
-        self.webhook = self._program(
-            WEBHOOK, {**self._webhook_settings(), **(webhook or {})}, ready=self._webhook_ready
-        )
+        asked = {"reservations": {"url": self.extender_url}} if reserves else {}
+        admission = {**self._webhook_settings(), **asked, **(webhook or {})}
+        self.webhook = self._program(WEBHOOK, admission, ready=self._webhook_ready)
 
     async def __aenter__(self) -> Self:
         try:

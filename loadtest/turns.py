@@ -160,7 +160,7 @@ async def play(plane: Plane, api: Api, load: Load, number: int) -> Round:
 async def _turn(plane: Plane, api: Api, load: Load, *, with_muster: bool) -> Turn:
     async with AsyncExitStack() as stack:
         ready_s = ready_within(load.nodes)
-        started = Muster(plane, ready_s=ready_s) if with_muster else None
+        started = Muster(plane, reserves=True, ready_s=ready_s) if with_muster else None
         muster = await stack.enter_async_context(started) if started else None
         await plane.start_scheduler(_scheduler_config(plane, load, muster), ready_s=ready_s)
         stack.push_async_callback(plane.stop, SCHEDULER)

@@ -129,9 +129,7 @@ def _decide(
     if is_bound_by_nature(pod):
         return replace(done, overridden=overrides)
     injected = _injected(changed.pod, request, placed, facts, done.annotations)
-    return Mutation(
-        done.operations, done.annotations, done.gated, done.rewritten, overrides, injected
-    )
+    return replace(done, overridden=overrides, injected=injected)
 
 
 def _acted_upon(decided: Mutation, warnings: tuple[str, ...]) -> tuple[Verdict, Mutation]:

@@ -51,7 +51,7 @@ _HOSTNAME: Final = "hostname"
 
 Known = Facts | Early | None
 Answer = tuple[Verdict, Mutation]
-_Key = tuple[bytes, str, UserInfo]
+Key = tuple[bytes, str, UserInfo]
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -95,10 +95,13 @@ class Alike:
     def __init__(self, decide: Callable[[AdmissionRequest, Known], Answer]) -> None:
         self._decide = decide
         self._facts: Known = None
-        self._kept: dict[_Key, Answer] = {}
+        self._kept: dict[Key, Answer] = {}
 
-    def answer(self, request: PodRequest, facts: Known) -> Answer:
-        """Return what ``decide`` says to the request with these facts, or to one like it."""
+    def answer(self, request: PodRequest, facts: Known) -> tuple[Key, Answer]:
+        """Return what ``decide`` says to the request with these facts, or to one like it.
+
+        With what it is alike in: two that have the same of it are pods of one gang, or of none.
+        """
         if facts is not self._facts:
             self._facts = facts
             self._kept.clear()
@@ -109,7 +112,7 @@ class Alike:
             found = self._kept[key] = _ready(self._decide(_about(pod, request), facts))
             if len(self._kept) > KEPT:
                 del self._kept[next(iter(self._kept))]  # the oldest
-        return found
+        return key, found
 
 
 def impersonal(pod: Pod) -> bytes:

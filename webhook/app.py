@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
+import msgspec
 from aiohttp import web
 
 from injection.subject import Facts
@@ -24,7 +25,7 @@ from observability.health import Health
 from observability.metrics import CONTENT_TYPE, render
 from webhook import deadline as deadlines
 from webhook.admit import admit_mutating, admit_validating
-from webhook.alike import Alike, Answer, Known, may_share, new_pod
+from webhook.alike import Alike, Answer, Known, PodRequest, may_share, new_pod
 from webhook.callers import Callers
 from webhook.config import Limits
 from webhook.errors import MalformedReview
@@ -33,6 +34,7 @@ from webhook.manifests import MUTATE_PATH, VALIDATE_PATH
 from webhook.metrics import Metrics
 from webhook.mutate import NOTHING
 from webhook.reading import Bodies, Shed
+from webhook.reservations import Reservations, carried, gives, taken_off
 from webhook.review import AdmissionRequest, Asked, Verdict, parse, respond
 from webhook.validate import Rules
 from workloads.managed import Policy
@@ -55,6 +57,7 @@ class Server:
 
     ``facts``: what injection works from at this moment, ``None`` where nothing is injected.
     ``owners``: adds the owners of the request's pod to them. ``callers``: who may ask.
+    ``reservations``: gives pods the places that the extender keeps for them; without, none has any.
 
     There is no ``web.Application``: five fixed paths need no router, and what it does for each
     request (resolving, middlewares, signals) is a tenth of what a shared answer costs.
@@ -74,6 +77,7 @@ class Server:
         mode: Mode = Mode.ON,
         limits: Limits | None = None,
         callers: Callers | None = None,
+        reservations: Reservations | None = None,
     ) -> None:
         self._policy = policy
         self._rules = rules
@@ -83,6 +87,7 @@ class Server:
         self._mode = mode
         self._owners = owners
         self._callers = callers
+        self._reservations = reservations
         self._alike = Alike(self._answer)
         limits = limits or Limits()
         self._bodies = Bodies(body_limit_bytes, body_seconds, limits.large_bytes)
@@ -179,11 +184,24 @@ class Server:
         facts = self._facts()
         pod = new_pod(body) if may_share(facts) else None
         if pod is not None:
-            return pod, self._alike.answer(pod, facts)
+            return pod, await self._shared(pod, facts)
         request = parse(body)
         if self._owners is not None and isinstance(facts, Facts):
             facts = await self._with_owners(request, self._owners, facts, deadline)
         return request, self._answer(request, facts)
+
+    async def _shared(self, request: PodRequest, facts: Known) -> Answer:
+        """Return the answer to pods like this one, with the place reserved for it, if there is."""
+        if self._reservations is None:
+            return self._alike.answer(request, facts)[1]
+        bare, plan = carried(request.object)
+        asked = msgspec.structs.replace(request, object=bare) if plan else request
+        alike, answer = self._alike.answer(asked, facts)
+        answer = await self._reservations.placed(asked, alike, answer)
+        if plan and not gives(answer, plan):
+            self._reservations.forget(plan)
+            return taken_off(request.object, self._alike.answer(asked, facts)[1])
+        return answer
 
     async def _with_owners(
         self, request: AdmissionRequest, owners: Owners, facts: Facts, deadline: float

@@ -78,7 +78,8 @@ def pods_to_validate(policy: Policy, rules: Rules) -> tuple[Condition, ...]:
     An update that leaves metadata and gates as they are (finalizers, images, resizes) has
     nothing to be checked. Muster's own releases are not sent back to Muster. New pods that
     the mutating webhook is called for are checked there, unless they carry a plan: that
-    nobody else writes plans must hold while no replica answers, too.
+    nobody else writes plans must hold while no replica answers, too. Where pods are made with
+    a place that was reserved for them (``Rules.reserves``) that webhook wrote it.
     """
     changed = " || ".join(
         f"{field.format('object')} != {field.format('oldObject')}"
@@ -89,13 +90,13 @@ def pods_to_validate(policy: Policy, rules: Rules) -> tuple[Condition, ...]:
         Condition("is-not-by-muster", _not_by(rules)),
         Condition("changes-something", f"oldObject == null || {changed}"),
         Condition("concerns-muster", concerned),
-        Condition("is-not-checked-already", _not_checked(policy)),
+        Condition("is-not-checked-already", _not_checked(policy, rules)),
     )
 
 
-def _not_checked(policy: Policy) -> str:
+def _not_checked(policy: Policy, rules: Rules) -> str:
     """Return whether a request is an update, carries a plan, or passes by mutation."""
-    plan = f"{text(names.PLAN)} in {_ANNOTATIONS.format('object')}"
+    plan = "false" if rules.reserves else f"{text(names.PLAN)} in {_ANNOTATIONS.format('object')}"
     mutated = " && ".join(f"({condition.expression})" for condition in pods_to_mutate(policy))
     return f"oldObject != null || {plan} || !({mutated})"
 

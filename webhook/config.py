@@ -139,6 +139,22 @@ class Limits(_Section, frozen=True):
     large_bytes: int = 64 * MIB
 
 
+class ReservationsConfig(_Section, frozen=True, kw_only=True):
+    """Asking the extender for a gang's places before its pods are made (docs/adr/0033).
+
+    ``url``: of the extender's Service. ``ca_file``: what its certificate is verified with, PEM.
+    Who asks is shown by ``token_file`` or ``cert_file`` and ``key_file`` (docs/callers.md); all of
+    them are read anew for each question. ``wait_seconds``: for the answer, the pods wait meanwhile.
+    """
+
+    url: str
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    token_file: Path | None = None
+    wait_seconds: float = 1.5
+
+
 class WebhookConfig(_Section, frozen=True, kw_only=True):
     """Everything that can be set.
 
@@ -147,6 +163,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     ``body_limit_bytes``: largest review; more is answered 413 (two objects of 3 MiB, the
     API server's limit, and the rest of the review). ``body_seconds``: time a client has
     for sending one. ``injection``: without it nothing is added but gate and profile.
+    ``reservations``: without it every pod of Muster's is gated.
     ``drain_seconds``: how long requests are still served after SIGTERM,
     while ``/readyz`` already says no.
     """
@@ -162,6 +179,7 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
     registration: Registration | None = None
     injection: Injection | None = None
     callers: CallersConfig | None = None
+    reservations: ReservationsConfig | None = None
     limits: Limits = Limits()
     body_limit_bytes: int = 7 * MIB
     body_seconds: float = 5.0
@@ -191,6 +209,8 @@ def _problems(config: WebhookConfig) -> list[str]:
         ("limits.deciding", config.limits.deciding, 1, 65536),
         ("certificates.checkSeconds", config.certificates.check_seconds, 0.05, DAY_S),
     ]
+    if config.reservations is not None:
+        bounds.append(("reservations.waitSeconds", config.reservations.wait_seconds, 0.1, 2.5))
     if isinstance(config.certificates, _SelfSigned):
         bounds += _lifetime_bounds(config.certificates)
     return configfile.out_of_range(bounds) + _name_problems(config)
@@ -213,6 +233,7 @@ def _name_problems(config: WebhookConfig) -> list[str]:
     except ValueError as error:
         found.append(str(error))
     found += _caller_problems(config.callers)
+    found += _reservation_problems(config.reservations)
     large, one = config.limits.large_bytes, config.body_limit_bytes
     if large < one:
         found.append(
@@ -238,3 +259,16 @@ def _caller_problems(callers: CallersConfig | None) -> list[str]:
     if callers.certificates and callers.client_ca_file is None:
         return ["callers.certificates: no certificate is asked for: set callers.clientCaFile"]
     return []
+
+
+def _reservation_problems(asked: ReservationsConfig | None) -> list[str]:
+    if asked is None:
+        return []
+    found = []
+    if not asked.url.startswith(("https://", "http://")):
+        found.append(f"reservations.url: {asked.url!r} is no URL such as https://muster-extender")
+    elif asked.url.startswith("http:") and asked.token_file is not None:
+        found.append("reservations.tokenFile: a token is sent over https alone: change the url")
+    if (asked.cert_file is None) != (asked.key_file is None):
+        found.append("reservations: certFile and keyFile go together: name both, or neither")
+    return found

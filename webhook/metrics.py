@@ -62,6 +62,11 @@ class Metrics:
         self.gated = Counter(
             "muster_webhook_pods_gated", "Pods given the scheduling gate.", registry=registry
         )
+        self.placed = Counter(
+            "muster_webhook_pods_placed",
+            "Pods made with the place that was reserved for them.",
+            registry=registry,
+        )
         self._rewritten = _counters(
             registry,
             "muster_webhook_scheduler_names_rewritten",
@@ -153,6 +158,8 @@ class Metrics:
         """Yield what one mutation adds to which counter."""
         if done.gated:
             yield self.gated, 1
+        if done.placed:
+            yield self.placed, 1
         if done.rewritten:
             yield self._rewritten[(done.rewritten,)], 1
         if done.overridden is not None:

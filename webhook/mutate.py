@@ -40,6 +40,7 @@ class Mutation:
     operations: tuple[Operation, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
     gated: bool = False
+    placed: bool = False  # made with its place in it, where it would have been gated
     rewritten: str = ""  # the scheduler name that was replaced
     overridden: Overridden | None = None  # what came of override policies, where there were any
     injected: Injection | None = None  # what injection decided, where it was asked
@@ -78,7 +79,7 @@ def mutate(
         operations.append(append_gate(len(pod.spec.scheduling_gates), names.PLAN_GATE))
         if any(owner.controller for owner in pod.metadata.owner_references):
             operations.append(_UNTRACKED)
-    return Mutation(tuple(operations), annotations, gate, old)
+    return Mutation(tuple(operations), annotations, gated=gate, rewritten=old)
 
 
 def in_namespace(pod: wire.Pod, namespace: str) -> wire.Pod:

@@ -56,6 +56,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False, rename="camel", kw_only=True)
     name: str = ""
     namespace: str = ""
     user_info: UserInfo = UserInfo()
+    dry_run: bool = False
 
 
 class AdmissionRequest(Asked, frozen=True, gc=False, rename="camel", kw_only=True):

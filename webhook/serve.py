@@ -18,6 +18,7 @@ from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from aiohttp import web
@@ -38,6 +39,7 @@ from webhook.clusterapi import ClusterApi, TransportApi
 from webhook.config import Registration, WebhookConfig
 from webhook.door import HANDSHAKE_S, Door, busy
 from webhook.errors import CertificateError
+from webhook.extenderclient import ask
 from webhook.facts import follows, knowledge, live_facts
 from webhook.injecting import Early, Mode
 from webhook.live import LiveFacts
@@ -46,6 +48,7 @@ from webhook.metrics import Metrics
 from webhook.ownerlookup import OwnerLookup
 from webhook.registration import register
 from webhook.reporting import CONTROLLER, Reporter
+from webhook.reservations import Reservations
 from webhook.statuses import StatusWriter
 from webhook.validate import Rules, planned_by
 from workloads.managed import Policy
@@ -142,6 +145,7 @@ def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
         devices=policy.device_problems,
         plans=planned_by(policy),
         unread=policy.devices.unread,
+        reserves=config.reservations is not None,
     )
 
 
@@ -225,9 +229,15 @@ def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Fac
         mode=config.injection.mode if config.injection is not None else Mode.ON,
         limits=config.limits,
         callers=Callers(config.callers) if config.callers is not None else None,
+        reservations=_reservations(config),
         body_limit_bytes=config.body_limit_bytes,
         body_seconds=config.body_seconds,
     )
+
+
+def _reservations(config: WebhookConfig) -> Reservations | None:
+    asked = config.reservations
+    return None if asked is None else Reservations(partial(ask, asked), time.monotonic)
 
 
 def _door(config: WebhookConfig, inner: web.Server, metrics: Metrics) -> Door:

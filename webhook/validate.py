@@ -66,6 +66,7 @@ class Rules:
     devices: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
     plans: Callable[[wire.Pod, str], bool] = _nobodys
     unread: Callable[[wire.Pod], tuple[str, ...]] = _no_problems
+    reserves: bool = False
 
     def is_muster(self, user: UserInfo) -> bool:
         """Return whether the request is Muster's own."""

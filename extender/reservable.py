@@ -1,0 +1,54 @@
+"""For which gangs room can be reserved before their pods are there: pure.
+
+The first pod stands for all of its gang, so what only some of them are, or say, must not matter:
+its members are alike, are numbered, and are as many as the gang says. And whatever a release does
+beside the pin must be nothing: a pod is made with its plan in it, and nobody writes to it again.
+"""
+
+from cluster.gangs import PODS_PER_JOB, GangSpec
+from kube.wire import Pod
+from workloads.dialect import NO_RANK
+from workloads.managed import has_gate
+from workloads.registry import Placed
+
+MOST_MEMBERS = 16_384
+"""Of one reservation: its answer has some hundred bytes for each, read by every webhook."""
+
+
+def pod_problem(pod: Pod, placed: Placed | None) -> str:
+    """Return why nothing can be reserved for the gang of this pod, "" where it may be."""
+    if placed is None:
+        return "the pod is in no gang"
+    member = placed.member
+    if member.rank == NO_RANK or member.role or member.template is not None:
+        return "members are not numbered, or are of several kinds"
+    if len(pod.spec.scheduling_gates) != 1 or not has_gate(pod):
+        return "the pod has gates of others"
+    if not any(owner.controller for owner in pod.metadata.owner_references):
+        return "no controller would replace a pod whose node is lost"
+    affinity = pod.spec.affinity
+    if affinity is not None and affinity.node_affinity is not None:
+        return "the pod has node affinity of its own"
+    return ""
+
+
+def gang_problem(spec: GangSpec | None) -> str:
+    """Return why nothing can be reserved for such a gang, "" where it may be."""
+    if spec is None:
+        return "the gang is not described yet"
+    if spec.problems:
+        return "the gang contradicts itself"
+    if spec.roles or spec.unit or spec.slice_size:
+        return "the gang has roles or slices"
+    wanted = len(numbers(spec))
+    if wanted < max(spec.min_count, 2) or wanted > MOST_MEMBERS:
+        return f"a gang of {wanted}: from 2, or its least number, to {MOST_MEMBERS} are"
+    return ""
+
+
+def numbers(spec: GangSpec) -> list[int]:
+    """Return the numbers of all members."""
+    if not spec.rank_runs:
+        return list(range(spec.size or spec.min_count))
+    sizes = [pods for jobs, pods in spec.rank_runs for _ in range(jobs)]
+    return [job * PODS_PER_JOB + index for job, size in enumerate(sizes) for index in range(size)]

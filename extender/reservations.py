@@ -1,0 +1,290 @@
+"""Room for gangs whose pods are about to be made, so that they are made with their plan in them.
+
+A release costs the API server a PATCH for each pod. Pods whose plan is known when they are made
+need none. So the webhook asks here, once for a gang, with its first pod; that pod stands for all
+members, which enter the state as rows without pods and are planned as any gang is::
+
+    webhook asks ──► rows for all members ──► planned? ──► places, room held ──► given to pods
+                                                │ no: waits for room, or longer than PATIENCE_S
+                                                ▼
+                                    rows struck out, pods are gated
+
+    a member's pod comes, by the watch ──► its row is struck out, its own event takes the room
+    nothing came for KEPT_S ─────────────► what is left is struck out, the gang is not asked for
+                                           again: what comes of it is gated (docs/adr/0033)
+
+Nothing of it is written anywhere. Pods with a plan in them are released pods to whoever starts
+anew, and members without are planned near them before any other gang.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from cluster.constraints import PodClass
+from cluster.events import PodGone, PodReleased, PodUpserted
+from cluster.gangview import GangView, Rows
+from cluster.ids import GangKey, PodUid
+from extender.engine import Engine
+from extender.feed import Feed
+from extender.metrics import ExtenderMetrics
+from extender.note import note_of
+from extender.pace import Pace
+from extender.pending import suffers_from_pin
+from extender.reservable import gang_problem, numbers, pod_problem
+from kube.reservation import Place, Reserved, place
+from kube.wire import Pod
+from workloads.dialect import Member
+from workloads.registry import Placed
+from workloads.registry import place as placed_by
+
+PATIENCE_S: Final = 1.0  # with the planner; the API server waits for the webhook meanwhile
+GIVEN_S: Final = 10.0  # for which the webhook may give places away
+KEPT_S: Final = 20.0  # after the last question or pod: what was given last must have arrived
+PERIOD_S: Final = 1.0  # between looks at who is late
+LOOK_S: Final = 0.05  # between looks whether the planner has set the gang aside
+LATE_S: Final = 600.0  # for which the pods of a gang are gated that was reserved for in vain
+_NONCE_BYTES: Final = 12
+
+
+@dataclass(slots=True, eq=False)
+class _Reservation:
+    """One gang's. ``open``: the rows of members that have not come, by number.
+
+    ``first``: the row that says what the gang is, for as long as no pod does. ``unplanned``: open
+    ones without room yet; ``planned`` once there are none. ``until``: when who is left is late.
+    """
+
+    key: GangKey
+    pod_class: PodClass
+    first: PodUid
+    open: dict[int, PodUid]
+    until: float
+    unplanned: set[PodUid]
+    planned: asyncio.Event = field(default_factory=asyncio.Event)
+    places: dict[int, Place] = field(default_factory=dict)
+
+
+class Reservations:
+    """All reservations of one cluster. ``release`` takes planned pods that are there.
+
+    ``set_aside``: why the planner left a gang waiting, None where it did not. ``is_isolated``:
+    whether a gang has a network of its own, of which pods are told when they are released.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        feed: Feed,
+        metrics: ExtenderMetrics,
+        pace: Pace,
+        release: Callable[[list[PodUid]], None],
+        set_aside: Callable[[GangKey], str | None],
+        is_isolated: Callable[[GangView], bool],
+    ) -> None:
+        self._engine, self._feed, self._metrics, self._pace = engine, feed, metrics, pace
+        self._release, self._set_aside, self._is_isolated = release, set_aside, is_isolated
+        self._open: dict[GangKey, _Reservation] = {}
+        self._rows: dict[PodUid, _Reservation] = {}
+        self._late: dict[GangKey, float] = {}  # until when they are not asked for again
+
+    def __contains__(self, uid: PodUid) -> bool:
+        """Whether a row of the state is that of a pod that is expected."""
+        return uid in self._rows
+
+    def __len__(self) -> int:
+        """Return how many pods are expected."""
+        return len(self._rows)
+
+    async def reserve(self, pod: Pod) -> Reserved:
+        """Return a place for each member of the gang whose first pod ``pod`` will be."""
+        found = await self._found(pod)
+        reserved = Reserved(why=found) if isinstance(found, str) else await self._answer(found)
+        self._metrics.reservations.labels("refused" if reserved.why else "granted").inc()
+        return reserved
+
+    async def _found(self, pod: Pod) -> _Reservation | str:
+        """Return the reservation of a pod's gang, a new one if there is none, or why not."""
+        placed = placed_by(pod)
+        if placed is None or not self._feed.is_managed(pod):
+            return "the pod is in no gang of Muster's"
+        problem = pod_problem(pod, placed)
+        if problem:
+            return problem
+        found = self._open.get(placed.member.key)
+        if found is None:
+            return await self._begin(pod, placed)
+        if self._feed.class_of(pod) == found.pod_class:
+            return found
+        self._give_up(found)
+        return "members of the gang ask for different things"
+
+    async def _answer(self, found: _Reservation) -> Reserved:
+        """Wait until a gang is planned, not for long, and say where its pods go."""
+        until = self._pace.clock() + PATIENCE_S
+        while not found.planned.is_set():
+            why = self._set_aside(found.key)
+            if why is None and self._pace.clock() >= until:
+                why = "the planner is busy"
+            if why is not None:
+                self._end(found)
+                return Reserved(why=why)
+            await _within(found.planned, LOOK_S)
+        await self._give(found)
+        if not found.places:
+            return Reserved(why="the gang is not expected any more")
+        found.until = self._engine.clock() + KEPT_S
+        return Reserved(tuple(found.places.values()), GIVEN_S)
+
+    async def _give(self, found: _Reservation) -> None:
+        """Keep the room for as long as pods are expected; holds of planned ones run out."""
+        for number, uid in list(found.open.items()):
+            hold = self._engine.state.hold(uid)
+            if hold is not None and number not in found.places:
+                found.places[number] = place(number, note_of(hold))
+                self._engine.apply(PodReleased(uid))
+            await self._pace.breathe()
+
+    # -- rows without pods ---------------------------------------------------------------
+
+    async def _begin(self, pod: Pod, placed: Placed) -> _Reservation | str:
+        """Have all members of a gang planned, or return why not."""
+        key = placed.member.key
+        if self._late.get(key, 0.0) > self._engine.clock():
+            return "the gang was expected before, and did not come as it was expected"
+        if _has_members(self._engine.state.gang(key)):
+            return "members of the gang are there"
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        first = _row(nonce, placed.member.rank)
+        meta = msgspec.structs.replace(pod.metadata, uid=str(UUID(bytes=first)))
+        event = self._feed.expect(first, msgspec.structs.replace(pod, metadata=meta), placed)
+        self._engine.apply(event)
+        problem = self._problem(key, event)
+        if problem:
+            self._feed.expect_no_more(first, key)
+            return problem
+        return await self._entered(key, nonce, event)
+
+    def _problem(self, key: GangKey, event: PodUpserted) -> str:
+        view = self._engine.state.gang(key)
+        if view is None or event.gang != key:
+            return "the gang is a part of another one"
+        if suffers_from_pin(event.pod_class):
+            return "a pin could make the plan of such pods fail"
+        if self._is_isolated(view):
+            return "the gang has a network of its own"
+        return gang_problem(view.spec)
+
+    async def _entered(self, key: GangKey, nonce: bytes, event: PodUpserted) -> _Reservation | str:
+        """Enter the other members, which are like the first."""
+        view = self._engine.state.gang(key)
+        assert view is not None and view.spec is not None  # noqa: S101, PT018  ``_problem`` saw it
+        rows = {number: _row(nonce, number) for number in numbers(view.spec)}
+        if event.uid not in rows.values():
+            self._feed.expect_no_more(event.uid, key)
+            return "the pod has a number that the gang does not have"
+        until = self._engine.clock() + KEPT_S
+        found = _Reservation(key, event.pod_class, event.uid, rows, until, set(rows.values()))
+        self._open[key] = found
+        for number, uid in list(rows.items()):
+            if number not in found.open:
+                continue  # it came meanwhile
+            self._rows[uid] = found
+            if uid != event.uid:
+                self._engine.apply(replace(event, uid=uid, rank=number))
+            await self._pace.breathe()
+        return found
+
+    # -- what becomes of them ------------------------------------------------------------
+
+    def planned(self, uids: list[PodUid]) -> None:
+        """Take pods that were planned: those that are there are released."""
+        there = [uid for uid in uids if uid not in self._rows]
+        for uid in uids:
+            found = self._rows.get(uid)
+            if found is not None:
+                _done(found, uid)
+        if there:
+            self._release(there)
+
+    def came(self, member: Member) -> None:
+        """Make room for a member that the watch shows for the first time."""
+        found = self._open.get(member.key)
+        uid = None if found is None else found.open.pop(member.rank, None)
+        if found is None or uid is None:
+            return
+        self._strike_out(found, [uid])
+        found.until = self._engine.clock() + KEPT_S
+        if not found.open:
+            self._open.pop(found.key, None)
+
+    async def run(self) -> None:
+        """Give up for ever what has not come in time."""
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Give up what has not come in time; such gangs are gated for a while."""
+        now = self._engine.clock()
+        for found in [each for each in self._open.values() if each.until <= now]:
+            self._metrics.reservations.labels("late").inc()
+            self._give_up(found)
+        self._late = {key: until for key, until in self._late.items() if until > now}
+
+    def _give_up(self, found: _Reservation) -> None:
+        """End a reservation that was in vain; the gang's next pods are gated for a while."""
+        self._end(found)
+        self._late[found.key] = self._engine.clock() + LATE_S
+
+    def _end(self, found: _Reservation) -> None:
+        """Strike out who has not come; whoever waits for places gets none."""
+        if self._open.get(found.key) is found:
+            del self._open[found.key]
+        left = list(found.open.values())
+        found.open.clear()
+        found.places.clear()
+        self._strike_out(found, left)
+        found.planned.set()
+
+    def _strike_out(self, found: _Reservation, uids: Iterable[PodUid]) -> None:
+        for uid in uids:
+            self._rows.pop(uid, None)
+            _done(found, uid)
+            if uid == found.first:
+                self._feed.expect_no_more(uid, found.key)
+            else:
+                self._engine.apply(PodGone(uid))
+
+
+def _done(found: _Reservation, uid: PodUid) -> None:
+    found.unplanned.discard(uid)
+    if not found.unplanned:
+        found.planned.set()
+
+
+def _has_members(view: GangView | None) -> bool:
+    return view is not None and any(map(len, _members(view)))
+
+
+def _members(view: GangView) -> Iterable[Rows]:
+    unbound = view.waiting, view.blocked, view.assumed, view.released
+    return *unbound, view.bound, view.leaving, view.finished
+
+
+def _row(nonce: bytes, number: int) -> PodUid:
+    """Return the uid of a row without a pod; no pod has it, nor any other reservation's row."""
+    return PodUid(nonce + number.to_bytes(16 - len(nonce)))
+
+
+async def _within(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
