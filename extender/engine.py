@@ -7,7 +7,7 @@ the state half changed and no lock is needed.
 import time
 from collections.abc import Callable
 
-from cluster.effects import Effect
+from cluster.effects import CapacityFreed, Effect
 from cluster.events import Event
 from cluster.state import ClusterState
 
@@ -50,3 +50,10 @@ class Engine:
         for effect in self.state.apply(event, now=self.clock()):
             for listener in self._listeners:
                 listener(effect)
+
+    def make_way(self, event: Event) -> None:
+        """Apply an event whose room the next one takes: nobody is told that it became free."""
+        for effect in self.state.apply(event, now=self.clock()):
+            if not isinstance(effect, CapacityFreed):
+                for listener in self._listeners:
+                    listener(effect)

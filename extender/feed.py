@@ -289,8 +289,7 @@ class Feed:
         return self._translator.pod_event(pod, managed=True, volumes=self._volumes).pod_class
 
     def expect_no_more(self, uid: PodUid, key: GangKey) -> None:
-        """Forget a pod that was expected, with what it said of its gang."""
-        self._engine.apply(PodGone(uid))
+        """Forget what a pod that was expected said of its gang."""
         self._end_membership(uid, key)
 
     def _note_taken_back(self, uid: PodUid, plan_id: str) -> None:

@@ -166,6 +166,7 @@ class Reservations:
         self._engine.apply(event)
         problem = self._problem(key, event)
         if problem:
+            self._engine.apply(PodGone(first))
             self._feed.expect_no_more(first, key)
             return problem
         return await self._entered(key, nonce, event)
@@ -186,6 +187,7 @@ class Reservations:
         assert view is not None and view.spec is not None  # noqa: S101, PT018  ``_problem`` saw it
         rows = {number: _row(nonce, number) for number in numbers(view.spec)}
         if event.uid not in rows.values():
+            self._engine.apply(PodGone(event.uid))
             self._feed.expect_no_more(event.uid, key)
             return "the pod has a number that the gang does not have"
         until = self._engine.clock() + KEPT_S
@@ -218,7 +220,8 @@ class Reservations:
         uid = None if found is None else found.open.pop(member.rank, None)
         if found is None or uid is None:
             return
-        self._strike_out(found, [uid])
+        self._engine.make_way(PodGone(uid))
+        self._forget(found, uid)
         found.until = self._engine.clock() + KEPT_S
         if not found.open:
             self._open.pop(found.key, None)
@@ -249,17 +252,16 @@ class Reservations:
         left = list(found.open.values())
         found.open.clear()
         found.places.clear()
-        self._strike_out(found, left)
+        for uid in left:
+            self._engine.apply(PodGone(uid))
+            self._forget(found, uid)
         found.planned.set()
 
-    def _strike_out(self, found: _Reservation, uids: Iterable[PodUid]) -> None:
-        for uid in uids:
-            self._rows.pop(uid, None)
-            _done(found, uid)
-            if uid == found.first:
-                self._feed.expect_no_more(uid, found.key)
-            else:
-                self._engine.apply(PodGone(uid))
+    def _forget(self, found: _Reservation, uid: PodUid) -> None:
+        self._rows.pop(uid, None)
+        _done(found, uid)
+        if uid == found.first:
+            self._feed.expect_no_more(uid, found.key)
 
 
 def _done(found: _Reservation, uid: PodUid) -> None:

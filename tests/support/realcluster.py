@@ -189,6 +189,7 @@ async def cluster(
     gated: bool = True,
     node_cache_capable: bool = True,
     tls: bool = False,
+    reserves: bool = False,
     webhook: JSON | None = None,
     **extender: object,
 ) -> AsyncIterator[Cluster]:
@@ -203,6 +204,7 @@ async def cluster(
             server=server,
             with_webhook=gated,
             tls=tls,
+            reserves=reserves,
         )
         it = Cluster(plane, muster, api)
         stack.push_async_callback(it.clear)
