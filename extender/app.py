@@ -55,7 +55,7 @@ def make_app(parts: Parts) -> web.Application:
     app[PARTS] = parts
     guarded = parts.gate.guarded
     app.add_routes(guarded(Area.SCHEDULE, parts.handlers.routes()))
-    app.add_routes(guarded(Area.SCHEDULE, parts.reservations.routes()))
+    app.add_routes(guarded(Area.RESERVE, parts.reservations.routes()))
     app.add_routes(guarded(Area.READ, [*parts.api.routes(), web.get("/metrics", _metrics)]))
     # Health is for everybody who gets through the handshake: a kubelet has nothing to show.
     app.add_routes(

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
@@ -33,6 +33,7 @@ class Area(StrEnum):
     """What callers are let into; also the sections of ``callers``."""
 
     SCHEDULE = "schedule"
+    RESERVE = "reserve"
     READ = "read"
 
 
@@ -65,24 +66,33 @@ class Rules:
 
     def certificate_may(self, area: Area, it: Holder) -> bool:
         """Return whether the holder of a certificate of our authority is let in."""
-        named = self._named(area)
+        named = self.named(area)
         if named is None:
             return True
         return _listed(it.name, it.organizations, named.certificates, named.organizations)
 
     def user_may(self, area: Area, user: UserInfo) -> bool:
         """Return whether the owner of a token is let in without asking RBAC."""
-        named = self._named(area)
+        named = self.named(area)
         return named is not None and _listed(user.username, user.groups, named.users, named.groups)
 
     def asks_rbac(self, area: Area) -> bool:
         """Return whether RBAC may let the owner of a token in."""
-        if area is Area.SCHEDULE:
+        if area is not Area.READ:
             return False
         return self.callers.read is None or self.callers.read.rbac
 
-    def _named(self, area: Area) -> Named | None:
-        return self.callers.schedule if area is Area.SCHEDULE else self.callers.read
+    def named(self, area: Area) -> Named | None:
+        """Return who is named for an area; None where its section is left out."""
+        match area:
+            case Area.SCHEDULE:
+                return self.callers.schedule
+            case Area.RESERVE:
+                return self.callers.reserve
+            case Area.READ:
+                return self.callers.read
+            case _ as unreachable:
+                assert_never(unreachable)
 
 
 def _listed(

@@ -2,7 +2,7 @@
 
 How a caller shows who it is, and what that alone allows where no list says otherwise::
 
-    shown                                     schedule              read
+    shown                                     schedule, reserve     read
     ────────────────────────────────────────  ────────────────────  ─────────────────────
     nothing, at a listener that identifies    no                    no
     certificate signed by tls.clientCaFile    yes                   yes
@@ -68,13 +68,16 @@ class Readers(Named, frozen=True, forbid_unknown_fields=True, rename="camel"):
 
 
 class Callers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Who may call. ``schedule``: filter, prioritize, preempt, bind; ``read``: all else but health.
+    """Who may call.
 
+    ``schedule``: filter, prioritize, preempt, bind; ``reserve``: reservations, which the webhook
+    asks for; ``read``: all else but health.
     ``anybody``: true lets everybody do everything at an address that others can reach.
     """
 
     tokens: Tokens | None = None
     schedule: Named | None = None
+    reserve: Named | None = None
     read: Readers | None = None
     anybody: bool = False
 
@@ -105,10 +108,10 @@ def is_loopback(host: str) -> bool:
 
 def _exposure(callers: Callers, host: str, *, tls: bool, certificates: bool) -> Iterator[str]:
     identified = identifies(callers, certificates=certificates)
-    if callers.anybody and (identified or callers.schedule or callers.read):
+    if callers.anybody and (identified or any(named for _, named in _sections(callers))):
         yield (
-            "callers.anybody: true leaves tls.clientCaFile, callers.tokens, callers.schedule and "
-            "callers.read without a meaning; remove it, or all of them"
+            "callers.anybody: true leaves tls.clientCaFile, callers.tokens, callers.schedule, "
+            "callers.reserve and callers.read without a meaning; remove it, or all of them"
         )
     if is_loopback(host):
         return
@@ -130,18 +133,26 @@ def _lists(callers: Callers, *, certificates: bool) -> Iterator[str]:
     if identifies(callers, certificates=certificates):
         shown = {"certificates": certificates, "organizations": certificates}
         shown |= dict.fromkeys(("users", "groups"), callers.tokens is not None)
-        for section, named in (("schedule", callers.schedule), ("read", callers.read)):
+        for section, named in _sections(callers):
             if named is not None:
                 yield from _names(section, named, shown)
-    elif (callers.schedule or callers.read) and not callers.anybody:
+    elif any(named for _, named in _sections(callers)) and not callers.anybody:
         yield (
-            "callers.schedule and callers.read: nobody is asked who they are; set "
+            "callers.schedule, callers.reserve and callers.read: nobody is asked who they are; set "
             "tls.clientCaFile or callers.tokens, or remove them"
         )
-    for group in sorted(
-        EVERYBODY.intersection(callers.schedule.groups if callers.schedule else ())
-    ):
-        yield f"callers.schedule.groups: {group!r} is everybody; name who runs a scheduler"
+    yield from _everybody("schedule", callers.schedule, "who runs a scheduler")
+    yield from _everybody("reserve", callers.reserve, "the webhook's ServiceAccount")
+
+
+def _sections(callers: Callers) -> tuple[tuple[str, Named | None], ...]:
+    sections = ("schedule", callers.schedule), ("reserve", callers.reserve)
+    return *sections, ("read", callers.read)
+
+
+def _everybody(section: str, named: Named | None, whom: str) -> Iterator[str]:
+    for group in sorted(EVERYBODY.intersection(named.groups if named else ())):
+        yield f"callers.{section}.groups: {group!r} is everybody; name {whom}"
 
 
 def _names(section: str, named: Named, shown: Mapping[str, bool]) -> Iterator[str]:

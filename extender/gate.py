@@ -239,7 +239,7 @@ class Gate:
     def _needed(self, asking: _Asking) -> str:
         if self.accounts is None:
             return "show a client certificate of tls.clientCaFile"
-        if asking.area is Area.SCHEDULE and self.rules.callers.schedule is None:
+        if asking.area is not Area.READ and self.rules.named(asking.area) is None:
             return "show a client certificate of tls.clientCaFile (no token is enough for this)"
         return "show a client certificate of tls.clientCaFile, or send a bearer token"
 

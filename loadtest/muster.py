@@ -67,9 +67,10 @@ class Muster:
             **(extender or {}),
         }
         self.extender = self._program(EXTENDER, settings, ready=self._extender_ready)
-        asked = {"reservations": {"url": self.extender_url}} if reserves else {}
-        admission = {**self._webhook_settings(), **asked, **(webhook or {})}
-        self.webhook = self._program(WEBHOOK, admission, ready=self._webhook_ready)
+        self._admission = {**self._webhook_settings(), **(webhook or {})}
+        self.webhook = self._program(WEBHOOK, self._admission, ready=self._webhook_ready)
+        if reserves:
+            self.reserve_at(self.extender_url)
 
     async def __aenter__(self) -> Self:
         try:
@@ -93,6 +94,10 @@ class Muster:
         """Start one of the two and wait until it is ready."""
         program.start()
         await program.wait_ready(self._ready_s)
+
+    def reserve_at(self, url: str) -> None:
+        """Have the webhook ask for reservations there; before it starts."""
+        self._write(WEBHOOK, self._admission | {"reservations": {"url": url}})
 
     def cpu_seconds(self) -> dict[str, float]:
         """CPU seconds used so far by each program that runs."""
@@ -124,12 +129,16 @@ class Muster:
         self, module: str, settings: Mapping[str, Any], *, ready: Callable[[], Awaitable[bool]]
     ) -> Program:
         directory = self._plane.directory
-        config = directory / f"{module}.yaml"
-        config.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
+        config = self._write(module, settings)
         kubeconfig = self._plane.kubeconfig(f"muster-{module}", server=self._server)
         command: list[str | Path] = [sys.executable, "-m", module]
         command += ["--config", config, "--kubeconfig", kubeconfig]
         return Program(module, command, directory=directory, ready=ready)
+
+    def _write(self, module: str, settings: Mapping[str, Any]) -> Path:
+        config = self._plane.directory / f"{module}.yaml"
+        config.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
+        return config
 
     def _webhook_settings(self) -> dict[str, Any]:
         authority = self._plane.directory / "webhook-authority"

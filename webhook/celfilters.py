@@ -96,9 +96,10 @@ def pods_to_validate(policy: Policy, rules: Rules) -> tuple[Condition, ...]:
 
 def _not_checked(policy: Policy, rules: Rules) -> str:
     """Return whether a request is an update, carries a plan, or passes by mutation."""
-    plan = "false" if rules.reserves else f"{text(names.PLAN)} in {_ANNOTATIONS.format('object')}"
     mutated = " && ".join(f"({condition.expression})" for condition in pods_to_mutate(policy))
-    return f"oldObject != null || {plan} || !({mutated})"
+    plan = f"{text(names.PLAN)} in {_ANNOTATIONS.format('object')}"
+    sent = ("oldObject != null", *(() if rules.reserves else (plan,)), f"!({mutated})")
+    return " || ".join(sent)
 
 
 def templates_to_validate() -> tuple[Condition, ...]:

@@ -55,7 +55,8 @@ class Rules:
     ``devices``: what contradicts itself in a pod's device asks, in sentences. ``plans``: whether
     a pod is Muster's to plan; its gang's contradictions are refused then, whoever's keys they
     are in. A dialect's name beside it: the object that makes the pods is of that. ``unread``:
-    which of its resources nobody knows.
+    which of its resources nobody knows. ``reserves``: pods are made with the places that the
+    extender reserved for them, so new ones carry plans that the mutating webhook wrote.
     """
 
     levels: tuple[str, ...] = names.DEFAULT_LEVELS

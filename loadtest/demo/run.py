@@ -69,7 +69,7 @@ class Demo:
             self._show.step(f"{len(self._story.fleet.hosts)} hosts")
             await nodes.create_nodes(driver, fleet.nodes(self._story.fleet))
             self._show.step("webhook and extender")
-            muster = await stack.enter_async_context(Muster(plane))
+            muster = await stack.enter_async_context(Muster(plane, reserves=True))
             self._show.step("scheduler")
             await plane.start_scheduler(self._scheduler_config(plane, muster))
             return await self._drive(plane, muster, driver, observer)

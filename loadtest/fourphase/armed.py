@@ -100,7 +100,9 @@ async def arm(
         proxy.start()
         await proxy.wait_ready()
     clock = WallClock(plane.directory / "clock") if Kind.CLOCK_STEP in kinds else None
-    muster = Muster(plane, extender=told, webhook=told, server=server, ready_s=ready_s)
+    muster = Muster(
+        plane, extender=told, webhook=told, server=server, reserves=True, ready_s=ready_s
+    )
     armed = Armed(muster, muster.extender_url, ready_s, proxy, server or "", clock)
     if Kind.LEADER_CHANGE in kinds:
         await _with_standby(stack, plane, driver, armed, told)
@@ -134,6 +136,7 @@ async def _with_standby(
     service = Service(eyes, {replica.name: replica.port for replica in made})
     armed.service = await stack.enter_async_context(service)
     armed.url = f"http://127.0.0.1:{armed.service.port}"
+    armed.muster.reserve_at(armed.url)
 
 
 def _proxy(plane: Plane) -> tuple[Program, str]:
