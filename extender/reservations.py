@@ -44,7 +44,7 @@ from workloads.registry import Placed
 from workloads.registry import place as placed_by
 
 PATIENCE_S: Final = 1.0  # with the planner; the API server waits for the webhook meanwhile
-GIVEN_S: Final = 10.0  # for which the webhook may give places away
+GIVEN_S: Final = 5.0  # for which the webhook may give places away; nodes change meanwhile
 KEPT_S: Final = 20.0  # after the last question or pod: what was given last must have arrived
 PERIOD_S: Final = 1.0  # between looks at who is late
 LOOK_S: Final = 0.05  # between looks whether the planner has set the gang aside
@@ -136,10 +136,11 @@ class Reservations:
                 return Reserved(why=why)
             await _within(found.planned, LOOK_S)
         await self._give(found)
-        if not found.places:
+        places = tuple(found.places[number] for number in found.open if number in found.places)
+        if not places:
             return Reserved(why="the gang is not expected any more")
         found.until = self._engine.clock() + KEPT_S
-        return Reserved(tuple(found.places.values()), GIVEN_S)
+        return Reserved(places, GIVEN_S)
 
     async def _give(self, found: _Reservation) -> None:
         """Keep the room for as long as pods are expected; holds of planned ones run out."""

@@ -197,7 +197,7 @@ class Server:
         bare, plan = carried(request.object)
         asked = msgspec.structs.replace(request, object=bare) if plan else request
         alike, answer = self._alike.answer(asked, facts)
-        answer = await self._reservations.placed(asked, alike, answer)
+        answer = await self._reservations.placed(asked, alike, answer, plan)
         if plan and not gives(answer, plan):
             self._reservations.forget(plan)
             return taken_off(request.object, self._alike.answer(asked, facts)[1])

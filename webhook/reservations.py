@@ -59,6 +59,7 @@ class _Gang:
     placed: Mutation  # what is done to such pods, one object that is counted by its identity
     known: asyncio.Event = field(default_factory=asyncio.Event)
     places: Mapping[int, Place] = field(default_factory=dict)
+    given: set[int] = field(default_factory=set)
 
 
 class Reservations:
@@ -70,10 +71,12 @@ class Reservations:
         self._gangs: dict[object, _Gang] = {}
         self._silent_until = float("-inf")
 
-    async def placed(self, request: PodRequest, alike: object, answer: Answer) -> Answer:
+    async def placed(
+        self, request: PodRequest, alike: object, answer: Answer, plan: str = ""
+    ) -> Answer:
         """Return ``answer`` with the pod's place in the stead of its gate, where it has one.
 
-        ``alike``: the same for all pods that ``answer`` is for.
+        ``alike``: the same for all pods that ``answer`` is for. ``plan``: what it carried.
         """
         verdict, done = answer
         kept = None if not done.gated else without_gate(verdict.operations)
@@ -83,10 +86,24 @@ class Reservations:
         if found is None or found.until <= self._clock():
             found = await self._asked(alike, request, answer)
         await found.known.wait()
-        given = found.places.get(_number(request.object))
+        given = self._place(found, _number(request.object), plan)
         if given is None:
             return answer
         return _with(given, kept, request.object, verdict), found.placed
+
+    def _place(self, found: _Gang, number: int, plan: str) -> Place | None:
+        """Return the place of a number: once, and again to the pod that carries it.
+
+        A second pod of that number is there because the first was refused, or is lost, and who
+        knows with what node.
+        """
+        own = found.places.get(number)
+        if own is None:
+            return None
+        if number in found.given and reservation.annotation(own) != plan:
+            return None
+        found.given.add(number)
+        return own
 
     def forget(self, plan: str) -> None:
         """Give no places away of the gang that one of its pods cannot have this plan of."""

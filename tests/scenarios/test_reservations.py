@@ -138,6 +138,14 @@ async def test_a_gang_that_does_not_fit_gets_no_places_and_leaves_nothing(cluste
     await cluster.released(["pair-0", "pair-1"])
 
 
+async def test_places_of_members_that_came_are_not_told_again(cluster: World) -> None:
+    pods = await of(cluster, PAIR)
+    reserved = await reserve(cluster, pods[0])
+    await make(cluster, placed(pods[0], reserved.places[0]))
+    await until(lambda: len(cluster.extender.reservations) == 1)
+    assert (await reserve(cluster, pods[1])).places == reserved.places[1:]
+
+
 async def test_what_does_not_come_gives_its_room_back_and_is_gated_next_time(
     cluster: World, clock: Clock
 ) -> None:

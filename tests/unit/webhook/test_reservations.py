@@ -212,6 +212,13 @@ async def test_other_affinity_stays_beside_the_pin(make: Make) -> None:
     assert made["spec"]["affinity"]["podAntiAffinity"] == {}
 
 
+async def test_a_place_is_given_once(make: Make, extender: Extender) -> None:
+    """Whoever has a number again takes the place of a pod that is lost, maybe with its node."""
+    assert planned_node(await make(pods()[1])) == "n1"
+    assert is_gated(await make(pods()[1]))
+    assert len(extender.asked) == 1
+
+
 async def test_a_second_look_at_a_pod_leaves_its_place(make: Make, extender: Extender) -> None:
     once = await make(pods()[1])
     assert await make(once) == once
