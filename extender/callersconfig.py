@@ -77,9 +77,9 @@ class Callers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 
     tokens: Tokens | None = None
     schedule: Named | None = None
-    reserve: Named | None = None
     read: Readers | None = None
     anybody: bool = False
+    reserve: Named | None = None
 
 
 def identifies(callers: Callers, *, certificates: bool) -> bool:

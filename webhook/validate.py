@@ -20,7 +20,7 @@ with it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
@@ -118,7 +118,11 @@ def check_new(pod: wire.Pod, placed: Placed | None, user: UserInfo, rules: Rules
 def check_pod(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules) -> Findings:
     """Return what is wrong with creating ``new``, or with updating ``old`` to it."""
     if old is None:
-        return check_new(new, registry.place(new), user, rules)
+        placed = registry.place(new)
+        found = check_new(new, placed, user, rules)
+        if not rules.reserves or not rules.plans(new, "" if placed is None else placed.dialect.name):
+            return found
+        return replace(found, forbidden=())  # its plan is what mutation gave it, or it has none
     invalid = _added(lambda pod: _pod_errors(pod, rules), new, old)
     forbidden = [*_plan(new, old, user, rules), *_gate(new, old, user, rules)]
     if not rules.is_muster(user):

@@ -123,7 +123,7 @@ async def good(
         # It would mend a caBundle that a test broke, once a minute: this one looks at start only.
         authority = {"source": "directory", "path": str(directory / "authority")}
         keeping = {"certificates": {**authority, "checkSeconds": 86400}}
-        muster = Muster(plane, webhook=keeping)
+        muster = Muster(plane, webhook=keeping, reserves=True)
         await muster.start(muster.webhook)
         stack.push_async_callback(muster.webhook.stop)
         api = await stack.enter_async_context(plane.api())

@@ -34,13 +34,14 @@ READS = ("/v1/status", "/v1/gangs", "/v1/explain/default/a", "/metrics")
 OPEN = ("/livez", "/readyz")
 SCHEDULE = Named(certificates=("kube-scheduler",), users=("scheduler",))
 READ = Readers(certificates=("prometheus",), organizations=("sre",), groups=("admins",))
+RESERVE = Named(certificates=("muster-webhook",), users=("webhook",))
 TOKENS = Tokens()
 
 
 @pytest.fixture
 async def both(tmp_path: Path) -> AsyncIterator[Door]:
     """Certificates and tokens, and lists that name some of them."""
-    async with door(tmp_path, Callers(TOKENS, SCHEDULE, READ)) as it:
+    async with door(tmp_path, Callers(TOKENS, SCHEDULE, READ, reserve=RESERVE)) as it:
         yield it
 
 
@@ -145,6 +146,16 @@ async def test_the_owner_of_a_token_schedules_only_by_name_whatever_rbac_says(bo
     assert await both.bind(token="t-admin") == 403
     assert await both.bind(token="t-prometheus") == 403
     assert both.refused() == {("bind", "forbidden"): 2.0}
+
+
+async def test_room_is_reserved_only_for_those_who_are_named(both: Door) -> None:
+    """Nothing is reserved for an empty pod, which those who are let in are told."""
+    path, webhook = "/v1/reservations", both.ours.issue("muster-webhook")
+    assert (await both.ask(path, webhook, method="POST"))[0] == 200
+    assert (await both.ask(path, both.ours.issue("kube-scheduler"), method="POST"))[0] == 403
+    assert (await both.ask(path, token="t-prometheus", method="POST"))[0] == 403
+    assert (await both.ask(path, method="POST"))[0] == 401
+    assert await both.bind(webhook) == 403
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,190 @@
+"""Whatever comes of pods that were expected: nothing is left of those that never came.
+
+::
+
+    rack r0 ── n0 n1 n2        8 GPUs each, one member fills a host
+    rack r1 ── n3 n4 n5
+
+Gangs a and b of three and four; pods come with their place, gated, or not at all, are lost, come
+again; nodes go and return; time passes. Feed, planner and reservations are the real ones.
+"""
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from cluster.ids import PodUid
+from cluster.state import ClusterState
+from extender.config import ExtenderConfig
+from extender.engine import Engine
+from extender.feed import Feed
+from extender.holding import Holding
+from extender.metrics import ExtenderMetrics
+from extender.pace import Pace
+from extender.pending import PendingPods
+from extender.planner import Planner
+from extender.report import Reporter
+from extender.reservations import KEPT_S, Reservations
+from kube import names, reservation, translate, wire
+from kube.events import EventRecorder
+from kube.reservation import Place
+from loadtest.nodes import node
+from loadtest.pods import Gang, members, owner_reference
+from placement.decision import Reject, Wait
+from workloads.managed import Policy
+
+GANGS = {"a": Gang("a", 3, required=names.RACK), "b": Gang("b", 4)}
+NODES = [f"n{number}" for number in range(6)]
+_POD = msgspec.json.Decoder(wire.Pod)
+_NODE = msgspec.json.Decoder(wire.Node)
+
+
+@dataclass
+class World:
+    """An extender without an API server; ``pods``: those that are there, by gang and number."""
+
+    now: float = 1_000.0
+    pods: dict[tuple[str, int], str] = field(default_factory=dict)
+    places: dict[tuple[str, int], Place] = field(default_factory=dict)
+    made: int = 0
+
+    def __post_init__(self) -> None:
+        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
+        engine = Engine(self.state, lambda: self.now)
+        pending, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
+        recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
+        reporter = Reporter(self.state, pending, recorder, metrics)
+        self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, pending, reporter)
+        pace = Pace(asyncio.get_running_loop().time)
+        self.released: list[PodUid] = []
+        self.reservations = Reservations(
+            engine,
+            self.feed,
+            metrics,
+            pace,
+            self.released.extend,
+            self.set_aside,
+            lambda _view: False,
+        )
+        self.feed.expected = self.reservations.came
+        config = ExtenderConfig(debounce_seconds=0.0, spare_count=0)
+        self.planner = Planner(
+            engine, config, Holding(engine), self.reservations.planned, reporter, metrics, pace
+        )
+
+    def set_aside(self, gang: Any) -> str | None:
+        decision = self.planner.decisions.get(gang)
+        return decision.reason.value if isinstance(decision, Wait | Reject) else None
+
+    def node(self, name: str) -> None:
+        labels = {names.ZONE: "z", names.BLOCK: "b", names.RACK: f"r{NODES.index(name) // 3}"}
+        self.feed.node(_NODE.decode(json.dumps(node(name, labels))))
+
+    async def reserve(self, gang: str, number: int) -> None:
+        asked = asyncio.ensure_future(self.reservations.reserve(self._pod(gang, number)))
+        while not asked.done():
+            await self.planner.settle()
+            await asyncio.sleep(0)
+        for place in asked.result().places:
+            self.places[gang, place.number] = place
+
+    def come(self, gang: str, number: int, *, placed: bool) -> None:
+        """Show a pod, with its place if it has one, if there is none of that number."""
+        if (gang, number) in self.pods:
+            return
+        self.made += 1
+        place = self.places.pop((gang, number), None) if placed else None
+        uid = self.pods[gang, number] = str(UUID(int=self.made))
+        self.feed.pod(self._pod(gang, number, uid, place))
+
+    def lose(self, gang: str, number: int) -> None:
+        uid = self.pods.pop((gang, number), None)
+        if uid is not None:
+            self.feed.pod_gone(wire.ObjectMeta(uid=uid))
+
+    def _pod(self, gang: str, number: int, uid: str = "", place: Place | None = None) -> wire.Pod:
+        owner = owner_reference(GANGS[gang], f"{gang}-uid")
+        pod = [*members(GANGS[gang], owner)][number]
+        pod["metadata"]["uid"] = uid
+        if place is None:
+            pod["spec"]["schedulingGates"] = [{"name": names.PLAN_GATE}]
+        else:
+            pod["metadata"]["annotations"][names.PLAN] = reservation.annotation(place)
+            affinity = json.loads(bytes(reservation.pinned(place)))
+            pod["spec"]["affinity"] = {"nodeAffinity": affinity}
+        return _POD.decode(json.dumps(pod))
+
+    async def settled(self) -> None:
+        await self.planner.settle()
+        self.state.validate()
+        for uid in self.rows() - {translate.pod_uid(uid) for uid in self.pods.values()}:
+            assert uid in self.reservations
+
+    def rows(self) -> set[PodUid]:
+        pods = self.state.snapshot().pods
+        return {pods.uid(row) for key in self.state.gangs() for row in self._members(key)}
+
+    def _members(self, key: Any) -> list[int]:
+        view = self.state.gang(key)
+        assert view is not None
+        parts = (view.waiting, view.blocked, view.assumed, view.released, view.bound, view.leaving)
+        return [row for part in parts for row in part.tolist()]
+
+
+member = st.sampled_from([(name, n) for name, gang in GANGS.items() for n in range(gang.size)])
+step = st.one_of(
+    st.tuples(st.just("reserve"), member),
+    st.tuples(st.just("placed"), member),
+    st.tuples(st.just("placed"), member),
+    st.tuples(st.just("gated"), member),
+    st.tuples(st.just("lose"), member),
+    st.tuples(st.just("node"), st.sampled_from(NODES)),
+    st.tuples(st.just("no node"), st.sampled_from(NODES)),
+    st.tuples(st.just("later"), st.sampled_from([1.0, KEPT_S])),
+)
+
+
+async def play(steps: list[tuple[str, Any]]) -> None:
+    world = World()
+    for name in NODES:
+        world.node(name)
+    for kind, what in steps:
+        match kind:
+            case "reserve":
+                await world.reserve(*what)
+            case "placed" | "gated":
+                world.come(*what, placed=kind == "placed")
+            case "lose":
+                world.lose(*what)
+            case "node":
+                world.node(what)
+            case "no node":
+                world.feed.node_gone(wire.ObjectMeta(name=what))
+            case "later":
+                world.now += what
+                world.reservations.tidy()
+        await world.settled()
+    world.now += KEPT_S
+    world.reservations.tidy()
+    await world.settled()
+    assert len(world.reservations) == 0
+    for gang, number in list(world.pods):
+        world.lose(gang, number)
+    await world.settled()
+    assert not world.rows()
+    assert not any(world.state.gangs())
+
+
+@given(st.lists(step, max_size=25))
+@settings(deadline=None)
+def test_nothing_is_left_of_pods_that_were_expected_and_never_came(
+    steps: list[tuple[str, Any]],
+) -> None:
+    asyncio.run(play(steps))
