@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 import uuid
 from typing import Any
 
@@ -239,3 +240,21 @@ def test_quantities_that_cannot_be_read_make_the_pod_unmodelled_not_an_error() -
     found = of(pod(containers=[{"name": "m", "resources": {"requests": {"cpu": "many"}}}]))
     assert found.requests == (("pods", 1),)
     assert found.unmodelled == ("resource quantity that cannot be read",)
+
+
+def choosy(gang: str) -> Pod:
+    """A pod that no other of its own gang may stand beside: a class of its gang's own."""
+    apart = {"topologyKey": "host", "labelSelector": {"matchLabels": {"job-name": gang}}}
+    return pod(labels={"job-name": gang}, affinity={"podAntiAffinity": {REQUIRED: [apart]}})
+
+
+def test_kinds_of_gangs_that_came_and_went_take_20_mib_at_most() -> None:
+    translator = Translator()
+    tracemalloc.start()
+    try:
+        for number in range(12_000):
+            translator.pod_event(choosy(f"job-{number}"), managed=True)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 20 << 20
