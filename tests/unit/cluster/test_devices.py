@@ -1,6 +1,7 @@
 """Devices: published by nodes, claimed by holds and bound pods, never by two."""
 
 from dataclasses import replace
+from weakref import ref
 
 import pytest
 from support.builders import (
@@ -20,6 +21,7 @@ from support.builders import (
 from cluster.deviceclaims import unpack
 from cluster.devicenode import seat_name
 from cluster.devicerooms import UNLIMITED
+from cluster.deviceview import ROOMS_KEPT
 from cluster.effects import CapacityFreed
 from cluster.errors import PlanStale
 from cluster.events import DeviceSpec, NodeGone, PodForgotten, PodGone, PodReleased
@@ -71,6 +73,14 @@ def test_free_devices_come_in_the_order_of_the_fabric() -> None:
 def test_a_node_that_lists_no_devices_sets_no_limit() -> None:
     cluster = state(node("n1"), node("n2", devices=gpus_of(2)))
     assert cluster.snapshot().devices.rooms(pod_class(1), 2).tolist() == [UNLIMITED, 2]
+
+
+def test_the_rooms_of_many_classes_are_not_kept_while_no_device_changes_hands() -> None:
+    devices = two_nodes().snapshot().devices
+    asked = [ref(devices.rooms(pod_class(1, cpu=cpu), 2)) for cpu in range(1, 101)]
+    assert sum(rooms() is not None for rooms in asked) <= ROOMS_KEPT
+    last = asked[-1]()
+    assert last is devices.rooms(pod_class(1, cpu=100), 2)
 
 
 def test_planned_devices_are_taken_and_given_back() -> None:
