@@ -120,9 +120,10 @@ def check_pod(new: wire.Pod, old: wire.Pod | None, user: UserInfo, rules: Rules)
     if old is None:
         placed = registry.place(new)
         found = check_new(new, placed, user, rules)
-        if not rules.reserves or not rules.plans(new, "" if placed is None else placed.dialect.name):
-            return found
-        return replace(found, forbidden=())  # its plan is what mutation gave it, or it has none
+        dialect = "" if placed is None else placed.dialect.name
+        if rules.reserves and rules.plans(new, dialect):
+            return replace(found, forbidden=())  # mutation gave it its plan, or took it off
+        return found
     invalid = _added(lambda pod: _pod_errors(pod, rules), new, old)
     forbidden = [*_plan(new, old, user, rules), *_gate(new, old, user, rules)]
     if not rules.is_muster(user):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -33,6 +33,7 @@ _PLURALS: Final = {
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
 }
 _APPLY: Final = "kubectl apply -k the overlay that was installed"
+_NOBODY: Final = "muster-verify"  # no scheduler's name
 _SOON: Final = timedelta(days=7)  # the webhook renews its authority months before
 _NOT_CALLED: Final = "failed calling webhook"  # apiserver's admission/plugin/webhook/errors
 
@@ -115,7 +116,8 @@ def _bundle_remedy() -> str:
 async def _called(transport: Transport, namespace: str) -> list[Finding]:
     pod = _pod(namespace)
     path = f"/api/v1/namespaces/{namespace}/pods"
-    forged = {**pod, "metadata": {**_meta(namespace), "annotations": {names.PLAN: "{}"}}}
+    # Validation alone sees a pod of another scheduler; of ours mutation may take the plan off.
+    forged = _pod(namespace, annotations={names.PLAN: "{}"}, schedulerName=_NOBODY)
     try:
         gated = await _mutated(transport, path, pod)
         refusal = await _refusal(transport, path, forged)
@@ -143,7 +145,10 @@ def _meta(namespace: str) -> dict[str, object]:
     return {"name": f"muster-verify-{secrets.token_hex(4)}", "namespace": namespace}
 
 
-def _pod(namespace: str) -> dict[str, object]:
+def _pod(
+    namespace: str, annotations: Mapping[str, str] | None = None, **fields: object
+) -> dict[str, object]:
+    """Return a pod; ``fields``: of its spec."""
     limits = {"limits": {"nvidia.com/gpu": "1"}}
     security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     container = {
@@ -156,8 +161,10 @@ def _pod(namespace: str) -> dict[str, object]:
         "containers": [container],
         # Admitted under the strictest profile of Pod Security, too.
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        **fields,
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": _meta(namespace), "spec": spec}
+    meta = {**_meta(namespace), "annotations": dict(annotations or {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
 async def _mutated(transport: Transport, path: str, pod: dict[str, object]) -> bool:
