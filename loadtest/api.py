@@ -113,13 +113,20 @@ class Api:
     async def list_all(self, path: str, **query: str) -> tuple[list[JSON], str]:
         """LIST in pages; returns the items and the list's resourceVersion."""
         items: list[JSON] = []
+        revision = ""
+        async for page, revision in self.pages(path, **query):  # noqa: B007  the last one counts
+            items.extend(page)
+        return items, revision
+
+    async def pages(self, path: str, **query: str) -> AsyncIterator[tuple[list[JSON], str]]:
+        """LIST; yields the items of each page and the list's resourceVersion."""
         query["limit"] = str(_PAGE)
         while True:
             page = await self._send("GET", path, query=query)
-            items.extend(page.get("items") or ())
             meta = page["metadata"]
+            yield page.get("items") or [], str(meta["resourceVersion"])
             if not meta.get("continue"):
-                return items, str(meta["resourceVersion"])
+                return
             query["continue"] = meta["continue"]
 
     async def watch(

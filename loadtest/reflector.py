@@ -8,6 +8,7 @@
 """
 
 import asyncio
+import sys
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
@@ -15,7 +16,7 @@ from typing import Final
 import aiohttp
 
 from loadtest.api import Api, ApiFailed
-from loadtest.wirejson import JsonObject, dig
+from loadtest.wirejson import JsonObject, dig, name_of, namespace_of
 
 _PAUSE: Final = 0.2  # seconds between attempts while the server is away
 
@@ -39,7 +40,7 @@ class Reflector:
     def __init__(self, api: Api, path: str, sink: Sink, **query: str) -> None:
         self._api, self._path, self._sink = api, path, sink
         self._query = query
-        self._known: dict[str, JsonObject] = {}
+        self._known: dict[str, tuple[str, str]] = {}  # uid: namespace and name
         self._revision = ""
         self.synced = asyncio.Event()
         self.relists = 0
@@ -60,15 +61,28 @@ class Reflector:
                 await asyncio.sleep(_PAUSE)
 
     async def _list(self) -> None:
-        items, revision = await self._api.list_all(self._path, **self._query)
+        """Take a list in; the first a page at a time: decoded, a million pods are gigabytes."""
+        if self._known:
+            items, revision = await self._api.list_all(self._path, **self._query)
+            self._drop_all_but({str(dig(obj, "metadata", "uid")) for obj in items})
+            for obj in items:
+                self._take(Change.PRESENT, obj)
+        else:
+            revision = await self._list_first()
         self.relists += 1
-        present = {str(dig(obj, "metadata", "uid")) for obj in items}
-        for uid in [uid for uid in self._known if uid not in present]:
-            self._sink(Change.GONE, self._known.pop(uid))
-        for obj in items:
-            self._take(Change.PRESENT, obj)
         self._revision = revision
         self.synced.set()
+
+    async def _list_first(self) -> str:
+        revision = ""
+        async for page, revision in self._api.pages(self._path, **self._query):  # noqa: B007  the last
+            for obj in page:
+                self._take(Change.PRESENT, obj)
+        return revision
+
+    def _drop_all_but(self, present: set[str]) -> None:
+        for uid in [uid for uid in self._known if uid not in present]:
+            self._sink(Change.GONE, _metadata(uid, *self._known.pop(uid)))
 
     async def _watch(self) -> None:
         query = {"allowWatchBookmarks": "true", **self._query}
@@ -85,7 +99,10 @@ class Reflector:
         if change is Change.GONE:
             self._known.pop(uid, None)
         else:
-            metadata = obj["metadata"]
-            kept = {key: metadata.get(key) for key in ("uid", "name", "namespace")}
-            self._known[uid] = {"metadata": kept}
+            self._known[uid] = sys.intern(namespace_of(obj)), name_of(obj)
         self._sink(change, obj)
+
+
+def _metadata(uid: str, namespace: str, name: str) -> JsonObject:
+    """Return what is known of an object that nobody saw go."""
+    return {"metadata": {"uid": uid, "name": name, "namespace": namespace}}

@@ -78,7 +78,7 @@ class Cache:
         self._assumed.discard(pod.uid)
         self.remove_pod(pod.uid)
         if not pod.finished:
-            self._place(pod, pod.node_name)
+            self._place(pod.packed(), pod.node_name)
 
     def remove_pod(self, uid: str) -> None:
         """Stop counting a pod; an unknown one is no error."""

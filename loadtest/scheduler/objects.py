@@ -1,11 +1,13 @@
 """Pods and nodes as this scheduler needs them, read from whole API objects."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 from typing import Final
+
+import orjson
 
 from loadtest.wirejson import JsonObject, dig, items_at, labels_of, mapping_at, text_at
 
@@ -70,7 +72,7 @@ def pod_requests(pod: JsonObject) -> Resources:
 
 @dataclass(frozen=True, slots=True)
 class PodInfo:
-    """A pod, parsed once. ``raw`` is the whole object without its type, as it is sent on."""
+    """A pod, parsed once. ``kept``: the object without its type, decoded or (``packed``) not."""
 
     uid: str
     namespace: str
@@ -86,7 +88,20 @@ class PodInfo:
     requests: Resources
     host_ports: frozenset[tuple[str, int]]
     anti_affinity: tuple[JsonObject, ...]
-    raw: JsonObject
+    kept: JsonObject | bytes
+
+    @property
+    def raw(self) -> JsonObject:
+        """The object as it is sent on."""
+        found: JsonObject = orjson.loads(self.kept) if isinstance(self.kept, bytes) else self.kept
+        return found
+
+    def packed(self) -> "PodInfo":
+        """Return it for keeping: hardly anybody asks for the object of a pod that has its node.
+
+        Decoded a million of them are four gigabytes. The copy is for what ``Store`` copies for.
+        """
+        return replace(self, kept=bytes(memoryview(orjson.dumps(self.raw))))
 
     @property
     def key(self) -> str:
@@ -123,7 +138,7 @@ def pod_info(pod: JsonObject) -> PodInfo:
             if port.get("hostPort")
         ),
         anti_affinity=anti_affinity_terms(pod),
-        raw=raw,
+        kept=raw,
     )
 
 
