@@ -21,6 +21,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
@@ -110,6 +111,7 @@ class Reservations:
 
     async def _found(self, pod: Pod) -> _Reservation | str:
         """Return the reservation of a pod's gang, a new one if there is none, or why not."""
+        pod = self._made_now(pod)
         placed = placed_by(pod)
         if placed is None or not self._feed.is_managed(pod):
             return "the pod is in no gang of Muster's"
@@ -123,6 +125,12 @@ class Reservations:
             return found
         self._give_up(found)
         return "members of the gang ask for different things"
+
+    def _made_now(self, pod: Pod) -> Pod:
+        """Return a pod with a time, by which its gang's turn is judged: before it is made it has none."""
+        now = datetime.fromtimestamp(self._engine.clock(), UTC)
+        meta = msgspec.structs.replace(pod.metadata, creation_timestamp=now)
+        return msgspec.structs.replace(pod, metadata=meta)
 
     async def _answer(self, found: _Reservation) -> Reserved:
         """Wait until a gang is planned, not for long, and say where its pods go."""

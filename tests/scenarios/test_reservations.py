@@ -123,6 +123,15 @@ async def test_room_that_is_reserved_is_nobody_elses(cluster: World) -> None:
     assert len(cluster.extender.reservations) == 3
 
 
+async def test_a_gang_that_is_expected_has_come_now_and_not_before_all_others(
+    cluster: World, clock: Clock
+) -> None:
+    await reserve(cluster, (await of(cluster, PAIR))[0])
+    state = cluster.extender.engine.state
+    (gang,) = filter(None, map(state.gang, state.gangs()))
+    assert gang.submitted_at == clock.now
+
+
 async def test_every_webhook_is_told_the_same_places(cluster: World) -> None:
     pods = await of(cluster, PAIR)
     assert await reserve(cluster, pods[0]) == await reserve(cluster, pods[1])
