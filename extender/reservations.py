@@ -127,7 +127,7 @@ class Reservations:
         return "members of the gang ask for different things"
 
     def _made_now(self, pod: Pod) -> Pod:
-        """Return a pod with a time, by which its gang's turn is judged: before it is made it has none."""
+        """Return a pod with the time by which its gang's turn is judged."""
         now = datetime.fromtimestamp(self._engine.clock(), UTC)
         meta = msgspec.structs.replace(pod.metadata, creation_timestamp=now)
         return msgspec.structs.replace(pod, metadata=meta)
