@@ -270,6 +270,7 @@ class Feed:
         carried = self._pending.get(uid)
         if event.node is None and not event.finished:
             self._keep(uid, pod, named, event.pod_class)
+            self._reporter.came(uid, member.key)
         else:
             self._drop(uid)
         self._engine.apply(event)

@@ -41,6 +41,7 @@ class Reporter:
         self._recorder = recorder
         self._metrics = metrics
         self._conflicts: dict[GangKey, str] = {}  # what was told of each gang
+        self._for_first: dict[GangKey, str] = {}  # plans to be told to the first pod that is made
 
     def planned(self, view: GangView, plan: Plan, held: PlanHeld) -> None:
         """Tell that a gang was planned and its room is held."""
@@ -61,7 +62,14 @@ class Reporter:
         where, *more = explain.render(plan)
         left_over = more[: bool(len(plan.left_over))]  # spares are nobody's concern
         text = explain.in_one_line([f"gang {where}", *left_over])
-        self._on_first(view, "GangPlanned", text, warning=False)
+        if not self._on_first(view, "GangPlanned", text, warning=False):
+            self._for_first[view.key] = text
+
+    def came(self, uid: PodUid, key: GangKey) -> None:
+        """Tell the first pod of a gang that was planned before it was made."""
+        text = self._for_first.pop(key, None) if self._for_first else None
+        if text is not None:
+            self._tell(uid, "GangPlanned", text, warning=False)
 
     def set_aside(self, view: GangView, decision: Wait | Reject, before: Decision | None) -> None:
         """Tell that a gang does not fit, or never will as written; once per reason."""
@@ -238,20 +246,28 @@ class Reporter:
     def gone(self, key: GangKey) -> None:
         """Tell that a gang has no members and no object any more."""
         self._conflicts.pop(key, None)
+        self._for_first.pop(key, None)
         log.debug("gang gone", extra={"gang": key})
 
-    def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> None:
-        """Record an Event on the first member that is not bound: only their names are known."""
-        for row in np.concatenate([view.waiting, view.blocked, view.assumed, view.released])[
-            :1
-        ].tolist():
-            pod = self._pods.get(self._state.pod_uid(row))
-            if pod is None:
-                continue
-            self._record(pod.ref, reason, text, action="Planning", warning=warning)
-            if pod.controller is not None:
-                about = _controller(pod.ref.namespace, pod.controller)
-                self._recorder.record(about, reason, text, action="Planning", warning=warning)
+    def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> bool:
+        """Record an Event on the first member that is not bound: only their names are known.
+
+        False where there is none, or no pod yet.
+        """
+        rows = np.concatenate([view.waiting, view.blocked, view.assumed, view.released])
+        uid = self._state.pod_uid(int(rows[0])) if len(rows) else None
+        return uid is not None and self._tell(uid, reason, text, warning=warning)
+
+    def _tell(self, uid: PodUid, reason: str, text: str, *, warning: bool) -> bool:
+        """Record an Event on a pod and on its controller."""
+        pod = self._pods.get(uid)
+        if pod is None:
+            return False
+        self._record(pod.ref, reason, text, action="Planning", warning=warning)
+        if pod.controller is not None:
+            about = _controller(pod.ref.namespace, pod.controller)
+            self._recorder.record(about, reason, text, action="Planning", warning=warning)
+        return True
 
     def _warn(self, ref: PodRef, reason: str, text: str, *, action: str) -> None:
         self._record(ref, reason, text, action=action, warning=True)

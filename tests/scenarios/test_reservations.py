@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support.apifaults import api_server
-from support.extenders import PODS, World, plan_of, running_extender, until, world
+from support.extenders import PODS, World, eventually, plan_of, running_extender, until, world
 
 from extender.config import ExtenderConfig
 from extender.reservations import KEPT_S, LATE_S
@@ -113,6 +113,21 @@ async def test_pods_made_with_their_place_are_bound_there_and_never_written_to(
     await cluster.settled()
     (gang,) = await gangs(cluster)
     assert (gang["phase"], gang["bound"]) == ("Bound", 2)
+
+
+async def test_the_first_pod_is_told_of_the_plan_that_was_made_before_it(cluster: World) -> None:
+    pods = await of(cluster, PAIR)
+    reserved = await reserve(cluster, pods[0])
+    assert not await cluster.events("GangPlanned")
+    for number in (1, 0):
+        await make(cluster, placed(pods[number], reserved.places[number]))
+
+    async def told() -> bool:
+        return bool(await cluster.events("GangPlanned"))
+
+    await eventually(told)
+    regarding = [event["regarding"]["name"] for event in await cluster.events("GangPlanned")]
+    assert sorted(regarding) == ["pair", "pair-1"]
 
 
 async def test_room_that_is_reserved_is_nobody_elses(cluster: World) -> None:
