@@ -27,6 +27,8 @@ from loadtest.api import JSON, Api, ApiFailed
 
 # What an API server says while it comes up, is overloaded, or cannot reach etcd or a webhook.
 TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
+# What it says, with a 403, before it has listed the classes (plugin/pkg/admission/priority).
+_UNLISTED: Final = "no PriorityClass with name"
 LOST: Final = (aiohttp.ClientError, TimeoutError, ConnectionError)
 # An API server of 130,000 nodes takes about a minute to come back on two cores.
 PATIENCE_S: Final = 180.0
@@ -46,7 +48,7 @@ class Clock:
 def is_transient(failure: Exception) -> bool:
     """Tell whether asking again may help."""
     if isinstance(failure, ApiFailed):
-        return failure.code in TRANSIENT
+        return failure.code in TRANSIENT or _UNLISTED in str(failure)
     return isinstance(failure, LOST)
 
 

@@ -83,7 +83,7 @@ def test_a_remembered_answer_is_the_one_a_pod_would_have_had_alone(
     for step, number in enumerate(numbers):
         namespace = "team-a" if number % 2 else "kube-system"
         one = review(member(pods[step % len(pods)], number), namespace)
-        assert told(alike.answer(asked(one), known)) == told(decide(parse(one), cluster()))
+        assert told(alike.answer(asked(one), known)[1]) == told(decide(parse(one), cluster()))
 
 
 def asked_for(count: int = 8) -> dict[str, Any]:
@@ -93,26 +93,26 @@ def asked_for(count: int = 8) -> dict[str, Any]:
 
 def test_members_of_one_job_share_their_answer() -> None:
     known, alike = cluster(), Alike(decide)
-    first, second = (alike.answer(asked(review(member(asked_for(), n))), known) for n in (1, 2))
+    first, second = (alike.answer(asked(review(member(asked_for(), n))), known)[1] for n in (1, 2))
     assert second is first
     assert first[0].patch
 
 
 def test_another_template_namespace_or_user_gets_an_answer_of_its_own() -> None:
     known, alike = cluster(), Alike(decide)
-    first = alike.answer(asked(review(member(asked_for(), 1))), known)
+    first = alike.answer(asked(review(member(asked_for(), 1))), known)[1]
     for other in (
         review(member(asked_for(4), 1)),
         review(member(asked_for(), 1), namespace="team-b"),
         review(member(asked_for(), 1), user="bob"),
     ):
-        assert alike.answer(asked(other), known) is not first
+        assert alike.answer(asked(other), known)[1] is not first
 
 
 def test_new_facts_are_decided_about_anew() -> None:
     alike = Alike(decide)
-    with_fabric = alike.answer(asked(review(member(asked_for(), 1))), cluster())
-    without = alike.answer(asked(review(member(asked_for(), 2))), facts())
+    with_fabric = alike.answer(asked(review(member(asked_for(), 1))), cluster())[1]
+    without = alike.answer(asked(review(member(asked_for(), 2))), facts())[1]
     assert told(without) == told(decide(parse(review(member(asked_for(), 2))), facts()))
     assert told(with_fabric) != told(without)
 

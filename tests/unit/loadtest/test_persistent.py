@@ -21,6 +21,7 @@ from loadtest.persistent import (
     LOST,
     Clock,
     is_ours,
+    is_transient,
     pause,
     persistent,
 )
@@ -134,6 +135,13 @@ async def test_a_refusal_that_asking_again_does_not_change_is_told_at_once(world
         with pytest.raises(ApiFailed, match=str(code)):
             await world.api.patch(f"{PODS}/train-0", {})
     assert world.time.pauses == []
+
+
+def test_an_api_server_that_has_not_listed_its_priority_classes_yet_is_asked_again() -> None:
+    """Seen once on a real one, a second after it was killed and started again."""
+    told = 'pods "a" is forbidden: no PriorityClass with name {} was found'
+    assert is_transient(ApiFailed(403, told.format("low"), {}))
+    assert not is_transient(ApiFailed(403, 'pods "a" is forbidden: exceeded quota', {}))
 
 
 async def test_patience_ends_and_the_last_failure_is_told(world: World) -> None:
