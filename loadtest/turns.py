@@ -10,9 +10,9 @@ and extender as processes that run during their own turns only.
 
 **drain** measures scheduling alone. kube-scheduler is suspended while all pods but the last one of
 each gang are created, so that a backlog stands on both sides; it is resumed as the last ones are
-created. Pods/s = (pods - 1) / (last binding - first binding). With Muster this includes every call of the
-extender, and planning and releases of gangs for which nothing was reserved: these have room for all
-before their pods are made (docs/adr/0033), which **flow** includes.
+created. Pods/s = (pods - 1) / (last binding - first binding). With Muster this includes every call
+of the extender. Planning is not in it where room was reserved before the pods were made
+(docs/adr/0033); it is in **flow**, as everything is.
 
 **flow** measures the whole path. The gangs are created one after the other, nothing is held back.
 Makespan = last binding - first creation. With Muster it includes admission by the webhook and the
