@@ -129,11 +129,13 @@ async def test_when_a_newer_instance_ends_the_older_one_takes_the_resource_back(
 async def test_after_a_restart_of_the_kubelet_pods_keep_theirs_and_new_ones_get_the_rest(
     kubelet: Kubelet, four: PlainView
 ) -> None:
-    async with served(kubelet, four):
+    async with served(kubelet, four) as servers:
         await kubelet.until_allocatable(four.resource, 4)
         kept = await kubelet.run({four.resource: 3})
         before = given_by(await kubelet.env(kept), four.resource)
         await kubelet.restart()
+        # A real Node says what it said before until the kubelet has reported anew.
+        await eventually(lambda: servers.registrations(four.resource) >= 2)
         await kubelet.until_allocatable(four.resource, 4)
         more = await kubelet.run({four.resource: 1})
         assert not set(before) & set(given_by(await kubelet.env(more), four.resource))
