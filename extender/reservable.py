@@ -35,18 +35,18 @@ def pod_problem(pod: Pod, placed: Placed | None) -> str:
     return ""
 
 
-def gang_problem(spec: GangSpec | None) -> str:
-    """Return why nothing can be reserved for such a gang, "" where it may be."""
+def gang_problem(spec: GangSpec | None, number: int) -> str:
+    """Return why nothing can be reserved for a gang by its member of that number, "" if it can."""
     if spec is None:
         return "the gang is not described yet"
     if spec.problems:
         return "the gang contradicts itself"
     if spec.roles or spec.unit or spec.slice_size:
         return "the gang has roles or slices"
-    wanted = len(numbers(spec))
-    if wanted < max(spec.min_count, 2) or wanted > MOST_MEMBERS:
-        return f"a gang of {wanted}: from 2, or its least number, to {MOST_MEMBERS} are"
-    return ""
+    wanted = numbers(spec)
+    if not max(spec.min_count, 2) <= len(wanted) <= MOST_MEMBERS:
+        return f"a gang of {len(wanted)}: from 2, or its least number, to {MOST_MEMBERS} are"
+    return "" if number in wanted else "the pod has a number that the gang does not have"
 
 
 def numbers(spec: GangSpec) -> list[int]:

@@ -173,32 +173,28 @@ class Reservations:
         meta = msgspec.structs.replace(pod.metadata, uid=str(UUID(bytes=first)))
         event = self._feed.expect(first, msgspec.structs.replace(pod, metadata=meta), placed)
         self._engine.apply(event)
-        problem = self._problem(key, event)
-        if problem:
+        view = self._engine.state.gang(key)
+        problem = self._problem(view, key, event)
+        if problem or view is None or view.spec is None:
             self._engine.apply(PodGone(first))
             self._feed.expect_no_more(first, key)
             return problem
-        return await self._entered(key, nonce, event)
+        return await self._entered(key, numbers(view.spec), nonce, event)
 
-    def _problem(self, key: GangKey, event: PodUpserted) -> str:
-        view = self._engine.state.gang(key)
+    def _problem(self, view: GangView | None, key: GangKey, event: PodUpserted) -> str:
         if view is None or event.gang != key:
             return "the gang is a part of another one"
         if suffers_from_pin(event.pod_class):
             return "a pin could make the plan of such pods fail"
         if self._is_isolated(view):
             return "the gang has a network of its own"
-        return gang_problem(view.spec)
+        return gang_problem(view.spec, event.rank)
 
-    async def _entered(self, key: GangKey, nonce: bytes, event: PodUpserted) -> _Reservation | str:
+    async def _entered(
+        self, key: GangKey, members: list[int], nonce: bytes, event: PodUpserted
+    ) -> _Reservation:
         """Enter the other members, which are like the first."""
-        view = self._engine.state.gang(key)
-        assert view is not None and view.spec is not None  # noqa: S101, PT018  ``_problem`` saw it
-        rows = {number: _row(nonce, number) for number in numbers(view.spec)}
-        if event.uid not in rows.values():
-            self._engine.apply(PodGone(event.uid))
-            self._feed.expect_no_more(event.uid, key)
-            return "the pod has a number that the gang does not have"
+        rows = {number: _row(nonce, number) for number in members}
         until = self._engine.clock() + KEPT_S
         found = _Reservation(key, event.pod_class, event.uid, rows, until, set(rows.values()))
         self._open[key] = found

@@ -8,6 +8,8 @@ object is a plain ``dict``. Nothing of Muster's own model has this shape.
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 JsonObject = dict[str, Any]
 
 
@@ -58,3 +60,12 @@ def labels_of(obj: JsonObject) -> dict[str, str]:
 def annotations_of(obj: JsonObject) -> dict[str, str]:
     """Return ``metadata.annotations``."""
     return mapping_at(obj, "metadata", "annotations")
+
+
+def encoded(obj: JsonObject) -> bytes:
+    """Encode an object that is kept.
+
+    orjson writes into twice the room and gives the rest back, which nobody has a use for between
+    two objects that stay: a million pods of 1 KiB took 4.5 KiB each. A copy takes what it needs.
+    """
+    return bytes(memoryview(orjson.dumps(obj)))

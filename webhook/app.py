@@ -196,11 +196,11 @@ class Server:
             return self._alike.answer(request, facts)[1]
         bare, plan = carried(request.object)
         asked = msgspec.structs.replace(request, object=bare) if plan else request
-        alike, answer = self._alike.answer(asked, facts)
-        answer = await self._reservations.placed(asked, alike, answer, plan)
+        alike, shared = self._alike.answer(asked, facts)
+        answer = await self._reservations.placed(asked, alike, shared, plan)
         if plan and not gives(answer, plan):
             self._reservations.forget(plan)
-            return taken_off(request.object, self._alike.answer(asked, facts)[1])
+            return taken_off(request.object, shared)
         return answer
 
     async def _with_owners(

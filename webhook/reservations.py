@@ -43,7 +43,6 @@ _NOT_YOURS: Final = (
     f"metadata.annotations[{names.PLAN}] was taken off: only Muster writes its plans, and this one "
     "is not that of the place which is reserved for the pod as it is now"
 )
-_DECODER: Final = msgspec.json.Decoder(wire.Pod)
 _ENCODER: Final = msgspec.json.Encoder()
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from loadtest.wirejson import JsonObject, dig, items_at, labels_of, mapping_at, text_at
+from loadtest.wirejson import JsonObject, dig, encoded, items_at, labels_of, mapping_at, text_at
 
 _QUANTITY: Final = re.compile(r"^([+-]?[\d.]+)([eE][+-]?\d+)?(m|[kMGTPE]i?|u|n)?$")
 _SUFFIX: Final = {
@@ -99,9 +99,9 @@ class PodInfo:
     def packed(self) -> "PodInfo":
         """Return it for keeping: hardly anybody asks for the object of a pod that has its node.
 
-        Decoded a million of them are four gigabytes. The copy is for what ``Store`` copies for.
+        Decoded a million of them are four gigabytes.
         """
-        return replace(self, kept=bytes(memoryview(orjson.dumps(self.raw))))
+        return replace(self, kept=encoded(self.raw))
 
     @property
     def key(self) -> str:

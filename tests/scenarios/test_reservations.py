@@ -20,7 +20,7 @@ from extender.reservations import KEPT_S, LATE_S
 from kube import names, reservation
 from kube.reservation import Place, Reserved
 from loadtest.api import JSON
-from loadtest.pods import Gang, create_owner, members
+from loadtest.pods import INDEX, Gang, create_owner, members
 
 RACKS = {"r1": 2, "r2": 2}
 ALL = ["r1-0", "r1-1", "r2-0", "r2-1"]
@@ -283,6 +283,14 @@ async def test_a_member_that_asks_for_something_else_ends_what_was_reserved_for_
     assert "different things" in (await reserve(cluster, second)).why
     assert nothing_is_expected(cluster)
     assert "expected before" in (await reserve(cluster, first)).why
+
+
+async def test_a_pod_of_a_number_that_its_gang_has_not_gets_no_places(cluster: World) -> None:
+    pod = (await of(cluster, PAIR))[0]
+    for keys in (pod["metadata"]["labels"], pod["metadata"]["annotations"]):
+        keys[INDEX] = "7"
+    assert "number that the gang does not have" in (await reserve(cluster, pod)).why
+    assert nothing_is_expected(cluster)
 
 
 async def test_a_gang_with_a_member_gets_no_places(cluster: World) -> None:
