@@ -53,7 +53,12 @@ def plan_note(annotation: str) -> PlanNote | None:
 
 def encode_plan(note: PlanNote) -> str:
     """Return the annotation's text; ``plan_note`` reads an equal note back."""
-    return _ENCODER.encode(plan_wire(note)).decode()
+    return text_of(plan_wire(note))
+
+
+def text_of(plan: PlanWire) -> str:
+    """Return the annotation's text of a plan in its wire form."""
+    return _ENCODER.encode(plan).decode()
 
 
 def plan_wire(note: PlanNote) -> PlanWire:

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from cluster.events import PlanNote
-from kube.plan import PlanWire, plan_wire
+from kube.plan import PlanWire, plan_wire, text_of
 from kube.release import node_affinity
 
 PATH: Final = "/v1/reservations"
@@ -55,7 +55,7 @@ def decode(body: bytes) -> Reserved:
 
 def annotation(given: Place) -> str:
     """Return the text of ``muster.dev/plan`` for a place."""
-    return _ENCODER.encode(given.plan).decode()
+    return text_of(given.plan)
 
 
 def pinned(given: Place) -> msgspec.Raw:
