@@ -17,7 +17,7 @@ from chaos.records import PODS
 from chaos.server import Server
 from extender import wire
 from loadtest import schedulerconfig
-from loadtest.api import Api, ApiFailed
+from loadtest.api import ApiFailed
 from loadtest.apiserver.status import StatusError
 from loadtest.scheduler.app import Scheduler
 from loadtest.scheduler.cache import Plugin
@@ -30,7 +30,7 @@ class _Failed(aiohttp.ClientError):
 
 
 class _Calls:
-    """The interface of ``loadtest.api.Api`` as far as the scheduler uses it."""
+    """``loadtest.api.Api`` as far as the scheduler uses it."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -59,15 +59,18 @@ class _Calls:
         found: JsonObject = await self._send("DELETE", path, options)
         return found
 
-    async def list_all(self, path: str) -> tuple[list[JsonObject], str]:
+    async def list_all(self, path: str, **_query: str) -> tuple[list[JsonObject], str]:
         found = await self._send("GET", path, None)
         return found["items"], found["metadata"]["resourceVersion"]
 
+    async def pages(self, path: str, **_query: str) -> AsyncIterator[tuple[list[JsonObject], str]]:
+        yield await self.list_all(path)
+
     async def watch(
-        self, path: str, revision: str, **_query: str
+        self, path: str, resource_version: str, **_query: str
     ) -> AsyncIterator[tuple[str, JsonObject]]:
         try:
-            stream = await self._link.open(path, revision, ends_s=400.0, idle_s=150.0)
+            stream = await self._link.open(path, resource_version, ends_s=400.0, idle_s=150.0)
         except (Lost, NotReached) as error:
             raise _Failed(str(error)) from error
         try:
@@ -174,7 +177,7 @@ class KubeScheduler:
             self.link.weather, self.link.told = old.weather, old.told
         scheduler = Scheduler(
             self._config,
-            cast("Api", _Calls(self.link)),
+            _Calls(self.link),
             cast("aiohttp.ClientSession", _Session(self._server, self._muster)),
             self._dice.getrandbits(31),
             lambda: EPOCH + loop.time(),

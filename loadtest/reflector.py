@@ -9,13 +9,13 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 import aiohttp
 
-from loadtest.api import Api, ApiFailed
+from loadtest.api import ApiFailed
 from loadtest.wirejson import JsonObject, dig, name_of, namespace_of
 
 _PAUSE: Final = 0.2  # seconds between attempts while the server is away
@@ -31,13 +31,31 @@ class Change(StrEnum):
 Sink = Callable[[Change, JsonObject], None]
 
 
+class Reads(Protocol):
+    """What is needed of ``Api``."""
+
+    async def list_all(self, path: str, **query: str) -> tuple[list[JsonObject], str]:
+        """See ``Api``."""
+        ...
+
+    def pages(self, path: str, **query: str) -> AsyncIterator[tuple[list[JsonObject], str]]:
+        """See ``Api``."""
+        ...
+
+    def watch(
+        self, path: str, resource_version: str, **query: str
+    ) -> AsyncIterator[tuple[str, JsonObject]]:
+        """See ``Api``."""
+        ...
+
+
 class Reflector:
     """Follows one path. ``sink`` is called in order and must not wait.
 
     ``relists`` counts 410s: with more than the first list a history has a gap.
     """
 
-    def __init__(self, api: Api, path: str, sink: Sink, **query: str) -> None:
+    def __init__(self, api: Reads, path: str, sink: Sink, **query: str) -> None:
         self._api, self._path, self._sink = api, path, sink
         self._query = query
         self._known: dict[str, tuple[str, str]] = {}  # uid: namespace and name

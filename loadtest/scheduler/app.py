@@ -12,12 +12,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 
 import aiohttp
 
-from loadtest.api import Api, ApiFailed
-from loadtest.reflector import Change, Reflector
+from loadtest.api import ApiFailed
+from loadtest.reflector import Change, Reads, Reflector
 from loadtest.scheduler import preemption
 from loadtest.scheduler.cache import Cache, Plugin
 from loadtest.scheduler.config import Configuration
@@ -25,12 +25,16 @@ from loadtest.scheduler.cycle import Cycle, FitError
 from loadtest.scheduler.extender import Extender, ExtenderError
 from loadtest.scheduler.objects import PodInfo, pod_info
 from loadtest.scheduler.queue import ClusterEvent, QueuedPod, SchedulingQueue
-from loadtest.scheduler.writer import Writer
+from loadtest.scheduler.writer import Writer, Writes
 from loadtest.wirejson import JsonObject, dig
 
 _FLUSH_SECONDS: Final = 1.0  # the queue's own period (scheduling_queue.go, Run)
 
 log = logging.getLogger(__name__)
+
+
+class Calls(Reads, Writes, Protocol):
+    """What a scheduler asks the API server for: ``Api`` has it."""
 
 
 class Scheduler:
@@ -39,7 +43,7 @@ class Scheduler:
     def __init__(
         self,
         config: Configuration,
-        api: Api,
+        api: Calls,
         session: aiohttp.ClientSession,
         seed: int,
         clock: Callable[[], float] = time.time,

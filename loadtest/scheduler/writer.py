@@ -3,19 +3,35 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
-from loadtest.api import STRATEGIC_PATCH, Api, ApiFailed
+from loadtest.api import STRATEGIC_PATCH, ApiFailed
 from loadtest.scheduler.objects import PodInfo
 from loadtest.wirejson import JsonObject
 
 _NOTE_LIMIT: Final = 1_024  # bytes of an event's note (events/v1 validation)
 
 
+class Writes(Protocol):
+    """What is needed of ``Api``."""
+
+    async def create(self, path: str, obj: JsonObject) -> JsonObject:
+        """See ``Api``."""
+        ...
+
+    async def patch(self, path: str, change: JsonObject, *, kind: str) -> JsonObject:
+        """See ``Api``."""
+        ...
+
+    async def delete(self, path: str, *, grace_s: int | None = 0) -> JsonObject:
+        """See ``Api``."""
+        ...
+
+
 class Writer:
     """Writes of one scheduler, named ``component``."""
 
-    def __init__(self, api: Api, component: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, api: Writes, component: str, clock: Callable[[], float] = time.time) -> None:
         self._api, self._component, self._clock = api, component, clock
 
     async def bind(self, pod: PodInfo, node: str) -> None:
