@@ -113,6 +113,12 @@ class Column(Generic[S, V]):
             self._own()
         self._array[: len(values)] = values
 
+    def put(self, first: int, values: NDArray[np.generic]) -> None:
+        """Write the rows from ``first`` on; there must be room."""
+        if self._shared:
+            self._own()
+        self._array[first : first + len(values)] = values
+
     def widen(self, dtype: type[np.generic]) -> None:
         """Change to a wider dtype."""
         self._replace(self._array.astype(dtype))

@@ -63,6 +63,13 @@ class NodeUpserted:
 
 
 @dataclass(frozen=True, slots=True)
+class NodesListed:
+    """Nodes of a list, told together: the same as one by one, in their order."""
+
+    nodes: tuple[NodeUpserted, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NodeGone:
     """A node was deleted."""
 
@@ -308,6 +315,7 @@ class Tick:
 Event = (
     NodeUpserted
     | NodeGone
+    | NodesListed
     | PodUpserted
     | PodsBound
     | PodGone

@@ -4,7 +4,8 @@ Most keys have few values ("true", an instance type), so codes start as int8 and
 they must: a hundred feature labels on 130,000 nodes are 13 MB and not 52.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -84,6 +85,27 @@ class LabelTable:
         self._counts[row] = len(labels)
         self._frozen = None
 
+    def extend(self, first: int, labels: Sequence[Mapping[str, str]]) -> None:
+        """Write the labels of nodes that are new, from row ``first`` on; there must be room."""
+        for key in dict.fromkeys(key for one in labels for key in one):
+            if key not in self._codes:
+                self._new_key(key)
+            texts = [one.get(key) for one in labels]
+            found = self._coded(key, texts)
+            self._codes[key].put(first, np.array([found[text] for text in texts]))
+        self._counts.put(first, np.array([len(one) for one in labels]))
+        self._frozen = None
+
+    def _coded(self, key: str, texts: Sequence[str | None]) -> dict[str | None, int]:
+        """Return the codes of values of one key, each used as often as it stands there."""
+        codes, values = self._codes[key], self._values[key]
+        found: dict[str | None, int] = {None: ABSENT}
+        for text, users in Counter(texts).items():
+            if text is not None:
+                code = found[text] = values.acquire(text, users)
+                self._widen(codes, code)
+        return found
+
     def tables(self) -> dict[str, NameTable[str]]:
         """Return the values of every key (for ``dump``)."""
         return self._values
@@ -117,11 +139,15 @@ class LabelTable:
         if old != ABSENT and values[old] == value:
             return
         code = values.acquire(value)
-        if code > _INT8_MAX and code > np.iinfo(codes.dtype).max:
-            codes.widen(np.int16 if code <= _INT16_MAX else np.int32)
+        if code > _INT8_MAX:
+            self._widen(codes, code)
         codes[row] = code
         if old != ABSENT:
             values.release(old)
+
+    def _widen(self, codes: Column[np.signedinteger, int], code: int) -> None:
+        if code > np.iinfo(codes.dtype).max:
+            codes.widen(np.int16 if code <= _INT16_MAX else np.int32)
 
     def _unset(self, row: int, key: str) -> None:
         codes, values = self._codes[key], self._values[key]

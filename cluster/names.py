@@ -9,7 +9,7 @@ A frozen view finds ids through the *live* dictionary (a copy of 130,000 entries
 snapshot would be waste) and believes an answer only when its own list confirms it.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final, Generic, TypeVar, cast
 from weakref import ref
 
@@ -60,6 +60,25 @@ class NameTable(Generic[T]):
         """Return the id of ``value``, a new one when it has none yet."""
         number = self.find(value)
         return self._new(value) if number is None else number
+
+    @property
+    def has_free_ids(self) -> bool:
+        """Whether ids wait for reuse: the next value does not get the highest one."""
+        return bool(self._free)
+
+    def extend(self, values: Sequence[T]) -> int:
+        """Add distinct values that have no id, and return the first of theirs, which ascend.
+
+        No id may wait for reuse.
+        """
+        first = self._count
+        self._count += len(values)
+        self._values.grow(self._count)
+        self._values.put(first, values)
+        self._refs += [0] * len(values)
+        self._ids.update(zip(values, range(first, self._count), strict=True))
+        self._frozen = None
+        return first
 
     def remove(self, number: int) -> None:
         """Free an id for reuse."""

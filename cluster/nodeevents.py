@@ -12,7 +12,7 @@ from cluster.outcome import Outcome
 
 def upsert(model: Model, event: NodeUpserted, out: Outcome) -> None:
     """Take over what a node says of itself. A repeated event (a heartbeat) changes nothing."""
-    _check(event)
+    check(event)
     row = model.node_row(event.name)
     known = model.nodes.alive[row]
     before = {key: model.nodes.labels.value(row, key) for key in model.levels}
@@ -87,7 +87,8 @@ def _grew(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
     return any(amount > old.get(name, 0) for name, amount in new.items())
 
 
-def _check(event: NodeUpserted) -> None:
+def check(event: NodeUpserted) -> None:
+    """Raise ``ValueError`` for what no node can say of itself."""
     if not event.name:
         raise ValueError("NodeUpserted.name is empty; a node needs a name")
     for name, amount in event.allocatable.items():

@@ -23,6 +23,7 @@ from cluster import (
     gangview,
     ledger,
     nodeevents,
+    nodelists,
     planevents,
     podevents,
     podlists,
@@ -44,6 +45,7 @@ from cluster.events import (
     NamespaceGone,
     NamespaceUpserted,
     NodeGone,
+    NodesListed,
     NodeUpserted,
     PlanHeld,
     PodForgotten,
@@ -133,6 +135,8 @@ class ClusterState:
                 podevents.gone(model, event, out, now=now)
             case NodeUpserted():
                 nodeevents.upsert(model, event, out)
+            case NodesListed():
+                nodelists.enter(model, event, out)
             case NodeGone():
                 nodeevents.gone(model, event, out)
             case PlanHeld():

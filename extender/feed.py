@@ -12,6 +12,7 @@ from cluster.holds import HoldState
 from cluster.ids import GangKey, PodUid
 from extender.claimants import Claim, Claimants
 from extender.engine import Engine
+from extender.nodefeed import NodeFeed
 from extender.outsiders import Outsiders
 from extender.pending import PendingPods, pending, suffers_from_pin
 from extender.rejudge import Rejudging
@@ -19,12 +20,10 @@ from extender.report import Reporter
 from extender.specbook import SpecBook
 from kube import names, translate, wire
 from kube.volumes import VolumeIndex
-from workloads import mig
 from workloads.book import GangBook
 from workloads.dialect import Member, Specs
 from workloads.levels import resolve
 from workloads.managed import Policy, is_ours, takes
-from workloads.nodedevices import NodeDevices
 from workloads.objects import GangObjects
 from workloads.registry import SINGLE, Placed, conflicts_as, names_a_group, place, place_or_single
 
@@ -65,7 +64,7 @@ class Feed:
         self._pending = pods
         self._reporter = reporter
         self._translator = translate.Translator(policy.devices)
-        self._node_devices = NodeDevices(policy.device_names, mig.load())
+        self.nodes = NodeFeed(engine, reporter, policy.device_names)
         self._volumes = VolumeIndex()
         self._claimants = Claimants()
         self._objects = GangObjects()
@@ -83,8 +82,6 @@ class Feed:
         """Told of every pod that is ours at first sight, or would be but for its scheduler."""
         self.expected: Callable[[Member], None] = lambda _member: None
         """Told of every new member before the state is: room may be reserved for it."""
-        self.node_changed: Callable[[str], None] = lambda _name: None
-        """Told of a node that came, went or differs from before."""
         self.rejudging = Rejudging()
 
     def is_managed(self, pod: wire.Pod) -> bool:
@@ -111,20 +108,11 @@ class Feed:
 
     def node(self, node: wire.Node) -> None:
         """Take a node over."""
-        event, problems = translate.read_node(node, self._node_devices.of)
-        for problem in problems:
-            self._reporter.unreadable("nodes", problem)
-        self._apply_node(event, node.metadata.name)
+        self.nodes.take(node)
 
     def node_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a node."""
-        self._apply_node(translate.node_gone(meta), meta.name)
-
-    def _apply_node(self, event: Event, name: str) -> None:
-        before = self._engine.state.node_changes
-        self._engine.apply(event)
-        if self._engine.state.node_changes != before:  # most updates are heartbeats
-            self.node_changed(name)
+        self.nodes.gone(meta)
 
     def claim(self, claim: wire.PersistentVolumeClaim) -> None:
         """Take a claim over, and read the pods again that wait for it to be bound."""

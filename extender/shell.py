@@ -153,7 +153,7 @@ class Extender:
         self.releaser.vanished = feed.forget
         self.repairer = Repairer(engine, pods, client, config, metrics, reporter)
         self.planner.refused = self.repairer.refused
-        feed.node_changed = self.repairer.node_changed
+        feed.nodes.changed = self.repairer.node_changed
         lost = LostSeats(engine, config.keep_lost_seat_seconds)
         feed.lost, self.planner.kept = lost.note, lost.kept_from
         self.partial = PartialGangs(engine, client, config, metrics, reporter)

@@ -115,7 +115,8 @@ class Sync:
         self._pages = 0  # of them, pages that are not applied yet
         self._has_room = asyncio.Event()
         self._listed = listed
-        self._first = [*_first_sources(feed, statuses), *more]
+        self._nodes = Source(resources.NODES, feed.node, feed.node_gone)
+        self._first: list[Source[Any]] = [self._nodes, *_first_sources(feed, statuses), *more]
         self._pods = Source(
             resources.PODS,
             _then(feed.pod, pod_applied),
@@ -195,6 +196,8 @@ class Sync:
         while True:
             items = await self._inbox.take(ITEMS_PER_STEP)
             began = self._pace.clock()
+            if not self._nodes.synced.is_set() and self._nodes_taken(items):
+                items = []
             for source, change in items:
                 if isinstance(change, Together):
                     await self._apply_together(change.pods)
@@ -204,6 +207,23 @@ class Sync:
                 await self._pace.breathe()
             self._has_room.set()
             self._metrics.apply_seconds.observe(self._pace.clock() - began)
+
+    def _nodes_taken(self, items: Sequence[Item]) -> bool:
+        """Apply items together that are all nodes of the first list; return whether it was done."""
+        nodes = [
+            change.object
+            for source, change in items
+            if source is self._nodes and isinstance(change, Upserted) and change.listed
+        ]
+        if len(nodes) < len(items):
+            return False
+        try:
+            self._feed.nodes.take_all(nodes)
+        except (ValueError, RecursionError):
+            return False  # one of them is odd; by itself it is told of
+        self._metrics.applied.labels(resources.NODES.plural).inc(len(nodes))
+        self._applied += len(nodes)
+        return True
 
     async def _room(self) -> None:
         """Wait until the writer is not far behind: lists are larger than memory."""
@@ -303,10 +323,9 @@ def _then(
 
 
 def _first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:
-    """Return every kind that is listed before the pods."""
+    """Return every kind that is listed before the pods, but for the nodes."""
     core: list[Source[Any]] = [
         Source(resources.NAMESPACES, feed.namespace, feed.namespace_gone),
-        Source(resources.NODES, feed.node, feed.node_gone),
         Source(resources.VOLUMES, feed.volume, feed.volume_gone),
         Source(resources.CLAIMS, feed.claim, feed.claim_gone),
         Source(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),

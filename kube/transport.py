@@ -60,6 +60,8 @@ _OK: Final = range(200, 300)
 _FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
 _READ_BUFFER_BYTES: Final = 1 << 20  # what a stream may run ahead while the loop is busy
 _CONNECT_S: Final = 10.0
+# Asked for gzip, kube-apiserver packs every page of a list, and unpacking costs more than decoding.
+_AS_IT_IS: Final = {"Accept-Encoding": "identity"}
 _CLOSED: Final = "the client is closed: use it inside `async with`"
 
 
@@ -144,7 +146,7 @@ class Transport:
             connector=aiohttp.TCPConnector(
                 limit=0, ttl_dns_cache=30, socket_factory=self._socket_factory
             ),
-            headers={"User-Agent": self._user_agent},
+            headers={"User-Agent": self._user_agent, **_AS_IT_IS},
             timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S),
             read_bufsize=_READ_BUFFER_BYTES,
         )

@@ -7,6 +7,7 @@
          ▼                                               │
     the real extender ◄── filter, 50 a second ── this process
                           before the load (idle) and under it
+    an echo of aiohttp   ◄── the same body, as often ─┘    what a call costs here at the least
 
 What two cores cannot do with etcd, a scheduler and a webhook in the loop is done inside the
 simulated server, so that the extender alone is measured. **Decided**: planned, and the release
@@ -16,11 +17,13 @@ PATCH answered. Figures are of the time after ``warm_up_s``, when as many pods e
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
@@ -31,6 +34,7 @@ from loadtest.controlplane import API_SERVER
 from loadtest.filtercalls import FILTER, Connection, percentile, released_pod, request_body
 from loadtest.fourphase import site
 from loadtest.muster import Muster
+from loadtest.process import Children
 from loadtest.procfs import resident_mib
 from loadtest.programs import ready_within
 from loadtest.simulated import SimulatedPlane
@@ -80,12 +84,16 @@ class Samples:
 
 
 class Prober:
-    """Calls filter from a thread of its own; ``times``: milliseconds of the round trips."""
+    """Calls filter and an echo in turn, from a thread of its own, each 50 times a second.
 
-    def __init__(self, url: str, body: bytes) -> None:
-        self._url, self._body = url, body
+    ``times``, ``echoes``: milliseconds of the round trips.
+    """
+
+    def __init__(self, url: str, echo_url: str, body: bytes) -> None:
+        self._url, self._echo_url, self._body = url, echo_url, body
         self._stop = threading.Event()
         self.times: list[float] = []
+        self.echoes: list[float] = []
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
@@ -97,9 +105,11 @@ class Prober:
         self._thread.join()
 
     def _run(self) -> None:
-        connection = Connection(self._url)
-        while not self._stop.wait(1 / _PROBES_PER_SECOND):
-            self.times.append(connection.post(FILTER, self._body)[0])
+        extender, echo = Connection(self._url), Connection(self._echo_url)
+        while not self._stop.wait(0.5 / _PROBES_PER_SECOND):
+            self.times.append(extender.post(FILTER, self._body)[0])
+            self._stop.wait(0.5 / _PROBES_PER_SECOND)
+            self.echoes.append(echo.post("/echo", self._body)[0])
 
 
 def run(settings: Settings) -> dict[str, object]:
@@ -119,12 +129,15 @@ async def _run(settings: Settings) -> dict[str, object]:
         started_s, start_cpu_s = time.monotonic() - began, muster.extender.cpu_seconds()
         api = await stack.enter_async_context(plane.api("admin"))
         pod, node = await released_pod(api)
-        body = request_body(pod, [node])
-        with Prober(muster.extender_url, body) as idle:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-")))
+        children = await stack.enter_async_context(Children(folder))
+        _, echo_url = await children.start_module("echo", "loadtest.echo")
+        called = muster.extender_url, echo_url, request_body(pod, [node])
+        with Prober(*called) as idle:
             await asyncio.sleep(settings.idle_s)
         await _churn(api, settings, settings.rate)
         await asyncio.sleep(settings.warm_up_s)
-        with Prober(muster.extender_url, body) as busy:
+        with Prober(*called) as busy:
             samples = await _sample(plane, muster, api, settings.seconds)
         await _churn(api, settings, 0)
         return {
@@ -137,6 +150,9 @@ async def _run(settings: Settings) -> dict[str, object]:
             "filter_p99_ms": percentile(busy.times, 99),
             "filter_p50_ms": percentile(busy.times, 50),
             "idle_filter_p99_ms": percentile(idle.times, 99),
+            "echo_p99_ms": percentile(busy.echoes, 99),
+            "echo_p50_ms": percentile(busy.echoes, 50),
+            "idle_echo_p99_ms": percentile(idle.echoes, 99),
             "filter_calls": len(busy.times),
             "double_allocations": await _double_allocations(api),
         }

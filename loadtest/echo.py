@@ -1,6 +1,7 @@
-"""``python -m loadtest.echo``: a TLS server of aiohttp that sends back what it gets.
+"""``python -m loadtest.echo``: a server of aiohttp that sends back what it gets.
 
-The floor of ``muster bench webhook``: the same server library, the same TLS, and no work.
+The floor of ``muster bench webhook`` (with ``--chain`` and ``--key`` it speaks TLS) and of
+``muster bench sustained``: the same server library and no work.
 """
 
 import argparse
@@ -18,14 +19,15 @@ async def _echo(request: web.Request) -> web.Response:
     return web.Response(body=await request.read(), content_type="application/json")
 
 
-async def _serve(context: ssl.SSLContext) -> None:
+async def _serve(context: ssl.SSLContext | None) -> None:
     app = web.Application(client_max_size=1 << 20)
     app.router.add_post("/echo", _echo)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     host, port = runner.addresses[0][:2]
-    print(json.dumps({"listening": f"https://{host}:{port}"}), flush=True)
+    scheme = "http" if context is None else "https"
+    print(json.dumps({"listening": f"{scheme}://{host}:{port}"}), flush=True)
     await until_terminated()
     await runner.cleanup()
 
@@ -33,11 +35,13 @@ async def _serve(context: ssl.SSLContext) -> None:
 def main() -> None:
     """Serve until told to stop."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--chain", type=Path, required=True)
-    parser.add_argument("--key", type=Path, required=True)
+    parser.add_argument("--chain", type=Path)
+    parser.add_argument("--key", type=Path)
     given = parser.parse_args()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(given.chain, given.key)
+    context = None
+    if given.chain is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(given.chain, given.key)
     asyncio.run(_serve(context))
 
 

@@ -68,9 +68,10 @@ def overlay(spec: GangSpec, reading: Reading, context: Context | None = None) ->
 
     The members of a gang say the same of it, so what came out is remembered for a while.
     """
-    if context is None and reading.is_kept:
-        return _remembered(spec, _This(reading))
-    return _overlaid(spec, reading, context or Context(levels=(), group=spec.dialect))
+    context = context or Context(levels=(), group=spec.dialect)
+    if reading.is_kept and not context.levels:
+        return _remembered(spec, _This(reading), context.group)
+    return _overlaid(spec, reading, context)
 
 
 class _This:
@@ -89,8 +90,8 @@ class _This:
 
 
 @lru_cache(maxsize=_KEPT)
-def _remembered(spec: GangSpec, this: _This) -> GangSpec:
-    return _overlaid(spec, this.reading, Context(levels=(), group=spec.dialect))
+def _remembered(spec: GangSpec, this: _This, group: str) -> GangSpec:
+    return _overlaid(spec, this.reading, Context(levels=(), group=group))
 
 
 def _overlaid(spec: GangSpec, reading: Reading, context: Context) -> GangSpec:

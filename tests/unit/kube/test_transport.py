@@ -270,3 +270,12 @@ async def test_names_cannot_leave_their_path_segment() -> None:
             await on.client.get(PODS, "p")
     request = Request("GET", "/x")
     assert request.changes_nothing
+
+
+async def test_nothing_is_asked_for_packed_that_would_have_to_be_unpacked() -> None:
+    async with serving() as on:
+        await on.client.get(NODES, "n1")
+        await on.client.patch(PODS, "p", b"{}", namespace="ns")
+        accepted = [request.headers.get("Accept-Encoding", "") for request in on.answers.seen]
+    assert len(accepted) == 2
+    assert not any("gzip" in each for each in accepted)

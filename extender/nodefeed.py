@@ -1,0 +1,54 @@
+"""From nodes on the wire to events of the model, one by one or, from the first list, many."""
+
+from collections.abc import Callable, Sequence
+
+from cluster.events import Event, NodesListed, NodeUpserted
+from extender.engine import Engine
+from extender.report import Reporter
+from kube import translate, wire
+from workloads import mig
+from workloads.devicenames import DeviceNames
+from workloads.nodedevices import NodeDevices
+
+
+class NodeFeed:
+    """Applies nodes to the engine; what of one cannot be read is told and left out."""
+
+    def __init__(self, engine: Engine, reporter: Reporter, names: DeviceNames) -> None:
+        self._engine = engine
+        self._reporter = reporter
+        self._devices = NodeDevices(names, mig.load())
+        self.changed: Callable[[str], None] = lambda _name: None
+        """Told of a node that came, went or differs from before."""
+
+    def take(self, node: wire.Node) -> None:
+        """Take a node over."""
+        event, problems = self._read(node)
+        self._tell(problems)
+        self._apply(event, [node.metadata.name])
+
+    def take_all(self, nodes: Sequence[wire.Node]) -> None:
+        """Take nodes of the first list over. Raises ``ValueError``, with none, if one is odd."""
+        read = [self._read(node) for node in nodes]
+        event = NodesListed(tuple(event for event, _ in read))
+        self._apply(event, [node.metadata.name for node in nodes])
+        for _, problems in read:
+            self._tell(problems)
+
+    def gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget a node."""
+        self._apply(translate.node_gone(meta), [meta.name])
+
+    def _read(self, node: wire.Node) -> tuple[NodeUpserted, Sequence[str]]:
+        return translate.read_node(node, self._devices.of)
+
+    def _tell(self, problems: Sequence[str]) -> None:
+        for problem in problems:
+            self._reporter.unreadable("nodes", problem)
+
+    def _apply(self, event: Event, names: Sequence[str]) -> None:
+        before = self._engine.state.node_changes
+        self._engine.apply(event)
+        if self._engine.state.node_changes != before:  # most updates are heartbeats
+            for name in names:
+                self.changed(name)

@@ -1,0 +1,114 @@
+"""Nodes that a list tells together, against the same nodes told one by one.
+
+::
+
+    n0..n9 in racks r0..r2, some with devices, taints, odd labels, an amount of nothing
+       │                                               │
+       └── NodesListed, page by page ──► state ═══ state ◄── the same, one event each
+
+Rows, label codes, sums and their order must agree to the byte, whatever was there before: nodes
+that are known, rows of nodes that pods named before, rows that wait for reuse. They must go on to
+agree when some of these nodes go again.
+"""
+
+from collections.abc import Hashable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import fingerprint
+from support.builders import LEVELS, NOW, gpus_of, node, pod
+
+from cluster.constraints import Taint
+from cluster.effects import CapacityFreed
+from cluster.events import NodeGone, NodesListed, NodeUpserted
+from cluster.ids import PodUid
+from cluster.state import ClusterState
+
+TAINT = Taint("dedicated", "training", "NoSchedule")
+ODD = ("", "", "", "known", "pod before node", "free rows", "frozen")
+
+
+def made(
+    number: int, rack: int, odd: str, gpus: int, labels: dict[str, str], *, ready: bool
+) -> NodeUpserted:
+    return node(
+        f"n{number}",
+        rack=f"r{rack}",
+        gpus=gpus,
+        cpu=64,
+        pods=0 if odd == "no pods" else 12,
+        labels=labels,
+        taints=(TAINT,) if odd == "taint" else (),
+        ready=ready,
+        unschedulable=odd == "cordoned",
+        devices=gpus_of(gpus) if odd == "devices" else (),
+        allocations={PodUid(bytes(16)): ("gpu-0",)} if odd == "given" else None,
+    )
+
+
+nodes = st.builds(
+    made,
+    number=st.integers(0, 300),
+    rack=st.integers(0, 2),
+    odd=st.sampled_from(("", "", "", "taint", "cordoned", "devices", "given", "no pods")),
+    gpus=st.sampled_from((0, 4)),
+    labels=st.dictionaries(st.sampled_from("abc"), st.sampled_from(("x", "y")), max_size=3),
+    ready=st.sampled_from((True, True, False)),
+)
+pages = st.lists(st.lists(nodes, max_size=40, unique_by=lambda one: one.name), max_size=3)
+
+
+def look(state: ClusterState) -> Hashable:
+    state.validate()
+    _generation, *rest = fingerprint.exact(state.snapshot())  # type: ignore[misc]  # a tuple
+    return tuple(rest)
+
+
+def prepare(state: ClusterState, odd: str) -> None:
+    state.apply(node("old", rack="r0", gpus=4), now=NOW)
+    if odd == "known":
+        state.apply(node("n1", rack="r9", gpus=4), now=NOW)
+    if odd == "pod before node":
+        state.apply(pod("early", gpus=2, on="n2", managed=False), now=NOW)
+    if odd == "free rows":
+        state.apply(NodeGone("old"), now=NOW)
+
+
+@given(odd=st.sampled_from(ODD), told=pages, leaving=st.sets(st.integers(0, 300), max_size=60))
+def test_nodes_listed_together_are_the_same_as_one_by_one(
+    odd: str, told: list[list[NodeUpserted]], leaving: set[int]
+) -> None:
+    one, many = ClusterState("one", levels=LEVELS), ClusterState("many", levels=LEVELS)
+    for state in (one, many):
+        prepare(state, odd)
+    for page in told:
+        kept = many.snapshot(), look(many)
+        effects = {effect for each in page for effect in one.apply(each, now=NOW)}
+        assert set(many.apply(NodesListed(tuple(page)), now=NOW)) == effects
+        assert look(many) == look(one)
+        if odd == "frozen":
+            assert tuple(fingerprint.exact(kept[0])[1:]) == kept[1]  # type: ignore[index]
+    for number in leaving:
+        for state in (one, many):
+            state.apply(NodeGone(f"n{number}"), now=NOW)
+    assert look(many) == look(one)
+
+
+def all_new(count: int) -> Sequence[NodeUpserted]:
+    return [node(f"new-{number}", rack="r1", gpus=4) for number in range(count)]
+
+
+def test_room_that_a_list_brings_is_told_once() -> None:
+    state = ClusterState("c", levels=LEVELS)
+    assert state.apply(NodesListed(tuple(all_new(300))), now=NOW) == [CapacityFreed()]
+    assert state.node_changes == 300
+
+
+def test_a_node_that_cannot_be_leaves_the_others_out_too() -> None:
+    state = ClusterState("c", levels=LEVELS)
+    before = look(state)
+    odd = NodeUpserted("odd", {}, {"cpu": -1})
+    with pytest.raises(ValueError, match="odd"):
+        state.apply(NodesListed((*all_new(3), odd)), now=NOW)
+    assert look(state) == before
