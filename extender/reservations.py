@@ -10,16 +10,17 @@ members, which enter the state as rows without pods and are planned as any gang 
                                     rows struck out, pods are gated
 
     a member's pod comes, by the watch ──► its row is struck out, its own event takes the room
-    nothing came for KEPT_S ─────────────► what is left is struck out, the gang is not asked for
-                                           again: what comes of it is gated (docs/adr/0033)
+    nothing came for KEPT_S, and all ────► what is left is struck out, the gang is not asked for
+    that is stored was seen                again: what comes of it is gated (docs/adr/0033)
 
 Nothing of it is written anywhere. Pods with a plan in them are released pods to whoever starts
 anew, and members without are planned near them before any other gang.
 """
 
 import asyncio
+import logging
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -38,11 +39,14 @@ from extender.note import note_of
 from extender.pace import Pace
 from extender.pending import suffers_from_pin
 from extender.reservable import gang_problem, numbers, pod_problem
+from kube.errors import KubeError
 from kube.reservation import Place, Reserved, place
 from kube.wire import Pod
 from workloads.dialect import Member
 from workloads.registry import Placed
 from workloads.registry import place as placed_by
+
+log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 1.0  # with the planner; the API server waits for the webhook meanwhile
 GIVEN_S: Final = 5.0  # for which the webhook may give places away; nodes change meanwhile
@@ -93,6 +97,8 @@ class Reservations:
         self._open: dict[GangKey, _Reservation] = {}
         self._rows: dict[PodUid, _Reservation] = {}
         self._late: dict[GangKey, float] = {}  # until when they are not asked for again
+        self.caught_up: Callable[[], Awaitable[None]] = _at_once
+        """Returns when every pod that is stored by now was seen. Raises ``KubeError``."""
 
     def __contains__(self, uid: PodUid) -> bool:
         """Whether a row of the state is that of a pod that is expected."""
@@ -235,11 +241,25 @@ class Reservations:
         """Give up for ever what has not come in time."""
         while True:
             await asyncio.sleep(PERIOD_S)
-            self.tidy()
+            await self.look()
 
-    def tidy(self) -> None:
-        """Give up what has not come in time; such gangs are gated for a while."""
+    async def look(self) -> None:
+        """Give up what is late: not what was made, and the watch is behind with.
+
+        Pods are made with a pin. What their room is given to before they are seen, they will
+        never leave again, and nobody else may have their place.
+        """
         now = self._engine.clock()
+        if any(each.until <= now for each in self._open.values()):
+            try:
+                await self.caught_up()
+            except KubeError as error:
+                log.warning("room is kept for pods that are late", extra={"problem": str(error)})
+                return
+        self.tidy(now)
+
+    def tidy(self, now: float) -> None:
+        """Give up what was to come by ``now``; such gangs are gated for a while."""
         for found in [each for each in self._open.values() if each.until <= now]:
             self._metrics.reservations.labels("late").inc()
             self._give_up(found)
@@ -287,6 +307,10 @@ def _members(view: GangView) -> Iterable[Rows]:
 def _row(nonce: bytes, number: int) -> PodUid:
     """Return the uid of a row without a pod; no pod has it, nor any other reservation's row."""
     return PodUid(nonce + number.to_bytes(16 - len(nonce)))
+
+
+async def _at_once() -> None:
+    """Return: nothing is stored that was not seen."""
 
 
 async def _within(event: asyncio.Event, seconds: float) -> None:

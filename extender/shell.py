@@ -142,7 +142,7 @@ class Extender:
         expected = self.reservations = Reservations(
             engine, feed, metrics, pace, nets.submit, self._set_aside, nets.is_isolated
         )
-        feed.expected = expected.came
+        feed.expected, expected.caught_up = expected.came, sync.caught_up
         self.planner = Planner(engine, config, holding, expected.planned, reporter, metrics, pace)
         self.planner.network, nets.look_again = nets.lack, self.planner.look_again
         self.bind_times = self.planner.bind_times = BindTimes(

@@ -42,6 +42,7 @@ T = TypeVar("T", bound=KubeObject)
 RETRY_S: Final = 1.0  # the client has retried by itself before
 UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
 FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a take-over
+CATCH_UP_STEP_S: Final = 0.1  # the same, for how far the watch is
 MOST_BEHIND: Final = 1000  # changes told of a list before the writer has the word
 MOST_PAGES: Final = 2  # the same for pages of pods: one is read while the other is applied
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
@@ -153,6 +154,17 @@ class Sync:
             absent = [str(s.resource) for s in self._first if s.absent]
             log.info("cluster listed", extra={"events": self._inbox.total, "not_served": absent})
             self.synced.set()
+
+    async def caught_up(self) -> None:
+        """Wait until every pod is applied that the API server has stored by now.
+
+        In a quiet cluster that is at the next bookmark, a minute later at most.
+        Raises ``KubeError``.
+        """
+        stored = await self._client.version(resources.PODS)
+        while self._pods.watch is None or not self._pods.watch.has_told(stored):  # noqa: ASYNC110
+            await asyncio.sleep(CATCH_UP_STEP_S)
+        await self.flushed()
 
     async def flushed(self) -> None:
         """Wait until no list of pods is under way, and all that has come in is applied."""

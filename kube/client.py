@@ -141,6 +141,11 @@ class KubeClient:
             version = page.meta.resource_version
             query["continue"] = page.meta.next_page
 
+    async def version(self, resource: Resource[T]) -> str:
+        """Return the version of a list as it is now: the server answers with all it has stored."""
+        page = await self._page(resource, resource.path(), {"limit": "1"})
+        return page.meta.resource_version
+
     async def list(
         self, resource: Resource[T], *, namespace: str | None = None, **selectors: str
     ) -> Sequence[T]:

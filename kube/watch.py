@@ -201,6 +201,15 @@ class ListWatch(Generic[T]):
         self._version = ""
         self._failures = 0
 
+    def has_told(self, version: str) -> bool:
+        """Whether all there was at a resource version has been handed on.
+
+        Versions are integers that grow (KEP-5504). One that is none has been told when a list has.
+        """
+        if not (version.isdecimal() and self._version.isdecimal()):
+            return bool(self._version)
+        return int(self._version) >= int(version)
+
     async def run(self, sink: Sink[T]) -> NoReturn:
         """List and watch until cancelled. ``sink`` must not block; what it raises is raised."""
         while True:

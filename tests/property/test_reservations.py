@@ -169,10 +169,10 @@ async def play(steps: list[tuple[str, Any]]) -> None:
                 world.feed.node_gone(wire.ObjectMeta(name=what))
             case "later":
                 world.now += what
-                world.reservations.tidy()
+                world.reservations.tidy(world.now)
         await world.settled()
     world.now += KEPT_S
-    world.reservations.tidy()
+    world.reservations.tidy(world.now)
     await world.settled()
     assert len(world.reservations) == 0
     for gang, number in list(world.pods):

@@ -6,21 +6,26 @@
                        └─ rack r2 ── r2-0 r2-1
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.apifaults import api_server
+from aiohttp import web
+from support.apifaults import Fault, api_server
 from support.extenders import PODS, World, eventually, plan_of, running_extender, until, world
 
+from cluster.holds import HoldState
 from extender.config import ExtenderConfig
 from extender.reservations import KEPT_S, LATE_S
 from kube import names, reservation
 from kube.reservation import Place, Reserved
+from kube.translate import pod_uid
 from loadtest.api import JSON
 from loadtest.pods import INDEX, Gang, create_owner, members
+from loadtest.pods import pod as simple_pod
 
 RACKS = {"r1": 2, "r2": 2}
 ALL = ["r1-0", "r1-1", "r2-0", "r2-1"]
@@ -176,12 +181,57 @@ async def test_what_does_not_come_gives_its_room_back_and_is_gated_next_time(
     pods = await of(cluster, PAIR)
     assert (await reserve(cluster, pods[0])).places
     clock.now += KEPT_S
-    cluster.extender.reservations.tidy()
+    cluster.extender.reservations.tidy(clock.now)
     assert nothing_is_expected(cluster)
     assert "expected before" in (await reserve(cluster, pods[0])).why
     clock.now += LATE_S
-    cluster.extender.reservations.tidy()
+    cluster.extender.reservations.tidy(clock.now)
     assert (await reserve(cluster, pods[0])).places
+
+
+async def test_room_is_kept_for_pods_that_are_there_and_the_watch_has_not_told_of(
+    cluster: World, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are pinned: on a node that was given to another gang meanwhile they would never run."""
+    gate, write = asyncio.Event(), web.StreamResponse.write
+
+    async def held(self: web.StreamResponse, data: bytes) -> None:
+        await gate.wait()
+        await write(self, data)
+
+    pods = await of(cluster, PAIR)
+    reserved = await reserve(cluster, pods[0])
+    monkeypatch.setattr(web.StreamResponse, "write", held)
+    made = [await make(cluster, placed(p, at)) for p, at in zip(pods, reserved.places, strict=True)]
+    clock.now += KEPT_S
+    looking = asyncio.create_task(cluster.extender.reservations.look())
+    await asyncio.sleep(0.5)
+    assert not looking.done()
+    assert len(cluster.extender.reservations) == 2
+    gate.set()
+    await looking
+    assert len(cluster.extender.reservations) == 0
+    for pod, place in zip(made, reserved.places, strict=True):
+        hold = cluster.extender.engine.state.hold(pod_uid(pod["metadata"]["uid"]))
+        assert (hold.node, hold.state) == (place.plan.node, HoldState.RELEASED)
+    async with cluster.http.get("/metrics") as response:
+        assert 'muster_reservations_total{outcome="late"}' not in await response.text()
+
+
+async def test_room_is_kept_while_the_api_server_does_not_say_what_there_is(
+    cluster: World, clock: Clock
+) -> None:
+    assert (await reserve(cluster, (await of(cluster, PAIR))[0])).places
+    cluster.server.faults.append(Fault("GET", "/api/v1/pods", code=403, left=1 << 30))
+    clock.now += KEPT_S
+    await cluster.extender.reservations.look()
+    assert len(cluster.extender.reservations) == 2
+    cluster.server.faults.clear()
+    looking = asyncio.create_task(cluster.extender.reservations.look())
+    await asyncio.sleep(0.2)
+    await make(cluster, simple_pod("other"))  # else the watch is silent until the next bookmark
+    await looking
+    assert nothing_is_expected(cluster)
 
 
 async def test_members_that_come_late_are_gated_and_planned_beside_the_others(
@@ -192,7 +242,7 @@ async def test_members_that_come_late_are_gated_and_planned_beside_the_others(
     await make(cluster, placed(pods[0], reserved.places[0]))
     await until(lambda: len(cluster.extender.reservations) == 1)
     clock.now += KEPT_S
-    cluster.extender.reservations.tidy()
+    cluster.extender.reservations.tidy(clock.now)
     assert len(cluster.extender.reservations) == 0
     await make(cluster, pods[1])
     late = await cluster.released(["pair-1"])
