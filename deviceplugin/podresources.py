@@ -9,9 +9,12 @@ What the API is like (research of the kubelet and of other plugins):
 - ``Get`` is older kubelets' feature gate (GA in 1.36): where it is not served, the list is asked.
 
 A channel that failed is thrown away. gRPC would wait for its own back-off before it dials again,
-seconds after the kubelet is back; a new channel does not.
+seconds after the kubelet is back; a new channel does not. A channel goes with its socket, too: a
+kubelet that starts makes a new one, and gRPC may not have seen yet that the old one is dead.
 """
 
+import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -46,6 +49,7 @@ class PodResources:
         self._socket = socket
         self._timeout_s = timeout_s
         self._channel: aio.Channel | None = None
+        self._dialled: os.stat_result | None = None
 
     async def list(self) -> tuple[Holding, ...]:
         """Return what every container with devices has. Raises ``PodResourcesError``."""
@@ -65,7 +69,7 @@ class PodResources:
         """
         request = pb.GetPodResourcesRequest(pod_name=pod, pod_namespace=namespace)
         try:
-            answer = await self._stub().Get(request, timeout=self._timeout_s)
+            answer = await (await self._stub()).Get(request, timeout=self._timeout_s)
         except aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.NOT_FOUND:
                 return ()
@@ -83,31 +87,47 @@ class PodResources:
             await channel.close()
 
     async def _list(self) -> Sequence[pb.PodResources]:
+        request = pb.ListPodResourcesRequest()
         try:
-            answer = await self._stub().List(pb.ListPodResourcesRequest(), timeout=self._timeout_s)
+            answer = await (await self._stub()).List(request, timeout=self._timeout_s)
         except aio.AioRpcError as error:
             raise await self._failed("List", error) from error
         return answer.pod_resources
 
-    def _stub(self) -> PodResourcesListerStub:
+    async def _stub(self) -> PodResourcesListerStub:
         """Return a stub; raises ``PodResourcesError`` at once where there is no socket."""
-        try:
-            there = self._socket.is_socket()
-        except OSError as error:
-            raise PodResourcesError(f"{self._socket}: {error.strerror}") from error
-        if not there:
+        there = self._look()
+        if self._dialled is None or there is None or not _same(self._dialled, there):
+            await self.close()
+        if there is None:
             raise PodResourcesError(
                 f"{self._socket}: is no socket; is the kubelet up, and its folder mounted here?"
             )
         if self._channel is None:
             self._channel = aio.insecure_channel(f"unix:{self._socket}", options=_OPTIONS)
+            self._dialled = there
         return PodResourcesListerStub(self._channel)
+
+    def _look(self) -> os.stat_result | None:
+        """Return what the socket is now, None where there is none."""
+        try:
+            there = self._socket.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise PodResourcesError(f"{self._socket}: {error.strerror}") from error
+        return there if stat.S_ISSOCK(there.st_mode) else None
 
     async def _failed(self, method: str, error: aio.AioRpcError) -> PodResourcesError:
         await self.close()
         return PodResourcesError(
             f"{self._socket}: {method}: {error.code().name}: {error.details()}; asked again later"
         )
+
+
+def _same(one: os.stat_result, other: os.stat_result) -> bool:
+    """Return whether it is one socket; an inode is used again, so when it was made counts too."""
+    return os.path.samestat(one, other) and one.st_ctime_ns == other.st_ctime_ns
 
 
 def _rows(pod: pb.PodResources) -> list[Listed]:

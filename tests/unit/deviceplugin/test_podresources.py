@@ -97,6 +97,19 @@ async def test_after_a_restart_of_the_kubelet_the_first_question_is_answered(
         assert [held.pod for held in await client.list()] == ["b"]
 
 
+async def test_a_restart_that_no_question_saw_fails_no_question(
+    client: PodResources, tmp_path: Path
+) -> None:
+    socket = tmp_path / "k.sock"
+    async with serving(Kubelet(pod("a", (GPU, "GPU-1"))), tmp_path / "first.sock"):
+        socket.symlink_to(tmp_path / "first.sock")
+        assert len(await client.list()) == 1
+        async with serving(Kubelet(pod("b", (GPU, "GPU-1"))), tmp_path / "second.sock"):
+            socket.unlink()
+            socket.symlink_to(tmp_path / "second.sock")
+            assert [held.pod for held in await client.list()] == ["b"]
+
+
 async def test_a_socket_that_nobody_serves_is_an_error_and_the_next_dial_a_new_one(
     client: PodResources, tmp_path: Path
 ) -> None:
