@@ -109,9 +109,7 @@ class Column(Generic[S, V]):
     def fill(self, values: NDArray[S]) -> None:
         """Write the first ``len(values)`` rows at once."""
         self.grow(len(values))
-        if self._shared:
-            self._own()
-        self._array[: len(values)] = values
+        self.put(0, values)
 
     def put(self, first: int, values: NDArray[np.generic]) -> None:
         """Write the rows from ``first`` on; there must be room."""

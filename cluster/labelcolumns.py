@@ -139,14 +139,13 @@ class LabelTable:
         if old != ABSENT and values[old] == value:
             return
         code = values.acquire(value)
-        if code > _INT8_MAX:
-            self._widen(codes, code)
+        self._widen(codes, code)
         codes[row] = code
         if old != ABSENT:
             values.release(old)
 
     def _widen(self, codes: Column[np.signedinteger, int], code: int) -> None:
-        if code > np.iinfo(codes.dtype).max:
+        if code > _INT8_MAX and code > np.iinfo(codes.dtype).max:
             codes.widen(np.int16 if code <= _INT16_MAX else np.int32)
 
     def _unset(self, row: int, key: str) -> None:

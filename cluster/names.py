@@ -9,7 +9,7 @@ A frozen view finds ids through the *live* dictionary (a copy of 130,000 entries
 snapshot would be waste) and believes an answer only when its own list confirms it.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar, cast
 from weakref import ref
 
@@ -65,20 +65,6 @@ class NameTable(Generic[T]):
     def has_free_ids(self) -> bool:
         """Whether ids wait for reuse: the next value does not get the highest one."""
         return bool(self._free)
-
-    def extend(self, values: Sequence[T]) -> int:
-        """Add distinct values that have no id, and return the first of theirs, which ascend.
-
-        No id may wait for reuse.
-        """
-        first = self._count
-        self._count += len(values)
-        self._values.grow(self._count)
-        self._values.put(first, values)
-        self._refs += [0] * len(values)
-        self._ids.update(zip(values, range(first, self._count), strict=True))
-        self._frozen = None
-        return first
 
     def remove(self, number: int) -> None:
         """Free an id for reuse."""

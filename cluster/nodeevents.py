@@ -52,7 +52,7 @@ def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:
     old_flags = (nodes.alive[row], nodes.ready[row], nodes.unschedulable[row])
     old_taints = nodes.taints(row) if old_flags[0] else None
     old_capacity = nodes.capacity_of(row)
-    capacity = {n: min(amount, AMOUNT_LIMIT) for n, amount in event.allocatable.items() if amount}
+    capacity = capacity_of(event)
     same_labels = not nodes.labels.differs(row, event.labels)
     same_devices = not model.devices.differs(row, event.devices)
     same_given = not model.devices.given.differs(row, event.allocations)
@@ -81,6 +81,11 @@ def _write(model: Model, row: int, event: NodeUpserted) -> bool | None:
         or not set(old_taints or ()) <= set(event.taints)
         or _grew(old_capacity, capacity)
     )
+
+
+def capacity_of(event: NodeUpserted) -> dict[str, int]:
+    """Return what counts of a node's allocatable: an amount of nothing makes no column."""
+    return {n: min(amount, AMOUNT_LIMIT) for n, amount in event.allocatable.items() if amount}
 
 
 def _grew(old: Mapping[str, int], new: Mapping[str, int]) -> bool:

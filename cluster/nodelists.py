@@ -13,26 +13,28 @@ Nobody stands on a node that nobody has named yet, so there is nothing to judge 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from cluster import nodeevents
 from cluster.events import NodesListed, NodeUpserted
 from cluster.model import Model
-from cluster.nodes import AMOUNT_LIMIT
 from cluster.outcome import Outcome
 
 
 def enter(model: Model, event: NodesListed, out: Outcome) -> None:
-    """Take over nodes of a list. Raises ``ValueError`` for one that no cluster can have."""
+    """Take over nodes of a list.
+
+    Raises ``ValueError`` for one that no cluster can have, before any is entered.
+    """
     for node in event.nodes:
         nodeevents.check(node)
     if not _are_plain(model, event.nodes):
         for node in event.nodes:
             nodeevents.upsert(model, node, out)
         return
-    first = _new_rows(model, [node.name for node in event.nodes])
+    first, *_ = [model.node_row(node.name) for node in event.nodes]  # one stretch: no id was free
     _write(model, event.nodes, first)
     model.node_changes += len(event.nodes)
     out.changed = True
@@ -49,16 +51,6 @@ def _are_plain(model: Model, nodes: Sequence[NodeUpserted]) -> bool:
     )
 
 
-def _new_rows(model: Model, names: Sequence[str]) -> int:
-    """Return the first of the nodes' rows."""
-    first = model.nodes.names.extend(names)
-    model.nodes.grow(first + len(names))
-    model.topology_changed()
-    if first + len(names) > model.devices.node_rows:
-        model.devices.grow_nodes(model.nodes.alive.capacity)
-    return first
-
-
 def _write(model: Model, nodes: Sequence[NodeUpserted], first: int) -> None:
     table = model.nodes
     table.alive.put(first, np.ones(len(nodes), dtype=np.bool_))
@@ -68,21 +60,12 @@ def _write(model: Model, nodes: Sequence[NodeUpserted], first: int) -> None:
     ids = {each: table.taint_sets.acquire(each, n) for each, n in Counter(taints).items()}
     table.taint_set.put(first, np.array([ids[each] for each in taints], dtype=np.int32))
     table.labels.extend(first, [node.labels for node in nodes])
-    for name in _in_order(_counted(node) for node in nodes):
-        amounts = [min(node.allocatable.get(name, 0), AMOUNT_LIMIT) for node in nodes]
-        number, column = table.resource(name), np.array(amounts, dtype=np.int64)
+    amounts = [nodeevents.capacity_of(node) for node in nodes]
+    for name in dict.fromkeys(name for some in amounts for name in some):  # ids as if one by one
+        column = np.array([some.get(name, 0) for some in amounts], dtype=np.int64)
+        number = table.resource(name)
         table.allocatable[number].put(first, column)
         table.free[number].put(first, column)  # nothing is used of what is new
     for row, node in enumerate(nodes, first):
         if node.devices:
             model.devices.publish(row, node.devices, ())
-
-
-def _counted(node: NodeUpserted) -> Iterable[str]:
-    """Return the resources that a node has something of; nothing makes no column."""
-    return (name for name, amount in node.allocatable.items() if amount)
-
-
-def _in_order(names: Iterable[Iterable[str]]) -> Iterable[str]:
-    """Return distinct names, the first seen first: ids are given in this order."""
-    return dict.fromkeys(name for some in names for name in some)

@@ -80,6 +80,7 @@ class Reservations:
 
     ``set_aside``: why the planner left a gang waiting, None where it did not. ``is_isolated``:
     whether a gang has a network of its own, of which pods are told when they are released.
+    ``caught_up`` returns when every pod that is stored by now was seen. Raises ``KubeError``.
     """
 
     def __init__(
@@ -91,14 +92,14 @@ class Reservations:
         release: Callable[[list[PodUid]], None],
         set_aside: Callable[[GangKey], str | None],
         is_isolated: Callable[[GangView], bool],
+        caught_up: Callable[[], Awaitable[None]],
     ) -> None:
         self._engine, self._feed, self._metrics, self._pace = engine, feed, metrics, pace
         self._release, self._set_aside, self._is_isolated = release, set_aside, is_isolated
+        self._caught_up = caught_up
         self._open: dict[GangKey, _Reservation] = {}
         self._rows: dict[PodUid, _Reservation] = {}
         self._late: dict[GangKey, float] = {}  # until when they are not asked for again
-        self.caught_up: Callable[[], Awaitable[None]] = _at_once
-        """Returns when every pod that is stored by now was seen. Raises ``KubeError``."""
 
     def __contains__(self, uid: PodUid) -> bool:
         """Whether a row of the state is that of a pod that is expected."""
@@ -252,7 +253,7 @@ class Reservations:
         now = self._engine.clock()
         if any(each.until <= now for each in self._open.values()):
             try:
-                await self.caught_up()
+                await self._caught_up()
             except KubeError as error:
                 log.warning("room is kept for pods that are late", extra={"problem": str(error)})
                 return
@@ -307,10 +308,6 @@ def _members(view: GangView) -> Iterable[Rows]:
 def _row(nonce: bytes, number: int) -> PodUid:
     """Return the uid of a row without a pod; no pod has it, nor any other reservation's row."""
     return PodUid(nonce + number.to_bytes(16 - len(nonce)))
-
-
-async def _at_once() -> None:
-    """Return: nothing is stored that was not seen."""
 
 
 async def _within(event: asyncio.Event, seconds: float) -> None:

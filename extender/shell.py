@@ -140,9 +140,16 @@ class Extender:
         self.releaser = Releaser(engine, pods, client, config, metrics, reporter, pace)
         nets.release, self.releaser.extras = self.releaser.submit, nets.extras
         expected = self.reservations = Reservations(
-            engine, feed, metrics, pace, nets.submit, self._set_aside, nets.is_isolated
+            engine,
+            feed,
+            metrics,
+            pace,
+            nets.submit,
+            self._set_aside,
+            nets.is_isolated,
+            sync.caught_up,
         )
-        feed.expected, expected.caught_up = expected.came, sync.caught_up
+        feed.expected = expected.came
         self.planner = Planner(engine, config, holding, expected.planned, reporter, metrics, pace)
         self.planner.network, nets.look_again = nets.lack, self.planner.look_again
         self.bind_times = self.planner.bind_times = BindTimes(

@@ -162,9 +162,12 @@ class Sync:
         Raises ``KubeError``.
         """
         stored = await self._client.version(resources.PODS)
-        while self._pods.watch is None or not self._pods.watch.has_told(stored):  # noqa: ASYNC110
+        while not self._has_told(stored):  # noqa: ASYNC110  a watch sets no Event
             await asyncio.sleep(CATCH_UP_STEP_S)
         await self.flushed()
+
+    def _has_told(self, version: str) -> bool:
+        return self._pods.watch is not None and self._pods.watch.has_told(version)
 
     async def flushed(self) -> None:
         """Wait until no list of pods is under way, and all that has come in is applied."""
@@ -208,9 +211,7 @@ class Sync:
         while True:
             items = await self._inbox.take(ITEMS_PER_STEP)
             began = self._pace.clock()
-            if not self._nodes.synced.is_set() and self._nodes_taken(items):
-                items = []
-            for source, change in items:
+            for source, change in self._left_of(items):
                 if isinstance(change, Together):
                     await self._apply_together(change.pods)
                 else:
@@ -220,22 +221,24 @@ class Sync:
             self._has_room.set()
             self._metrics.apply_seconds.observe(self._pace.clock() - began)
 
-    def _nodes_taken(self, items: Sequence[Item]) -> bool:
-        """Apply items together that are all nodes of the first list; return whether it was done."""
+    def _left_of(self, items: list[Item]) -> list[Item]:
+        """Apply items together that are all nodes of the first list; return what is left."""
+        if self._nodes.synced.is_set():
+            return items
         nodes = [
             change.object
             for source, change in items
             if source is self._nodes and isinstance(change, Upserted) and change.listed
         ]
         if len(nodes) < len(items):
-            return False
+            return items
         try:
             self._feed.nodes.take_all(nodes)
         except (ValueError, RecursionError):
-            return False  # one of them is odd; by itself it is told of
+            return items  # one of them is odd; by itself it is told of
         self._metrics.applied.labels(resources.NODES.plural).inc(len(nodes))
         self._applied += len(nodes)
-        return True
+        return []
 
     async def _room(self) -> None:
         """Wait until the writer is not far behind: lists are larger than memory."""

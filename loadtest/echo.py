@@ -6,13 +6,12 @@ The floor of ``muster bench webhook`` (with ``--chain`` and ``--key`` it speaks 
 
 import argparse
 import asyncio
-import json
 import ssl
 from pathlib import Path
 
 from aiohttp import web
 
-from loadtest.process import until_terminated
+from loadtest.process import announce, until_terminated
 
 
 async def _echo(request: web.Request) -> web.Response:
@@ -25,9 +24,7 @@ async def _serve(context: ssl.SSLContext | None) -> None:
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    host, port = runner.addresses[0][:2]
-    scheme = "http" if context is None else "https"
-    print(json.dumps({"listening": f"{scheme}://{host}:{port}"}), flush=True)
+    announce(runner, "http" if context is None else "https")
     await until_terminated()
     await runner.cleanup()
 

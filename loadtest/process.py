@@ -22,10 +22,10 @@ START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 5.0
 
 
-def announce(runner: web.BaseRunner) -> None:
+def announce(runner: web.BaseRunner, scheme: str = "http") -> None:
     """Print where the runner's first site listens, as one JSON line."""
     host, port = runner.addresses[0][:2]
-    print(json.dumps({"listening": f"http://{host}:{port}"}), flush=True)
+    print(json.dumps({"listening": f"{scheme}://{host}:{port}"}), flush=True)
 
 
 async def until_terminated() -> None:

@@ -46,6 +46,10 @@ _POD = msgspec.json.Decoder(wire.Pod)
 _NODE = msgspec.json.Decoder(wire.Node)
 
 
+async def nothing_is_behind() -> None:
+    """Return: all that is stored was seen."""
+
+
 @dataclass
 class World:
     """An extender without an API server; ``pods``: those that are there, by gang and number."""
@@ -72,6 +76,7 @@ class World:
             self.released.extend,
             self.set_aside,
             lambda _view: False,
+            nothing_is_behind,
         )
         self.feed.expected = self.reservations.came
         config = ExtenderConfig(debounce_seconds=0.0, spare_count=0)

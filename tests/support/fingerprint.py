@@ -12,12 +12,16 @@ from cluster.snapshot import Snapshot
 
 
 def exact(snapshot: Snapshot) -> Hashable:
-    """Return all columns of a snapshot, copied."""
+    """Return all columns of a snapshot, copied, and its generation."""
+    return snapshot.generation, content(snapshot)
+
+
+def content(snapshot: Snapshot) -> Hashable:
+    """Return all columns of a snapshot, copied: what may have come in more steps or fewer."""
     nodes, pods = snapshot.nodes, snapshot.pods
     keys = sorted(nodes.label_view.codes)
     labels = tuple((key, nodes.label_view.codes[key].tobytes()) for key in keys)
     return (
-        snapshot.generation,
         tuple(nodes.names),
         nodes.resources,
         tuple(column.tobytes() for column in nodes.allocatable_columns),
