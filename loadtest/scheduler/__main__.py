@@ -10,6 +10,7 @@ import asyncio
 import base64
 import logging
 from pathlib import Path
+from typing import Final
 
 import aiohttp
 import yaml
@@ -20,6 +21,8 @@ from loadtest.process import announce, until_terminated
 from loadtest.scheduler.app import Scheduler
 from loadtest.scheduler.config import Configuration, load
 from loadtest.wirejson import JsonObject, text_at
+
+_PODS_SHOWN: Final = 100
 
 
 def main() -> None:
@@ -40,7 +43,7 @@ async def serve(config: Configuration, port: int, seed: int) -> None:
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
     ):
         scheduler = Scheduler(config, api, session, seed)
-        runner = web.ServerRunner(web.Server(_Health(scheduler).handle))
+        runner = web.ServerRunner(web.Server(_Door(scheduler).handle))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", port).start()
         work = asyncio.create_task(scheduler.run())
@@ -63,13 +66,18 @@ async def _finish(work: "asyncio.Task[None]") -> None:
         return
 
 
-class _Health:
-    """Answers ``/readyz`` and ``/healthz``."""
+class _Door:
+    """Answers ``/readyz`` and ``/healthz``, and who wants to know why a pod waits."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
+        if request.path == "/queue":
+            return web.json_response(self._scheduler.look(_PODS_SHOWN))
+        if request.path.startswith("/nodes/"):
+            pods = self._scheduler.look_at(request.path.removeprefix("/nodes/"))
+            return web.json_response(pods, status=404 if pods is None else 200)
         ready = self._scheduler.ready.is_set() or request.path == "/healthz"
         return web.Response(status=200 if ready else 503, text="ok" if ready else "not synced")
 

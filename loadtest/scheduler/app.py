@@ -76,6 +76,15 @@ class Scheduler:
             self.ready.set()
             group.create_task(self._loop())
 
+    def look(self, most: int) -> JsonObject:
+        """Return what waits and why; ``bindings``: writes under way."""
+        return {**self._queue.look(self._clock(), most), "bindings": len(self._tasks)}
+
+    def look_at(self, node: str) -> list[str] | None:
+        """Return whom the scheduler counts on a node, ``None`` where it knows of no such node."""
+        found = self._cache.nodes.get(node)
+        return None if found is None else [pod.key for pod in found.pods.values()]
+
     # ── what the watches say ────────────────────────────────────────────────────────────
 
     def _on_node(self, change: Change, node: JsonObject) -> None:

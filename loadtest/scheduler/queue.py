@@ -26,6 +26,7 @@ it does not apply to pods that failed by an error.
 
 import heapq
 import itertools
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -111,6 +112,28 @@ class SchedulingQueue:
         """Return where a pod is, ``None`` when it is not here."""
         queued = self._pods.get(uid)
         return queued.place if queued else None
+
+    def look(self, now: float, most: int) -> dict[str, object]:
+        """Return how many wait where and why, and ``most`` pods, the longest waiting first."""
+        waiting = sorted(self._pods.values(), key=lambda queued: queued.since)
+        return {
+            "places": {place: len(uids) for place, uids in self._at.items()},
+            "rejected_by": Counter(
+                "+".join(sorted(queued.rejected_by)) or "nobody"
+                for queued in waiting
+                if queued.place in (Place.UNSCHEDULABLE, Place.BACKOFF)
+            ),
+            "pods": [
+                {
+                    "pod": queued.pod.key,
+                    "place": queued.place,
+                    "for_seconds": round(now - queued.since, 3),
+                    "attempts": queued.attempts,
+                    "rejected_by": sorted(queued.rejected_by),
+                }
+                for queued in waiting[:most]
+            ],
+        }
 
     def add(self, pod: PodInfo, now: float) -> None:
         """Take a new pod in."""
