@@ -24,7 +24,7 @@ from rich.console import Console
 from loadtest.api import ApiFailed
 from loadtest.assets import AssetError
 from loadtest.fleet import FleetError
-from loadtest.fourphase import page, summary, whole
+from loadtest.fourphase import logs, page, summary, whole
 from loadtest.fourphase.curve import Asked, first
 from loadtest.fourphase.outcome import Settings
 from loadtest.fourphase.spec import SpecError
@@ -58,8 +58,9 @@ def run(settings: Settings, *, command: str, out: Path, as_json: bool = False) -
     try:
         work = whole.prepared(settings)
         out.mkdir(parents=True, exist_ok=True)
+        logs.forget(out)
         keep = functools.partial(write, out=out)
-        doing = whole.perform(work, console, command=command, quiet=as_json, keep=keep)
+        doing = whole.perform(work, console, command=command, quiet=as_json, keep=keep, out=out)
         report = asyncio.run(_until_terminated(doing))
     except asyncio.CancelledError:
         return 128 + signal.SIGTERM
@@ -74,7 +75,7 @@ def run(settings: Settings, *, command: str, out: Path, as_json: bool = False) -
     else:
         print(summary.markdown(report))
         print(f"report: {out / PAGE_FILE}")
-    for line in whole.failures(report):
+    for line in (*whole.failures(report), *logs.told(out)):
         print(f"muster loadtest: {line}", file=sys.stderr)
     return whole.exit_code(report)
 

@@ -11,8 +11,10 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Final
 
+from loadtest import heap
 from loadtest.fleet import Fleet
 from loadtest.fourphase import (
     chaosargs,
@@ -27,6 +29,7 @@ from loadtest.fourphase import (
 from loadtest.fourphase.columns import Samples
 from loadtest.fourphase.driver import Driver
 from loadtest.fourphase.faults import Faults
+from loadtest.fourphase.logs import Logs
 from loadtest.fourphase.outcome import Outcome, Settings
 from loadtest.fourphase.pools import pools_of
 from loadtest.fourphase.show import Show
@@ -41,8 +44,13 @@ SAMPLE_S: Final = 0.5
 SETTLE_S: Final = 10.0  # for what is still on its way to the watch when the driver is done
 
 
-async def run(settings: Settings, plan: schedule.LoadPlan, show: Show, command: str) -> Outcome:
-    """Run to the end; raises ``ProgramFailed`` when a part does not come up or dies."""
+async def run(
+    settings: Settings, plan: schedule.LoadPlan, show: Show, command: str, out: Path
+) -> Outcome:
+    """Run to the end; raises ``ProgramFailed`` when a part does not come up or dies.
+
+    ``out``: gets the programs' logs when the verdict is not good, or there is none.
+    """
     residents = site.resident_count(settings.pods, settings.nodes)
     hosts = _fleet(settings)
     kinds = chaosargs.kinds(plan.spec)
@@ -59,6 +67,7 @@ async def run(settings: Settings, plan: schedule.LoadPlan, show: Show, command: 
             who=who,
         )
         kubelet = kubelets.writing(who, place.driver)
+        logs = stack.enter_context(Logs(place.plane.directory, out))
         watching, samples = Watching(hosts), Samples()
         driver = Driver(plan, place.driver, watching, kubelet)
         faults = Faults(place, driver, watching)
@@ -67,6 +76,7 @@ async def run(settings: Settings, plan: schedule.LoadPlan, show: Show, command: 
             await _beside(place, kubelet, watching, driver, samples, show)
         seconds = watching.now()
         verdict = await judge(place.observer, watching)
+        logs.needed = not verdict.good
     return Outcome(
         settings, command, plan, residents, watching, samples, driver.logs, verdict, seconds,
         faults.records, place.armed.revived,
@@ -110,6 +120,7 @@ async def _beside(
     try:
         await nodes.synced.wait()
         await pods.synced.wait()
+        heap.settle()
         watching.start_clock()
         tasks.append(asyncio.create_task(_sampling(place, driver, watching, samples, show)))
         await _first_done(driver.run(), tasks)

@@ -10,6 +10,7 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 
@@ -54,12 +55,17 @@ def prepared(settings: Settings) -> Work:
     return Work(settings, None, sizes)
 
 
-async def perform(work: Work, console: Console, *, command: str, quiet: bool, keep: Keep) -> Report:
-    """Do it; ``keep`` is called with what there is so far, so that nothing is lost of it."""
+async def perform(
+    work: Work, console: Console, *, command: str, quiet: bool, keep: Keep, out: Path
+) -> Report:
+    """Do it; ``keep`` is called with what there is so far, so that nothing is lost of it.
+
+    ``out``: where the programs' logs go when the phases did not go well.
+    """
     settings, beside = work.settings, work.settings.beside
     if work.plan is not None:
         show = Show(console, work.plan, quiet=quiet)
-        report = (await run(settings, work.plan, show, command)).figures()
+        report = (await run(settings, work.plan, show, command, out)).figures()
     else:
         report = _without_phases(settings, command)
     keep(report)

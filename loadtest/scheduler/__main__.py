@@ -16,6 +16,7 @@ import aiohttp
 import yaml
 from aiohttp import web
 
+from loadtest import heap
 from loadtest.api import Api
 from loadtest.process import announce, until_terminated
 from loadtest.scheduler.app import Scheduler
@@ -50,6 +51,7 @@ async def serve(config: Configuration, port: int, seed: int) -> None:
         ready = asyncio.create_task(scheduler.ready.wait())
         ended = asyncio.create_task(until_terminated())
         await asyncio.wait({work, ready, ended}, return_when=asyncio.FIRST_COMPLETED)
+        heap.settle()
         announce(runner)
         await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()

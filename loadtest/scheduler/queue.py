@@ -32,6 +32,7 @@ from enum import StrEnum
 from typing import Final
 
 from loadtest.scheduler.objects import PodInfo
+from loadtest.wirejson import JsonObject
 
 # Seconds; DefaultPodMaxInUnschedulablePodsDuration and its flush period.
 UNSCHEDULABLE_AT_MOST: Final = 300.0
@@ -113,7 +114,7 @@ class SchedulingQueue:
         queued = self._pods.get(uid)
         return queued.place if queued else None
 
-    def look(self, now: float, most: int) -> dict[str, object]:
+    def look(self, now: float, most: int) -> JsonObject:
         """Return how many wait where and why, and ``most`` pods, the longest waiting first."""
         waiting = sorted(self._pods.values(), key=lambda queued: queued.since)
         return {

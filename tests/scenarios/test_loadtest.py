@@ -42,7 +42,8 @@ def loadtest(*arguments: str) -> subprocess.CompletedProcess[str]:
 def reported(out: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
     done = loadtest("--json", "--out", str(out), *arguments)
     assert done.returncode == code, done.stdout[-2000:] + done.stderr
-    assert done.stderr == ""
+    told = f"muster loadtest: logs of all programs: {out / 'report-logs'}\n"
+    assert done.stderr == (told if code else "")
     report: dict[str, Any] = json.loads(done.stdout)
     assert json.loads((out / "report.json").read_text(encoding="utf-8")) == report
     return report
@@ -90,6 +91,8 @@ def test_gangs_that_find_no_room_are_told_and_end_with_code_1(tmp_path: Path) ->
     last = report["phases"][-1]
     assert set(verdict["unplaced_gangs"]) == set(last["unplaced_gangs"])
     assert last["gave_way"]["pods"] == 0
+    logs = {file.stem for file in (tmp_path / "report-logs").iterdir()}
+    assert logs == {"extender", "kube-apiserver", "kube-scheduler", "webhook"}
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,29 @@ def test_priority_goes_first_then_the_order_of_arrival() -> None:
     assert [popped(queue, 5.0) for _ in range(4)] == ["high", "a", "b", None]
 
 
+def test_the_queue_tells_who_waits_where_and_why_the_longest_waiting_first() -> None:
+    queue = SchedulingQueue()
+    for at, name in enumerate(("rejected", "waiting", "later")):
+        queue.add(info(name), float(at))
+    rejected = queue.pop(3.0)
+    assert rejected is not None
+    queue.reject(rejected, FIT, 4.0)
+    told = queue.look(10.0, 2)
+    assert told["places"] == dict.fromkeys(Place, 0) | {Place.ACTIVE: 2, Place.UNSCHEDULABLE: 1}
+    assert told["rejected_by"] == {"NodeResourcesFit": 1}
+    waiting, later = told["pods"]  # of three the two that came to their places first
+    assert (waiting["pod"], waiting["for_seconds"]) == ("default/waiting", 9.0)
+    assert (later["pod"], later["place"]) == ("default/later", "active")
+    *_, last = queue.look(10.0, 3)["pods"]
+    assert last == {
+        "pod": "default/rejected",
+        "place": "unschedulable",
+        "for_seconds": 6.0,
+        "attempts": 1,
+        "rejected_by": ["NodeResourcesFit"],
+    }
+
+
 def test_a_gated_pod_waits_for_its_gate_only() -> None:
     queue = SchedulingQueue()
     queue.add(info("a", gated=True), 0.0)

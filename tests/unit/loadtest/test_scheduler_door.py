@@ -1,0 +1,49 @@
+"""What the scheduler's stand-in believes can be asked for while it runs.
+
+::
+
+    n0: 32 CPUs, "small" on it        "large" asks for 64 and waits
+"""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import aiohttp
+
+from loadtest import nodes, pods, schedulerconfig
+from loadtest.controlplane import SCHEDULER
+from loadtest.simulated import SimulatedPlane
+
+PODS = "/api/v1/namespaces/default/pods"
+PATIENCE_S = 20.0
+
+
+async def ask(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
+    async with session.get(url) as reply:
+        return reply.status, json.loads(await reply.read())
+
+
+async def test_who_waits_why_and_who_is_where_can_be_asked_for() -> None:
+    async with SimulatedPlane() as plane, plane.api("admin") as api:
+        await nodes.create_nodes(api, [nodes.node("n0", resources={"cpu": "32", "pods": "110"})])
+        config = schedulerconfig.write(
+            "bare", directory=plane.directory, kubeconfig=plane.kubeconfig(SCHEDULER)
+        )
+        await plane.start_scheduler(config)
+        await api.create(PODS, pods.pod("small", cpu="2", memory="0"))
+        await api.create(PODS, pods.pod("large", cpu="64", memory="0"))
+        log = plane.program(SCHEDULER).log.read_text(encoding="utf-8")
+        url = json.loads(log.splitlines()[0])["listening"]
+        async with aiohttp.ClientSession() as session:
+            end = time.monotonic() + PATIENCE_S
+            while time.monotonic() < end:
+                _, queue = await ask(session, f"{url}/queue")
+                if queue["rejected_by"] and queue["places"]["in flight"] == 0:
+                    break
+                await asyncio.sleep(0.05)
+            assert queue["rejected_by"] == {"NodeResourcesFit": 1}
+            assert [each["pod"] for each in queue["pods"]] == ["default/large"]
+            assert await ask(session, f"{url}/nodes/n0") == (200, ["default/small"])
+            assert await ask(session, f"{url}/nodes/n1") == (404, None)
