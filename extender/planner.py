@@ -298,6 +298,7 @@ class Planner:
                 return
             if await self._hold(view, question, decision, snapshot):
                 self._views.pop(key, None)
+                await self._pace.breathe()
                 placed = self._view(key)
                 if placed is not None:
                     await self._keep_spares(placed)  # before anybody else is planned
@@ -389,6 +390,7 @@ class Planner:
         self.decisions.pop(view.key, None)
         self.history.note(Asked(snapshot, question, Planned(plan, chosen)))
         self._reporter.planned(view, plan, held)
+        await self._pace.breathe()
         if view.spec is not None and not len(view.bound):
             self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))
         if self.bind_times is not None:

@@ -24,17 +24,23 @@ class Clock:
 
 @dataclass
 class Scene:
-    """One pace; every step of work takes a whole slice. ``said``: who did what, in order."""
+    """One pace; every step of work takes longer than a slice. ``said``: who did what, in order."""
 
     clock: Clock = field(default_factory=Clock)
     said: list[str] = field(default_factory=list)
 
+    offers: int = 0
+
     def __post_init__(self) -> None:
-        self.pace = Pace(self.clock)
+        self.pace = Pace(self.clock, self.offer)
+
+    def offer(self) -> None:
+        """Stand for the kernel, which runs another process meanwhile."""
+        self.offers += 1
 
     async def work(self, name: str, steps: int = 1) -> None:
         for _ in range(steps):
-            self.clock.now += SLICE_S
+            self.clock.now += 1.5 * SLICE_S
             await self.pace.breathe()
             self.said.append(name)
 
@@ -65,6 +71,26 @@ async def test_a_request_that_is_read_while_work_gives_way_is_answered_first() -
     asyncio.get_running_loop().call_soon(scene.request)
     await task
     assert scene.said == ["answer", "work"]
+
+
+async def test_a_request_made_by_a_process_that_was_given_the_core_is_answered_first() -> None:
+    scene = Scene()
+    loop = asyncio.get_running_loop()
+
+    def send() -> None:
+        loop.call_soon(scene.request)  # bytes are there when sockets are read next
+
+    scene.pace = Pace(scene.clock, send)
+    await scene.work("work")
+    assert scene.said == ["answer", "work"]
+
+
+async def test_the_core_is_offered_once_for_all_work_that_waits_for_its_turn() -> None:
+    scene = Scene()
+    await asyncio.gather(*(scene.work(name) for name in ("events", "plan", "release")))
+    assert scene.offers == 1
+    await scene.work("events", steps=3)
+    assert scene.offers == 4
 
 
 async def test_work_takes_turns_in_the_order_it_asked() -> None:
