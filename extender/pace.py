@@ -17,7 +17,7 @@ millisecond on a large one.
 
 Before sockets are read the core is offered to other processes. On a machine whose cores are all in
 use a caller that was woken up waits else until the kernel's next tick, up to 4 ms, though the
-extender gives way to its request ten times in that time (docs/adr/0031).
+extender gives way to its request ten times in that time (docs/adr/0034).
 """
 
 import asyncio
