@@ -49,7 +49,8 @@ class Claim:
     """``owner``: a pod's uid. ``sure``: that it is this pod's, and no other's that is alike.
 
     ``container``: its name, "" where it is not known. ``serial``: claims are numbered as made.
-    ``heard``: the kubelet said so. ``guessed``: how many shares it has is known, not which.
+    ``heard``: the kubelet said so. ``guessed``: it may be a part of what
+    the container has, or other shares of the same devices.
     """
 
     resource: str

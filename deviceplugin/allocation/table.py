@@ -33,6 +33,7 @@ from deviceplugin.allocation.claims import Claim, Stage, unknown
 from deviceplugin.allocation.deviations import deviations
 from deviceplugin.allocation.hearing import Hearing
 from deviceplugin.allocation.picking import Picker
+from deviceplugin.allocation.plans import needed
 from deviceplugin.allocation.reservations import Names
 from deviceplugin.allocation.turns import Turns
 from deviceplugin.allocation.values import (
@@ -98,7 +99,8 @@ class Table:
         """Take over what is published of a pod (``muster.dev/node-allocations``) after a start.
 
         Before the kubelet is heard, which knows better; but it does not list what init containers
-        have, and cannot always be asked. Ids of shares are guessed.
+        have, and cannot always be asked. Ids of shares are guessed; so is whose container has what
+        where it is less than the pod needs.
         """
         claims, pod = self._book.claims, self._book.pods.get(uid)
         if pod is None or pod.life is Life.OVER:
@@ -112,7 +114,8 @@ class Table:
             if ids:
                 first = any(ask.passes_on for ask, _ in pod.asks(resource))
                 made = claims.make(resource, ids, uid, "", passes_on=first)
-                made.guessed = len({offer.name for offer in stock.offers}) < len(stock.offers)
+                shared = len({offer.name for offer in stock.offers}) < len(stock.offers)
+                made.guessed = shared or len(ids) < needed(pod, resource)
                 _confirm([made] if pod.life is Life.RUNNING else [])
         self._book.changed()
 

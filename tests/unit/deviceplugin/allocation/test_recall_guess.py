@@ -1,9 +1,11 @@
 """What is taken over by names alone after a start, where one name has several ids."""
 
-from support.handshakes import stocks
+from dataclasses import replace
+
+from support.handshakes import GPU, SHAPES, stocks
 
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import ContainerAsk, Life, NodePod
+from deviceplugin.allocation.values import ContainerAsk, Life, Listed, NodePod
 
 SHARED = "nvidia.com/gpu.shared"
 
@@ -28,4 +30,24 @@ def test_a_container_that_starts_anew_is_not_refused_for_a_wrong_guess_of_its_sh
     assert table.ids_in_use() == {first, second}
     table.starting(SHARED, (second, third))
     assert table.ids_in_use() == {second, third}
+    table.validate()
+
+
+def test_an_init_container_that_starts_is_not_refused_for_what_was_not_known_of_it() -> None:
+    """Published was what the kubelet lists: the containers after it, not the third GPU it had."""
+    table = Table()
+    shown = {each.resource: each for each in stocks(frozenset())}
+    table.stock(shown.values(), None)
+    first, second, third, *_ = shown[GPU].offers
+    table.pod(heavy := replace(running("a"), containers=SHAPES["heavy"], life=Life.WAITING))
+    table.recall(heavy.uid, {GPU: (second.name, third.name)})
+    rows = [
+        Listed("default", "a", container, GPU, frozenset({each.id}))
+        for container, each in (("a", second), ("b", third))
+    ]
+    table.heard(rows, table.serial)
+    table.starting(GPU, (first.id, second.id, third.id))
+    assert table.given() == {"a": {GPU: tuple(sorted((first.name, second.name, third.name)))}}
+    table.starting(GPU, (second.id,))
+    table.starting(GPU, (third.id,))
     table.validate()
