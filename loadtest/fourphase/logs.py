@@ -1,9 +1,11 @@
 """What the programs wrote, kept where it may be needed: of a run that did not go well."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 FOLDER: Final = "report-logs"
 
@@ -18,27 +20,21 @@ def told(out: Path) -> list[str]:
     return [f"logs of all programs: {out / FOLDER}"] if (out / FOLDER).is_dir() else []
 
 
+@dataclass(slots=True)
 class Logs:
-    """A context manager that copies ``directory/*.log`` into ``out/report-logs`` when it ends.
+    """``needed``: whether they are kept; so they are unless somebody says otherwise."""
 
-    ``needed``: whether they are; so they are unless somebody says otherwise.
-    """
+    needed: bool = True
 
-    def __init__(self, directory: Path, out: Path) -> None:
-        self._directory, self._into = directory, out / FOLDER
-        self.needed = True
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if not self.needed:
-            return
-        self._into.mkdir(parents=True, exist_ok=True)
-        for log in self._directory.glob("*.log"):
-            shutil.copy(log, self._into)
+@contextmanager
+def keeping(directory: Path, out: Path) -> Iterator[Logs]:
+    """Copy ``directory/*.log`` into ``out/report-logs`` at the end, however it comes."""
+    logs = Logs()
+    try:
+        yield logs
+    finally:
+        if logs.needed:
+            (out / FOLDER).mkdir(parents=True, exist_ok=True)
+            for log in directory.glob("*.log"):
+                shutil.copy(log, out / FOLDER)

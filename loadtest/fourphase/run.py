@@ -29,7 +29,7 @@ from loadtest.fourphase import (
 from loadtest.fourphase.columns import Samples
 from loadtest.fourphase.driver import Driver
 from loadtest.fourphase.faults import Faults
-from loadtest.fourphase.logs import Logs
+from loadtest.fourphase.logs import keeping
 from loadtest.fourphase.outcome import Outcome, Settings
 from loadtest.fourphase.pools import pools_of
 from loadtest.fourphase.show import Show
@@ -67,7 +67,7 @@ async def run(
             who=who,
         )
         kubelet = kubelets.writing(who, place.driver)
-        logs = stack.enter_context(Logs(place.plane.directory, out))
+        logs = stack.enter_context(keeping(place.plane.directory, out))
         watching, samples = Watching(hosts), Samples()
         driver = Driver(plan, place.driver, watching, kubelet)
         faults = Faults(place, driver, watching)

@@ -28,7 +28,6 @@ class Scene:
 
     clock: Clock = field(default_factory=Clock)
     said: list[str] = field(default_factory=list)
-
     offers: int = 0
 
     def __post_init__(self) -> None:

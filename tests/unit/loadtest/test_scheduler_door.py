@@ -5,19 +5,17 @@
     n0: 32 CPUs, "small" on it        "large" asks for 64 and waits
 """
 
-import asyncio
 import json
-import time
 from typing import Any
 
 import aiohttp
+from support.extenders import eventually
 
 from loadtest import nodes, pods, schedulerconfig
 from loadtest.controlplane import SCHEDULER
 from loadtest.simulated import SimulatedPlane
 
 PODS = "/api/v1/namespaces/default/pods"
-PATIENCE_S = 20.0
 
 
 async def ask(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
@@ -37,12 +35,13 @@ async def test_who_waits_why_and_who_is_where_can_be_asked_for() -> None:
         log = plane.program(SCHEDULER).log.read_text(encoding="utf-8")
         url = json.loads(log.splitlines()[0])["listening"]
         async with aiohttp.ClientSession() as session:
-            end = time.monotonic() + PATIENCE_S
-            while time.monotonic() < end:
+
+            async def rejected() -> bool:
                 _, queue = await ask(session, f"{url}/queue")
-                if queue["rejected_by"] and queue["places"]["in flight"] == 0:
-                    break
-                await asyncio.sleep(0.05)
+                return bool(queue["rejected_by"]) and queue["places"]["in flight"] == 0
+
+            await eventually(rejected)
+            _, queue = await ask(session, f"{url}/queue")
             assert queue["rejected_by"] == {"NodeResourcesFit": 1}
             assert [each["pod"] for each in queue["pods"]] == ["default/large"]
             assert await ask(session, f"{url}/nodes/n0") == (200, ["default/small"])

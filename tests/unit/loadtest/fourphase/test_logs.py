@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from loadtest.fourphase import logs
-from loadtest.fourphase.logs import FOLDER, Logs
+from loadtest.fourphase.logs import FOLDER, keeping
 
 
 @pytest.fixture
@@ -29,17 +29,17 @@ BOTH = {"extender.log": "of the extender\n", "webhook.log": "of the webhook\n"}
 def test_logs_and_no_keys_are_kept_unless_somebody_says_that_all_went_well(
     programs: Path, tmp_path: Path
 ) -> None:
-    with Logs(programs, tmp_path) as good:
+    with keeping(programs, tmp_path) as good:
         good.needed = False
     assert logs.told(tmp_path) == []
-    with Logs(programs, tmp_path):
+    with keeping(programs, tmp_path):
         pass
     assert kept(tmp_path) == BOTH
     assert logs.told(tmp_path) == [f"logs of all programs: {tmp_path / FOLDER}"]
 
 
 def test_logs_are_kept_of_a_run_that_ended_early(programs: Path, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="ended early"), Logs(programs, tmp_path):
+    with pytest.raises(RuntimeError, match="ended early"), keeping(programs, tmp_path):
         raise RuntimeError("the extender ended early")
     assert kept(tmp_path) == BOTH
 
@@ -47,7 +47,7 @@ def test_logs_are_kept_of_a_run_that_ended_early(programs: Path, tmp_path: Path)
 def test_what_an_earlier_run_left_is_not_taken_for_this_ones(
     programs: Path, tmp_path: Path
 ) -> None:
-    with Logs(programs, tmp_path):
+    with keeping(programs, tmp_path):
         pass
     logs.forget(tmp_path)
     assert logs.told(tmp_path) == []
