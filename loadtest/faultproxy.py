@@ -45,12 +45,31 @@ class Faults:
     done: Counter[str] = field(default_factory=Counter)
 
 
+class _Share:
+    """Takes its share of what comes evenly, from a random place on: of few, too, some.
+
+    A throw of the dice for each would leave the few requests of a small load test alone in
+    one run out of ten.
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self._due = chance.random()
+
+    def takes(self, share: float) -> bool:
+        """Return whether it is the turn of the next one."""
+        self._due += share
+        taken = self._due >= 1
+        self._due -= taken
+        return taken
+
+
 class FaultProxy:
     """``handle`` is the aiohttp handler. ``url``: the API server's."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession, seed: int) -> None:
         self._url, self._session = url, session
-        self._chance = random.Random(seed)
+        chance = random.Random(seed)
+        self._slow, self._conflicts = _Share(chance), _Share(chance)
         self._watches: dict[int, tuple[web.BaseRequest, str]] = {}  # requests have no hash
         self.faults = Faults()
 
@@ -60,11 +79,10 @@ class FaultProxy:
             return self._control(request)
         if request.query.get("watch") in ("1", "true"):
             return await self._watch(request)
-        if self.faults.slow and self._chance.random() < self.faults.slow:
+        if self._slow.takes(self.faults.slow):
             self.faults.done["slow"] += 1
             await asyncio.sleep(SLOW_S)
-        may = request.method in _MAY_CONFLICT and bool(self.faults.conflicts)
-        if may and self._chance.random() < self.faults.conflicts:
+        if request.method in _MAY_CONFLICT and self._conflicts.takes(self.faults.conflicts):
             self.faults.done["conflicts"] += 1
             return _refused(409, "Conflict", "the object has been modified; please apply again")
         return await self._forward(request)
