@@ -11,7 +11,8 @@ The states are drawn in ``cluster.holds``. Rules kept here:
   for those who were planned on that device.
 - A standby seat yields before everybody else, and is gone: there is no pod to wait.
 - A released one moves to its first fit spare with room; without one it is *broken*, told
-  once, and keeps its place, because kube-scheduler may still bind it there.
+  once, and keeps its place, because kube-scheduler may still bind it there: its view of the
+  cluster may be ahead of ours, or behind it (``takes`` says where it must not).
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,6 +33,7 @@ _STATE = {
     HoldState.RELEASED: PodState.RELEASED,
     HoldState.STANDBY: PodState.STANDBY,
 }
+_BINDABLE = devicetrouble.REPLACEABLE | {""}
 _YIELDS_FIRST = {PodState.STANDBY.value: 0, PodState.ASSUMED.value: 1}
 
 
@@ -146,6 +148,16 @@ def review(model: Model, node: int, out: Outcome) -> None:
             _yields(model, row, "node filled", short, out)
         else:
             _mend(model, row, out)
+
+
+def takes(model: Model, row: int, node: int) -> bool:
+    """Return whether a pod that is bound to a node of its hold now would not be lost there.
+
+    It would on a node that is gone, and where no device is left for it. Cordons, taints, ports
+    and room are left to who binds, whose view may be ahead of ours; a planned device that
+    others can stand in for is left to the kubelet.
+    """
+    return model.nodes.alive[node] and devicetrouble.lost(model, row, node) in _BINDABLE
 
 
 def review_disturbed(model: Model, out: Outcome) -> None:

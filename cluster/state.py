@@ -216,6 +216,16 @@ class ClusterState:
             rank=self._model.pods.rank[row],
         )
 
+    def takes(self, uid: PodUid, node: str) -> bool:
+        """Return whether a pod may still be bound to a node of its plan (``ledger.takes``).
+
+        Of a pod that nothing is known of only whether the node is there can be told.
+        """
+        row, target = self.pod_row(uid), self._model.nodes.names.find(node)
+        if target is None or row is None:
+            return target is not None and self._model.nodes.alive[target]
+        return ledger.takes(self._model, row, target)
+
     def find_pod(self, namespace: str, name: str) -> PodUid | None:
         """Return the newest managed pod of that name that is not bound yet."""
         pods = self._model.pods

@@ -17,7 +17,7 @@ from cluster.ids import PodUid
 from cluster.state import ClusterState
 from extender.holding import Holding
 from extender.note import note_of
-from extender.verbs import IsManaged, candidates
+from extender.verbs import IsManaged, candidates, open_nodes
 from extender.wire import BindingArgs, Reason
 from kube import names
 from kube.client import KubeClient
@@ -47,7 +47,10 @@ class Binder:
         hold = self.state.hold(uid)
         if hold is not None and not self.holding.counts(hold):
             return Reason.WAITING
-        error = await (self._unplanned(uid, args) if hold is None else self._planned(hold, args))
+        if hold is None:
+            error = await self._unplanned(uid, args)
+        else:
+            error = await self._planned(uid, hold, args)
         extra = {"pod": f"{args.pod_namespace}/{args.pod_name}", "node": args.node}
         if error:
             log.warning("bind failed", extra=extra | {"error": error})
@@ -55,11 +58,13 @@ class Binder:
             log.info("bound", extra=extra)
         return error
 
-    async def _planned(self, hold: Hold, args: BindingArgs) -> str:
+    async def _planned(self, uid: PodUid, hold: Hold, args: BindingArgs) -> str:
         if hold.state is HoldState.CONFIRMED:  # asked again: the reply was lost
             return "" if hold.node == args.node else _bound_elsewhere(args, hold.node)
         if args.node not in candidates(hold):
             return Reason.ELSEWHERE
+        if args.node not in open_nodes(self.state, uid, hold):
+            return Reason.LOST
         return await self._create(args, {names.PLAN: encode_plan(note_of(hold))})
 
     async def _unplanned(self, uid: PodUid, args: BindingArgs) -> str:

@@ -36,6 +36,7 @@ class Answer(StrEnum):
     SPARE = "spare"
     WAITING = "waiting"
     ELSEWHERE = "elsewhere"
+    LOST = "lost"
     UNMANAGED = "unmanaged"
 
 

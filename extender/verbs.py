@@ -9,6 +9,7 @@ PATCH and the Binding.
 
     pod has a hold ──── planned node offered ─────────► that node alone
         │                 else a spare offered ───────► the spare alone
+        │                 offered, but is gone ───────► none: kube-scheduler has not seen it yet
         │                 else ───────────────────────► none: planned elsewhere
     pod is managed ──── no hold yet ──────────────────► none: the gang waits
     pod is not ours ──────────────────────────────────► everything that was offered
@@ -17,7 +18,7 @@ One name back also saves the call of ``prioritize``: kube-scheduler does not sco
 single feasible node.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,6 +49,12 @@ LISTED_SCORES: Final = 1000
 """A longer priority list names the planned node only; one that is left out counts as 0."""
 
 
+_WHY_NONE: Final[Mapping[Answer, wire.Reason]] = {
+    Answer.LOST: wire.Reason.LOST,
+    Answer.ELSEWHERE: wire.Reason.ELSEWHERE,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class FilterReply:
     """The bytes to send, and what they say (None: an error)."""
@@ -72,9 +79,12 @@ class Verbs:
         return self._filter_decoded(body)
 
     def planned(self, uid: str) -> str | None:
-        """Return the node a pod is planned on, for the search in a body that still arrives."""
+        """Return the node a pod is planned on, for the search in a body that still arrives.
+
+        None if the plan is broken, too: what is left of it then takes the whole body.
+        """
         hold = self._hold(pod_uid(uid)) if self.ready() else None
-        return None if hold is None else hold.node
+        return None if hold is None or hold.broken else hold.node
 
     def _filter_decoded(self, body: bytes) -> FilterReply:
         args = wire.read_args(body)
@@ -82,7 +92,7 @@ class Verbs:
         uid = _uid(pod)
         hold = self._hold(uid) or self._made_with(uid, pod)
         if hold is not None:
-            return _held(args, hold)
+            return self._held(args, uid, hold)
         if self._waits(uid, pod):
             return _reject(args, wire.Reason.WAITING, Answer.WAITING)
         return _everything(args)
@@ -110,8 +120,9 @@ class Verbs:
         self._need_ready()
         args = wire.read_args(body)
         names = wire.node_names(args)
-        hold = self._hold(_uid(wire.decode(POD, args.pod, "Pod")))
-        planned = None if hold is None else _choice(hold, names)[0]
+        uid = _uid(wire.decode(POD, args.pod, "Pod"))
+        hold = self._hold(uid)
+        planned = None if hold is None else self._choice(uid, hold, names)[0]
         if len(names) > LISTED_SCORES:
             names = [] if planned is None else [planned]
         return wire.priorities(names, planned)
@@ -146,7 +157,7 @@ class Verbs:
         uid = _uid(pod)
         hold = self._hold(uid)
         if hold is not None:
-            return candidates(hold)
+            return tuple(open_nodes(self.state, uid, hold))
         return () if self._waits(uid, pod) else None
 
     def _breaks_a_gang(self, victims: wire.Victims) -> bool:
@@ -159,6 +170,24 @@ class Verbs:
             return False
         snapshot = self.state.snapshot()
         return any(breaks(snapshot, key, rows) for key, rows in gangs.items())
+
+    def _held(self, args: wire.ExtenderArgs, uid: PodUid, hold: Hold) -> FilterReply:
+        node, answer = self._choice(uid, hold, wire.node_names(args))
+        if node is None:
+            return _reject(args, _WHY_NONE[answer], answer)
+        if not args.has_nodes:
+            return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), answer)
+        raw = next(raw for name, raw in wire.node_items(args) if name == node)
+        return FilterReply(wire.filter_nodes(b'{"items":[%b]}' % bytes(raw), [node]), answer)
+
+    def _choice(self, uid: PodUid, hold: Hold, names: list[str]) -> tuple[str | None, Answer]:
+        """Return the node for a held pod among those offered."""
+        offered = set(names)
+        for node in open_nodes(self.state, uid, hold):
+            if node in offered:
+                return node, Answer.PLANNED if node == hold.node else Answer.SPARE
+        is_ours = not offered.isdisjoint(candidates(hold))
+        return None, Answer.LOST if is_ours else Answer.ELSEWHERE
 
     def _need_ready(self) -> None:
         if not self.ready():
@@ -195,23 +224,13 @@ def candidates(hold: Hold) -> tuple[str, ...]:
     return tuple(dict.fromkeys((hold.node, *hold.spares, *hold.pins)))
 
 
-def _choice(hold: Hold, names: list[str]) -> tuple[str | None, Answer]:
-    """Return the node for a held pod among those offered."""
-    offered = set(names)
-    for node in candidates(hold):
-        if node in offered:
-            return node, Answer.PLANNED if node == hold.node else Answer.SPARE
-    return None, Answer.ELSEWHERE
+def open_nodes(state: ClusterState, uid: PodUid, hold: Hold) -> Iterator[str]:
+    """Yield the candidates that still take the pod, as far as we know.
 
-
-def _held(args: wire.ExtenderArgs, hold: Hold) -> FilterReply:
-    node, answer = _choice(hold, wire.node_names(args))
-    if node is None:
-        return _reject(args, wire.Reason.ELSEWHERE, answer)
-    if not args.has_nodes:
-        return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), answer)
-    raw = next(raw for name, raw in wire.node_items(args) if name == node)
-    return FilterReply(wire.filter_nodes(b'{"items":[%b]}' % bytes(raw), [node]), answer)
+    kube-scheduler's view of the nodes may be behind ours, and a pod that it binds to a node
+    that is gone is lost for its gang.
+    """
+    return (node for node in candidates(hold) if state.takes(uid, node))
 
 
 def _reject(args: wire.ExtenderArgs, reason: wire.Reason, answer: Answer) -> FilterReply:

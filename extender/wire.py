@@ -35,6 +35,7 @@ class Reason(StrEnum):
 
     WAITING = "muster: the gang waits until all of it can be placed"
     ELSEWHERE = "muster: the gang is planned on other nodes"
+    LOST = "muster: the planned node is gone, or has no device left for the pod"
     NOT_READY = "muster: the cluster has not been listed yet"
     STANDBY = "muster: this replica does not lead"
 

@@ -309,8 +309,10 @@ def test_but_not_to_a_spare_whose_device_is_as_bad() -> None:
 def test_where_no_other_device_is_left_it_is_stuck() -> None:
     cluster = state(told("n1"), gang("g", 1, gpus=4))
     released(cluster, g_0={"n1": ("gpu-0", "gpu-1", "gpu-2", "gpu-3")})
+    assert cluster.takes(G0, "n1")
     effects = apply(cluster, told("n1", ill=("gpu-0",)))
     assert PlanBroken("muster/ns/g", G0, NO_DEVICE_LEFT) in effects  # type: ignore[arg-type]
+    assert not cluster.takes(G0, "n1")
 
 
 def test_a_pod_that_is_seen_bound_late_breaks_the_plan_that_it_is_in_the_way_of() -> None:
@@ -319,6 +321,7 @@ def test_a_pod_that_is_seen_bound_late_breaks_the_plan_that_it_is_in_the_way_of(
     assert apply(cluster, told("n1", p=("gpu-0",))) == []
     effects = apply(cluster, bound("p"))
     assert PlanBroken("muster/ns/g", G0, DEVICE_TAKEN) in effects  # type: ignore[arg-type]
+    assert cluster.takes(G0, "n1")  # the kubelet gives it one of the others
     apply(cluster, PodGone(P))
     hold = cluster.hold(G0)
     assert hold is not None

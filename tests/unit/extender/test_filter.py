@@ -149,3 +149,47 @@ async def test_prioritize_leaves_a_very_long_list_to_its_default_of_zero(cluster
     body = {"Pod": found, "Nodes": None, "NodeNames": [*many, node]}
     scores: object = await cluster.verb("prioritize", body)
     assert scores == [{"Host": node, "Score": 10}]
+
+
+# --- kube-scheduler's view of the nodes is behind ours ----------------------------------
+
+
+NODES = "/api/v1/nodes"
+
+
+async def test_a_planned_node_that_is_gone_is_refused_and_nothing_is_bound_there(
+    cluster: World,
+) -> None:
+    found, node, spare = await planned(cluster)
+    for lost in (node, spare):
+        await cluster.api.delete(f"{NODES}/{lost}")
+    await cluster.settled()
+    for offered in ([node], [node, spare], [node, "r1-9"]):
+        answer = await cluster.filter(found, offered)
+        assert answer["NodeNames"] == []
+        assert answer["FailedAndUnresolvableNodes"] == dict.fromkeys(offered, Reason.LOST.value)
+    scores: object = await cluster.verb("prioritize", {"Pod": found, "NodeNames": [node]})
+    assert scores == [{"Host": node, "Score": 0}]
+    meta = found["metadata"]
+    binding = {"PodName": meta["name"], "PodNamespace": meta["namespace"], "PodUID": meta["uid"]}
+    assert await cluster.verb("bind", binding | {"Node": node}) == {"Error": Reason.LOST.value}
+
+
+async def test_a_spare_that_is_gone_is_no_answer(cluster: World) -> None:
+    found, node, spare = await planned(cluster)
+    await cluster.api.delete(f"{NODES}/{spare}")
+    await cluster.settled()
+    assert (await cluster.filter(found, [spare]))["NodeNames"] == []
+    assert (await cluster.filter(found, [spare, node]))["NodeNames"] == [node]
+
+
+async def test_a_pod_made_with_its_plan_that_nobody_saw_yet_is_not_sent_to_a_node_that_is_gone(
+    cluster: World,
+) -> None:
+    unseen = pod("unseen", gpus=1)
+    unseen["metadata"]["uid"] = "7b0c7a6e-1111-4222-8333-0123456789ab"
+    unseen["metadata"]["annotations"] = {names.PLAN: '{"id": "p", "node": "r1-0"}'}
+    assert (await cluster.filter(unseen, ALL))["NodeNames"] == ["r1-0"]
+    await cluster.api.delete(f"{NODES}/r1-0")
+    await cluster.settled()
+    assert (await cluster.filter(unseen, ALL))["NodeNames"] == []
