@@ -20,9 +20,10 @@ for it, and after PATIENCE_S the socket is made anew, since the kubelet looks at
 Two instances, as in a rolling update: when a stream ends, the kubelet (1.35 and 1.36,
 plugin/v1beta1/handler.go, runClient) disconnects whichever plugin is registered for the resource
 *by then*, and takes its devices for unhealthy. The end of the older one cuts off the newer, which
-sees its stream end. The end of the newer leaves the older with a stream that nobody allocates
-from, and nothing tells it but the other's socket. The kubelet never dials again, so in both cases
-the one that is left registers again.
+sees its stream end. Who registered again at once could be cut off once more, or count as stopped
+although it is followed: nobody does before SETTLE_S. The end of the newer leaves the older with a
+stream that nobody allocates from, and nothing tells it but the other's socket. The kubelet never
+dials again, so in both cases the one that is left registers again.
 """
 
 from collections.abc import Callable
@@ -34,9 +35,7 @@ STREAM_S: Final = 5.0  # between the answer to Register and ListAndWatch; the ku
 PATIENCE_S: Final = 5.0  # for the plugin watcher to find a socket; inotify takes ms
 STEADY_S: Final = 10.0  # a registration that lasted this long starts the back-off anew
 OTHERS_S: Final = 2.0  # an instance ends its streams first, its socket goes within half a second
-SETTLE_S: Final = (
-    0.2  # until the kubelet has seen our streams end; else it would cut off the new one
-)
+SETTLE_S: Final = 0.2  # until the kubelet is done with a stream that ended; it takes ms
 FIRST_RETRY_S: Final = 0.1
 LONGEST_RETRY_S: Final = 10.0  # a new kubelet.sock is seen within a second all the same
 
@@ -139,7 +138,8 @@ class Lifecycle:
         if self.state in (State.ANSWERED, State.FOLLOWED):
             if now - self._since >= STEADY_S:
                 self._attempts = 0
-            self._retry(now, at_once=self._attempts == 0)
+            self._retry(now)
+            self._retry_at = max(self._retry_at, now + SETTLE_S)
             self._to(State.SERVED, now, "the kubelet stopped listening")
 
     def drifted(self, now: float) -> None:
@@ -171,11 +171,11 @@ class Lifecycle:
     def _may_register(self, seen: Seen) -> bool:
         return not self.kubelet_finds and seen.kubelet is not None and seen.now >= self._retry_at
 
-    def _retry(self, now: float, *, at_once: bool = False) -> None:
+    def _retry(self, now: float) -> None:
         """Set the time of the next attempt: exponential, with jitter over its upper half."""
         full = min(LONGEST_RETRY_S, FIRST_RETRY_S * (1 << min(self._attempts, 16)))
         self._attempts += 1
-        self._retry_at = now if at_once else now + full * (0.5 + self.jitter() / 2)
+        self._retry_at = now + full * (0.5 + self.jitter() / 2)
 
     def _to(self, state: State, now: float, reason: str) -> None:
         self.state, self.reason, self._since = state, reason, now
