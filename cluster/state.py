@@ -222,8 +222,10 @@ class ClusterState:
         Of a pod that nothing is known of only whether the node is there can be told.
         """
         row, target = self.pod_row(uid), self._model.nodes.names.find(node)
-        if target is None or row is None:
-            return target is not None and self._model.nodes.alive[target]
+        if target is None:
+            return False
+        if row is None:
+            return self._model.nodes.alive[target]
         return ledger.takes(self._model, row, target)
 
     def find_pod(self, namespace: str, name: str) -> PodUid | None:

@@ -17,7 +17,7 @@ from cluster.ids import PodUid
 from cluster.state import ClusterState
 from extender.holding import Holding
 from extender.note import note_of
-from extender.verbs import IsManaged, candidates, open_nodes
+from extender.verbs import IsManaged, candidates
 from extender.wire import BindingArgs, Reason
 from kube import names
 from kube.client import KubeClient
@@ -63,7 +63,7 @@ class Binder:
             return "" if hold.node == args.node else _bound_elsewhere(args, hold.node)
         if args.node not in candidates(hold):
             return Reason.ELSEWHERE
-        if args.node not in open_nodes(self.state, uid, hold):
+        if not self.state.takes(uid, args.node):
             return Reason.LOST
         return await self._create(args, {names.PLAN: encode_plan(note_of(hold))})
 

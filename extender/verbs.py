@@ -81,7 +81,7 @@ class Verbs:
     def planned(self, uid: str) -> str | None:
         """Return the node a pod is planned on, for the search in a body that still arrives.
 
-        None if the plan is broken, too: what is left of it then takes the whole body.
+        None of a broken plan, too: which of its nodes are left is answered from the whole body.
         """
         hold = self._hold(pod_uid(uid)) if self.ready() else None
         return None if hold is None or hold.broken else hold.node
@@ -157,7 +157,7 @@ class Verbs:
         uid = _uid(pod)
         hold = self._hold(uid)
         if hold is not None:
-            return tuple(open_nodes(self.state, uid, hold))
+            return tuple(self._open_nodes(uid, hold))
         return () if self._waits(uid, pod) else None
 
     def _breaks_a_gang(self, victims: wire.Victims) -> bool:
@@ -183,11 +183,19 @@ class Verbs:
     def _choice(self, uid: PodUid, hold: Hold, names: list[str]) -> tuple[str | None, Answer]:
         """Return the node for a held pod among those offered."""
         offered = set(names)
-        for node in open_nodes(self.state, uid, hold):
+        for node in self._open_nodes(uid, hold):
             if node in offered:
                 return node, Answer.PLANNED if node == hold.node else Answer.SPARE
         is_ours = not offered.isdisjoint(candidates(hold))
         return None, Answer.LOST if is_ours else Answer.ELSEWHERE
+
+    def _open_nodes(self, uid: PodUid, hold: Hold) -> Iterator[str]:
+        """Yield the candidates that still take the pod, as far as we know.
+
+        kube-scheduler's view of the nodes may be behind ours, and a pod that it binds to a
+        node that is gone is lost for its gang.
+        """
+        return (node for node in candidates(hold) if self.state.takes(uid, node))
 
     def _need_ready(self) -> None:
         if not self.ready():
@@ -222,15 +230,6 @@ def candidates(hold: Hold) -> tuple[str, ...]:
     kube-scheduler has checked what it offers.
     """
     return tuple(dict.fromkeys((hold.node, *hold.spares, *hold.pins)))
-
-
-def open_nodes(state: ClusterState, uid: PodUid, hold: Hold) -> Iterator[str]:
-    """Yield the candidates that still take the pod, as far as we know.
-
-    kube-scheduler's view of the nodes may be behind ours, and a pod that it binds to a node
-    that is gone is lost for its gang.
-    """
-    return (node for node in candidates(hold) if state.takes(uid, node))
 
 
 def _reject(args: wire.ExtenderArgs, reason: wire.Reason, answer: Answer) -> FilterReply:

@@ -17,6 +17,7 @@ from kube import names
 from loadtest.pods import Gang, pod
 
 RACKS = {"r1": 2, "r2": 2}
+NODES = "/api/v1/nodes"
 ALL = ["r1-0", "r1-1", "r2-0", "r2-1"]
 
 
@@ -152,9 +153,6 @@ async def test_prioritize_leaves_a_very_long_list_to_its_default_of_zero(cluster
 
 
 # --- kube-scheduler's view of the nodes is behind ours ----------------------------------
-
-
-NODES = "/api/v1/nodes"
 
 
 async def test_a_planned_node_that_is_gone_is_refused_and_nothing_is_bound_there(

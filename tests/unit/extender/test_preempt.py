@@ -87,6 +87,16 @@ async def test_a_planned_preemptor_may_only_make_room_where_it_is_planned(cluste
     assert await preempt(cluster, await cluster.pod("g-0"), victims) == {node: victim}
 
 
+async def test_a_planned_preemptor_makes_no_room_on_a_node_that_is_gone(cluster: World) -> None:
+    await cluster.gang(Gang("g", 1))
+    node = (await cluster.released(["g-0"]))["g-0"]
+    preemptor = await cluster.pod("g-0")
+    await cluster.api.delete(f"/api/v1/nodes/{node}")
+    await cluster.settled()
+    victims = {node: meta("11111111-1111-4111-8111-111111111111")}
+    assert await preempt(cluster, preemptor, victims) == {}
+
+
 async def test_a_member_of_a_waiting_gang_evicts_nobody(cluster: World) -> None:
     (member,) = await cluster.gang(Gang("half", 2), gated=False, ranks=range(1))
     await known(cluster, member)
