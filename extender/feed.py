@@ -18,7 +18,7 @@ from extender.pending import PendingPods, pending, suffers_from_pin
 from extender.rejudge import Rejudging
 from extender.report import Reporter
 from extender.specbook import SpecBook
-from kube import names, translate, wire
+from kube import names, translate, wire, wirestorage
 from kube.volumes import VolumeIndex
 from workloads.book import GangBook
 from workloads.dialect import Member, Specs
@@ -114,7 +114,7 @@ class Feed:
         """Forget a node."""
         self.nodes.gone(meta)
 
-    def claim(self, claim: wire.PersistentVolumeClaim) -> None:
+    def claim(self, claim: wirestorage.PersistentVolumeClaim) -> None:
         """Take a claim over, and read the pods again that wait for it to be bound."""
         self._volumes.claim_upserted(claim)
         self._read_again((claim.metadata.namespace, claim.metadata.name))
@@ -128,7 +128,7 @@ class Feed:
         for pod in self._claimants.of(claim):
             self.pod(pod)
 
-    def volume(self, volume: wire.PersistentVolume) -> None:
+    def volume(self, volume: wirestorage.PersistentVolume) -> None:
         """Take a volume over; the claim that is bound to it changes after it."""
         self._volumes.volume_upserted(volume)
 
@@ -136,7 +136,7 @@ class Feed:
         """Forget a volume."""
         self._volumes.volume_gone(meta.name)
 
-    def csi_node(self, node: wire.CsiNode) -> None:
+    def csi_node(self, node: wirestorage.CsiNode) -> None:
         """Take over a node's attach limits."""
         self._volumes.csi_node_upserted(node)
 

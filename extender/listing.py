@@ -4,7 +4,7 @@
 
     page ──► known? unbound? ──yes──────────────────────────────► left to be taken one by one
                │ no                                                          ▲
-               ▼                                                             │
+               ▼ the first of a stretch of alike pods                        │
              kind (its bytes) ──► judged before? ──no──► Feed.stranger ──None┤
                │ yes                                         │ event         │ refused
                ▼                                             ▼               │
@@ -15,30 +15,28 @@ byte for byte what another one's was, is told by that other one's event. The oth
 pod that is Muster's own, go the way that any change goes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping
+from itertools import pairwise
 from typing import Final
 
-import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.events import PodsBound, PodUpserted
 from cluster.ids import PodUid
 from extender.engine import Engine
 from extender.feed import Feed
 from kube.errors import DecodeError
-from kube.listed import ListedPod, epoch
-from kube.names import PLAN, TERM
+from kube.listed import ListedPage
+from kube.names import TERM
 from kube.quantity import QuantityError
 from kube.requests import resized_containers
-from kube.translate import pod_uids
 from workloads.managed import takes
 
 MOST_KINDS: Final = 4096  # of some KB each, then they are forgotten: owners' pods come in a row
-MOST_TIMES: Final = 65_536
-_PLANNED: Final = f'"{PLAN}"'.encode()
 _NO_LABELS: Final[Mapping[str, str]] = {}
-_Kind = tuple[bool, bytes]
-_Event = PodUpserted | None
+_ALONE: Final = -1
+_Kind = tuple[bool, Hashable]
 
 
 class ListedPods:
@@ -48,81 +46,84 @@ class ListedPods:
         self._engine = engine
         self._feed = feed
         self._kinds: dict[_Kind, PodUpserted | None] = {}
-        self._times: dict[str | None, float] = {}
 
-    def take(self, pods: Sequence[ListedPod]) -> list[ListedPod]:
-        """Take over what can be taken together; return the others, in their order."""
+    def take(self, page: ListedPage) -> list[int]:
+        """Take over what can be taken together; return the places of the others, ascending."""
+        everyone = range(len(page))
         if not self._feed.rejudging.is_idle():
-            return list(pods)  # every pod of such a namespace is noted by itself
-        if len(self._times) > MOST_TIMES:
-            self._times.clear()
-        judged = self._judged(pods)
-        told = [(uid, pod, event) for uid, pod, event in judged if event is not None]
-        if told:
-            try:
-                self._engine.apply(self._together(told))
-            except ValueError:
-                return list(pods)  # one of them cannot be; by itself it is told of
-        return [pod for _, pod, event in judged if event is None]
-
-    def _judged(self, pods: Sequence[ListedPod]) -> list[tuple[PodUid, ListedPod, _Event]]:
-        """Return the UID and the event of each pod; no event for what is told by itself."""
-        row = self._engine.state.pod_row
-        uids = pod_uids([pod.metadata.uid for pod in pods])
-        return [
-            (uid, pod, self._event(pod) if pod.spec.node_name and row(uid) is None else None)
-            for uid, pod in zip(uids, pods, strict=True)
-        ]
-
-    def _together(self, told: Sequence[tuple[PodUid, ListedPod, PodUpserted]]) -> PodsBound:
-        kinds: dict[int, int] = {}
-        first: list[PodUpserted] = []
-        for _, _, event in told:
-            if id(event) not in kinds:
-                kinds[id(event)] = len(first)
-                first.append(event)
-        times = self._times
-        return PodsBound(
-            kinds=tuple(first),
-            kind=np.array([kinds[id(event)] for _, _, event in told], dtype=np.intp),
-            uids=[uid for uid, _, _ in told],
-            nodes=[pod.spec.node_name for _, pod, _ in told],
-            created=np.array([times[pod.metadata.creation_timestamp] for _, pod, _ in told]),
-            started=np.array([times[pod.status.start_time] for _, pod, _ in told]),
+            return list(everyone)  # every pod of such a namespace is noted by itself
+        uids, nodes = page.uids(), page.nodes()
+        created, started = page.created(), page.started()
+        may = self._may(uids, nodes) & ~np.isnan(created) & ~np.isnan(started)
+        kinds, kind = self._kinds_of(page, may)
+        told = np.flatnonzero(kind != _ALONE)
+        if not len(told):
+            return list(everyone)
+        places = told.tolist()
+        event = PodsBound(
+            kinds=tuple(kinds),
+            kind=kind[told],
+            uids=[uids[place] for place in places],
+            nodes=[nodes[place] for place in places],
+            created=created[told],
+            started=started[told],
         )
+        try:
+            self._engine.apply(event)
+        except ValueError:
+            return list(everyone)  # one of them cannot be; by itself it is told of
+        left: list[int] = np.flatnonzero(kind == _ALONE).tolist()
+        return left
 
     def forget(self) -> None:
         """Forget the kinds: the list is over."""
         self._kinds.clear()
-        self._times.clear()
 
-    def _event(self, pod: ListedPod) -> _Event:
-        if _PLANNED in bytes(pod.metadata.annotations):
+    def _may(self, uids: list[PodUid], nodes: list[str]) -> NDArray[np.bool_]:
+        """Tell which pods are bound, and news."""
+        row = self._engine.state.pod_row
+        pairs = zip(uids, nodes, strict=True)
+        return np.array([node != "" and row(uid) is None for uid, node in pairs], dtype=np.bool_)
+
+    def _kinds_of(
+        self, page: ListedPage, may: NDArray[np.bool_]
+    ) -> tuple[list[PodUpserted], NDArray[np.intp]]:
+        """Return the kinds there are, and each pod's: an index, or ``_ALONE``."""
+        kinds: list[PodUpserted] = []
+        number: dict[int, int] = {}  # by identity: alike events may be of different namespaces
+        kind = np.full(len(page), _ALONE, dtype=np.intp)
+        ends = [*page.leaders.tolist(), len(page)]
+        for begin, end in pairwise(ends):
+            those = np.flatnonzero(may[begin:end])
+            if not len(those):
+                continue
+            event = self._event(page, begin + int(those[0]))
+            if event is None:
+                continue
+            found = number.setdefault(id(event), len(kinds))
+            if found == len(kinds):
+                kinds.append(event)
+            kind[begin + those] = found
+        return kinds, kind
+
+    def _event(self, page: ListedPage, place: int) -> PodUpserted | None:
+        if page.is_planned(place):
             return None  # ours, and no two of these are alike
-        times = self._times
-        created, started = pod.metadata.creation_timestamp, pod.status.start_time
-        if (created not in times or started not in times) and not self._learn(created, started):
+        own = page.kind(place)
+        if own is None:
             return None
-        labels = self._feed.namespaces.get(pod.metadata.namespace, _NO_LABELS)
-        key = takes(labels), pod.kind()
+        labels = self._feed.namespaces.get(page.namespace(place), _NO_LABELS)
+        key = takes(labels), own
         if key in self._kinds:
             return self._kinds[key]
         if len(self._kinds) >= MOST_KINDS:
             self._kinds.clear()
-        found = self._kinds[key] = self._judge(pod)
+        found = self._kinds[key] = self._judge(page, place)
         return found
 
-    def _learn(self, *texts: str | None) -> bool:
-        """Read times; return whether they are any."""
+    def _judge(self, page: ListedPage, place: int) -> PodUpserted | None:
         try:
-            self._times |= {text: epoch(text) for text in texts}
-        except msgspec.MsgspecError:
-            return False
-        return True
-
-    def _judge(self, listed: ListedPod) -> PodUpserted | None:
-        try:
-            pod = listed.pod()
+            pod = page.pod(place)
             # What a resize left behind depends on the pod's conditions, which are its own; a
             # replica of ours waits for its mark.
             if TERM in pod.metadata.annotations or resized_containers(pod.spec, pod.status):

@@ -31,6 +31,7 @@ from extender.ownpod import PodName
 from extender.shell import Extender
 from kube.auth import Auth
 from kube.client import KubeClient
+from kube.packedpods import PACKED
 from kube.transport import Transport
 from observability.servingcert import ServingCertificate
 
@@ -54,7 +55,7 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
         transport = _transport(config, auth, candidacy, writes=False)
         writes = None if candidacy is None else _transport(config, auth, candidacy, writes=True)
         client = await stack.enter_async_context(
-            KubeClient(auth, transport=transport, writes=writes)
+            KubeClient(auth, transport=transport, writes=writes, packed=PACKED)
         )
         extender = Extender(
             config, client, candidacy=candidacy, on_deposed=stop.set, collector=Collector()

@@ -30,7 +30,7 @@ from kube.changes import Change, Gone, NotServed, Synced, Upserted
 from kube.client import KubeClient
 from kube.errors import DecodeError, KubeError
 from kube.inbox import Inbox
-from kube.listed import LISTED_PODS, ListedPod
+from kube.listed import LISTED_PODS, JsonPage, ListedPage, ListedPod
 from kube.resources import KubeObject, Resource
 from kube.watch import Listing, ListWatch, WatchState, WatchStats
 from workloads.dialect import Watched
@@ -73,7 +73,7 @@ class Source(Generic[T]):
 class Together:
     """A page of the first list of pods."""
 
-    pods: Sequence[ListedPod]
+    pods: ListedPage
 
 
 Item = tuple[Source[Any], Change[Any] | Together]
@@ -187,7 +187,8 @@ class Sync:
 
         def page(pods: Sequence[ListedPod]) -> None:
             self._pages += 1
-            self._inbox.put([(source, Together(pods))])
+            found = pods if isinstance(pods, ListedPage) else JsonPage(pods)
+            self._inbox.put([(source, Together(found))])
 
         source.applied = self._metrics.applied.labels(source.resource.plural).inc
         together = source.resource is resources.PODS and self._listed is not None
@@ -246,13 +247,13 @@ class Sync:
             self._has_room.clear()
             await self._has_room.wait()
 
-    async def _apply_together(self, pods: Sequence[ListedPod]) -> None:
+    async def _apply_together(self, pods: ListedPage) -> None:
         """Apply a page of the first list: what cannot be told together, one by one."""
-        left = pods if self._listed is None else self._listed.take(pods)
+        left = range(len(pods)) if self._listed is None else self._listed.take(pods)
         self._metrics.applied.labels(resources.PODS.plural).inc(len(pods) - len(left))
-        for listed in left:
+        for place in left:
             try:
-                await self._apply(self._pods, Upserted(listed.pod(), listed=True))
+                await self._apply(self._pods, Upserted(pods.pod(place), listed=True))
             except DecodeError as error:
                 self._unreadable(str(resources.PODS), f"{error}; left out")
             await self._pace.breathe()

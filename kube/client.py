@@ -4,7 +4,9 @@ How lists are read (measured on kube-apiserver 1.35.4, 15,005 pods of 6.3 KB, co
 its own ``/metrics``): pages with ``limit`` and **no** resourceVersion. The first page is a
 consistent read, the others continue at its exact version, and all come from the watch
 cache: ``etcd_request_duration_seconds{operation="list"}`` stayed at the one read that
-filled the cache. The alternatives:
+filled the cache. For every page it goes through all that is left of the list, though (to be
+seen in ``apiserver_cache_list_fetched_objects_total``): 260 pages of 500 took 10 s of its CPU at
+130,000 nodes, 26 of 5,000 took 4 (docs/adr/0035). The alternatives:
 
 * ``resourceVersion=0`` also comes from the cache, but ``limit`` is then ignored (one
   answer of 95 MB here, gigabytes in a large cluster) and it may be older than what was
@@ -19,7 +21,7 @@ piece from the cache, not older than the version it had.
 Writes ask for ``PartialObjectMetadata``: a PATCH would otherwise return the whole pod.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
@@ -31,7 +33,7 @@ from cluster.events import PlanNote
 from kube.auth import Auth
 from kube.calls import Observer
 from kube.errors import Gone, NotFound
-from kube.frames import Codec, Page, served
+from kube.frames import Codec, ListMeta, Page, PageDecoder, served
 from kube.podwrites import (
     BindOutcome,
     Pin,
@@ -43,11 +45,16 @@ from kube.podwrites import (
 )
 from kube.release import NOTHING, Extra
 from kube.resources import PODS, KubeObject, Resource
-from kube.transport import Request, Stream, Transport
+from kube.transport import JSON, Request, Stream, Transport
 from kube.wire import PartialObject, Pod
 
 T = TypeVar("T", bound=KubeObject)
 Body = bytes | msgspec.Struct | Mapping[str, object]
+
+LISTED_ITEMS: Final = 5000
+"""Items of an answer. For each one kube-apiserver goes through all that is left of the list."""
+
+Packed = Mapping[Resource[Any], PageDecoder[Any]]
 
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
@@ -56,8 +63,6 @@ _UNVALIDATED: Final = MappingProxyType({"fieldValidation": "Ignore"})
 METADATA_ONLY: Final = (
     "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 )
-
-PAGE_ITEMS: Final = 500  # client-go's page; decodes in about 5 ms, so the event loop stays free
 
 
 class KubeClient:
@@ -68,11 +73,20 @@ class KubeClient:
     """
 
     def __init__(
-        self, auth: Auth, *, transport: Transport | None = None, writes: Transport | None = None
+        self,
+        auth: Auth,
+        *,
+        transport: Transport | None = None,
+        writes: Transport | None = None,
+        packed: Packed = MappingProxyType({}),
     ) -> None:
-        """Write through ``writes`` (a fenced transport) if there is one."""
+        """Write through ``writes`` (a fenced transport) if there is one.
+
+        ``packed``: the kinds whose lists are asked for in protobuf.
+        """
         self._transport = transport or Transport(auth)
         self._writes = writes or self._transport
+        self._packed = packed
         self._codecs: dict[Resource[Any], Codec[Any]] = {}
 
     def observe(self, observer: Observer) -> None:
@@ -115,36 +129,39 @@ class KubeClient:
         *,
         namespace: str | None = None,
         selectors: Mapping[str, str] | None = None,
-        limit: int = PAGE_ITEMS,
+        limit: int = LISTED_ITEMS,
     ) -> AsyncIterator[Page[T]]:
         """Yield a list page by page; see the module's docstring for how it is read.
 
         ``selectors``: ``labelSelector`` and ``fieldSelector``. A page marked ``anew`` begins
-        the list again and takes the place of all pages before it.
+        the list again and takes the place of all pages before it. ``limit``: items of an answer,
+        which may be told as several pages.
         """
         path = resource.path(namespace=namespace)
         query = {**(selectors or {}), "limit": str(limit)}
-        version = ""
+        meta, anew, whole = ListMeta(), False, False
         while True:
             try:
-                page = await self._page(resource, path, query)
+                body = await self._listed(resource, path, query)
             except Gone:
                 if "continue" not in query:
                     raise
-                whole = {"resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
-                page = await self._page(resource, path, {**(selectors or {}), **whole})
-                yield replace(page, anew=True)
+                query = {**(selectors or {}), "resourceVersion": meta.resource_version}
+                query["resourceVersionMatch"] = "NotOlderThan"
+                anew = whole = True
+                continue
+            for page in self._decoded(resource, body):
+                meta = page.meta
+                yield replace(page, anew=True) if anew else page
+                anew = False
+            if whole or not meta.next_page:
                 return
-            yield page
-            if not page.meta.next_page:
-                return
-            version = page.meta.resource_version
-            query["continue"] = page.meta.next_page
+            query["continue"] = meta.next_page
 
     async def version(self, resource: Resource[T]) -> str:
         """Return the version of a list as it is now: the server answers with all it has stored."""
-        page = await self._page(resource, resource.path(), {"limit": "1"})
-        return page.meta.resource_version
+        body = await self._listed(resource, resource.path(), {"limit": "1"})
+        return next(self._decoded(resource, body)).meta.resource_version
 
     async def list(
         self, resource: Resource[T], *, namespace: str | None = None, **selectors: str
@@ -291,9 +308,14 @@ class KubeClient:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    async def _page(self, resource: Resource[T], path: str, query: Mapping[str, str]) -> Page[T]:
-        request = Request("GET", path, dict(query))
-        return self.codec(resource).page(await self._transport.send(request))
+    async def _listed(self, resource: Resource[T], path: str, query: Mapping[str, str]) -> bytes:
+        packed = self._packed.get(resource)
+        accept = JSON if packed is None else packed.accept
+        return await self._transport.send(Request("GET", path, dict(query), accept=accept))
+
+    def _decoded(self, resource: Resource[T], body: bytes) -> Iterator[Page[T]]:
+        packed: PageDecoder[T] | None = self._packed.get(resource)
+        return self.codec(resource).pages(body) if packed is None else packed.pages(body)
 
 
 def _encoded(body: Body) -> bytes:

@@ -34,10 +34,9 @@ class Known(Generic[T]):
 
     def told_together(self, items: Sequence[KubeObject]) -> None:
         """Note a page of a list that was handed on as a whole. Only without ``tracks``."""
-        for item in items:
-            self.upserted(item.metadata)
-            if self._reconciles:
-                self._seen.add(item.metadata.uid)
+        self._told_any |= len(items) > 0
+        if self._reconciles:
+            self._seen.update(item.metadata.uid for item in items)
 
     def begin(self) -> None:
         """Prepare for a list that begins, or begins again."""

@@ -1,5 +1,8 @@
 """Pods as a list tells them, decoded only as far as most of them are ever looked at.
 
+``ListedPage`` is what a page of them is read as, whatever it was written in: JSON here, protobuf
+in ``kube.packedpods``.
+
 A cluster that starts up, or whose watch broke, is told of every pod at once, and nearly all of
 them are bound, nobody's business, and alike: what their owner wrote into all of them is byte for
 byte the same. So a listed pod is decoded to what sets it apart, and the rest stays JSON::
@@ -14,19 +17,32 @@ Volumes, conditions, and where a node affinity points to are kept, but are no pa
 they differ for every pod, and are nothing that a *settled* pod (``kube.podclass``) is judged by.
 """
 
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
 from datetime import datetime
-from typing import Final
+from functools import lru_cache
+from typing import Final, overload
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+from cluster.ids import PodUid
 from kube import wire
 from kube.errors import DecodeError
+from kube.names import PLAN
 from kube.resources import PODS, Resource
+from kube.translate import pod_uids
 from kube.wire import Wire
 
 Raw = msgspec.Raw
 _ABSENT: Final = Raw()
 """JSON that is not looked at, empty where the field is absent."""
+
+PLANNED: Final = f'"{PLAN}"'.encode()
+MOST_TIMES: Final = 65_536
+Times = NDArray[np.float64]
+"""Seconds since the epoch, 0 for none, NaN for what is no time."""
 
 
 class ListedMeta(Wire, frozen=True):
@@ -167,9 +183,107 @@ def _parts(containers: tuple[ListedContainer, ...]) -> list[Raw | bytes]:
     return parts
 
 
+class ListedPage(Sequence[ListedPod]):
+    """Some pods of a list, in its order, and which of them are alike.
+
+    ``leaders``: int[k], ascending, 0 first. From one of them to the next all are of one ``kind``.
+    """
+
+    leaders: NDArray[np.intp]
+
+    @abstractmethod
+    def uids(self) -> list[PodUid]:
+        """Return the UID of each."""
+
+    @abstractmethod
+    def nodes(self) -> list[str]:
+        """Return the node of each, "" for one that is not bound."""
+
+    @abstractmethod
+    def created(self) -> Times:
+        """Return when each was made."""
+
+    @abstractmethod
+    def started(self) -> Times:
+        """Return when the kubelet first saw each."""
+
+    @abstractmethod
+    def kind(self, place: int) -> Hashable | None:
+        """Return what pods have in common that differ in name, node, times and volumes only.
+
+        ``None``: it is to be decoded by itself.
+        """
+
+    @abstractmethod
+    def namespace(self, place: int) -> str:
+        """Return a pod's namespace."""
+
+    @abstractmethod
+    def is_planned(self, place: int) -> bool:
+        """Whether a pod carries a plan of Muster's; may be true of one that only looks like it."""
+
+    @abstractmethod
+    def pod(self, place: int) -> wire.Pod:
+        """Return all of a pod. Raises ``DecodeError`` for what is no pod."""
+
+
+class JsonPage(ListedPage):
+    """A page that came in JSON: each pod is looked at for itself."""
+
+    def __init__(self, pods: Sequence[ListedPod]) -> None:
+        self._pods = pods
+        self.leaders = np.arange(len(pods))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    @overload
+    def __getitem__(self, place: int) -> ListedPod: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[ListedPod]: ...
+    def __getitem__(self, place: int | slice) -> ListedPod | Sequence[ListedPod]:
+        return self._pods[place]
+
+    def uids(self) -> list[PodUid]:
+        """Return the UID of each."""
+        return pod_uids([pod.metadata.uid for pod in self._pods])
+
+    def nodes(self) -> list[str]:
+        """Return the node of each, "" for one that is not bound."""
+        return [pod.spec.node_name for pod in self._pods]
+
+    def created(self) -> Times:
+        """Return when each was made."""
+        return np.array([epoch(pod.metadata.creation_timestamp) for pod in self._pods])
+
+    def started(self) -> Times:
+        """Return when the kubelet first saw each."""
+        return np.array([epoch(pod.status.start_time) for pod in self._pods])
+
+    def kind(self, place: int) -> Hashable:
+        """Return a pod's kind."""
+        return self._pods[place].kind()
+
+    def namespace(self, place: int) -> str:
+        """Return a pod's namespace."""
+        return self._pods[place].metadata.namespace
+
+    def is_planned(self, place: int) -> bool:
+        """Whether a pod carries a plan."""
+        return PLANNED in bytes(self._pods[place].metadata.annotations)
+
+    def pod(self, place: int) -> wire.Pod:
+        """Return all of a pod."""
+        return self._pods[place].pod()
+
+
+@lru_cache(maxsize=MOST_TIMES)
 def epoch(text: str | None) -> float:
-    """Return a time as seconds since the epoch, 0 for none. Raises ``msgspec.MsgspecError``."""
-    return 0.0 if text is None else _TIME.decode(f'"{text}"').timestamp()
+    """Return a time as seconds since the epoch, 0 for none, NaN for what is no time."""
+    try:
+        return 0.0 if text is None else _TIME.decode(f'"{text}"').timestamp()
+    except msgspec.MsgspecError:
+        return float("nan")
 
 
 LISTED_PODS: Final = Resource(PODS.group, PODS.version, PODS.plural, ListedPod)

@@ -5,6 +5,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 from kube import wire
+from kube.wirestorage import CsiNode, PersistentVolume, PersistentVolumeClaim
 
 
 class Meta(Protocol):
@@ -87,6 +88,6 @@ class Resource(Generic[T]):
 PODS: Final = Resource("", "v1", "pods", wire.Pod)
 NODES: Final = Resource("", "v1", "nodes", wire.Node, namespaced=False)
 NAMESPACES: Final = Resource("", "v1", "namespaces", wire.Namespace, namespaced=False)
-CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", wire.PersistentVolumeClaim)
-VOLUMES: Final = Resource("", "v1", "persistentvolumes", wire.PersistentVolume, namespaced=False)
-CSI_NODES: Final = Resource("storage.k8s.io", "v1", "csinodes", wire.CsiNode, namespaced=False)
+CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", PersistentVolumeClaim)
+VOLUMES: Final = Resource("", "v1", "persistentvolumes", PersistentVolume, namespaced=False)
+CSI_NODES: Final = Resource("storage.k8s.io", "v1", "csinodes", CsiNode, namespaced=False)

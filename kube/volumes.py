@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Final, Protocol
 
 from cluster.constraints import NodeTerm, Operator, Requirement
-from kube import wire
+from kube import wire, wirestorage
 from kube.selectors import UnknownOperator, node_terms
 
 CLAIM_MISSING: Final = "volume claim that does not exist"
@@ -87,7 +87,7 @@ class VolumeIndex:
         self._limited: dict[str, tuple[str, ...]] = {}  # node → drivers with a limit there
         self._limits: Counter[str] = Counter()  # driver → nodes with a limit
 
-    def claim_upserted(self, claim: wire.PersistentVolumeClaim) -> None:
+    def claim_upserted(self, claim: wirestorage.PersistentVolumeClaim) -> None:
         """Take over a claim's present state."""
         meta = claim.metadata
         bound = _BIND_COMPLETED in meta.annotations and meta.deletion_timestamp is None
@@ -100,7 +100,7 @@ class VolumeIndex:
         """Forget a deleted claim."""
         self._claims.pop((namespace, name), None)
 
-    def volume_upserted(self, volume: wire.PersistentVolume) -> None:
+    def volume_upserted(self, volume: wirestorage.PersistentVolume) -> None:
         """Take over a persistent volume's node affinity, zones and driver."""
         affinity = volume.spec.node_affinity
         required = None if affinity is None else affinity.required
@@ -118,7 +118,7 @@ class VolumeIndex:
         """Forget a deleted volume."""
         self._volumes.pop(name, None)
 
-    def csi_node_upserted(self, node: wire.CsiNode) -> None:
+    def csi_node_upserted(self, node: wirestorage.CsiNode) -> None:
         """Take over which drivers limit their volumes on a node."""
         self.csi_node_gone(node.metadata.name)
         limited = tuple(

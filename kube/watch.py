@@ -255,6 +255,7 @@ class ListWatch(Generic[T]):
             version = page.meta.resource_version
             self._report(page.problems)
             told(page.items)
+            await self._breathe()
             await self._room()
         return version
 

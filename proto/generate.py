@@ -66,9 +66,11 @@ def generate(to: Path) -> int:
             return code
         files = FileDescriptorSet.FromString(described.read_bytes()).file
     for file in files:
+        module = f"{Path(file.name).stem}_pb2"
         if file.service:
-            module = f"{Path(file.name).stem}_pb2"
             (package / f"{module}_grpc.pyi").write_text(_stubs(file, module))
+        else:
+            (package / f"{module}_grpc.py").unlink(missing_ok=True)  # nothing but an import
     (package / "__init__.py").write_text(
         '"""Generated from proto/ by `make proto`; not to be edited."""\n'
     )

@@ -8,9 +8,9 @@
 
 The extender is the program itself. Its CPU, user and system, is read when the server was first
 asked, when pods were first asked for, and when it is ready; starting the interpreter comes
-before. Some pages of the same list are then decoded here: as the extender decodes them, and to
-dictionaries, which is the yardstick. Times are CPU time, so that a busy machine changes them
-less; the yardstick, in the same run, tells by how much it did.
+before. Some pages of the same list are then decoded here: as the extender decodes them, and from
+JSON to dictionaries, which is the yardstick. Times are CPU time, so that a busy machine changes
+them less; the yardstick, in the same run, tells by how much it did.
 """
 
 from __future__ import annotations
@@ -22,23 +22,26 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import orjson
 import yaml
 
-from kube.client import PAGE_ITEMS
-from kube.frames import Codec
+from kube.client import LISTED_ITEMS
+from kube.frames import Codec, Page, PageDecoder
 from kube.listed import LISTED_PODS
-from kube.resources import NODES, PODS
-from loadtest.coldstart.objects import Fleet, make, page
+from kube.packedpods import PACKED
+from kube.resources import NODES, Resource
+from loadtest import packing
+from loadtest.coldstart.objects import Fleet, PackedTemplate, make, page
 from loadtest.process import Children
 from loadtest.procfs import resident_mib
 from loadtest.programs import Program, free_port
 
-SAMPLES: Final = 40  # pages that are decoded here, spread over the list
+SAMPLES: Final = 8  # pages that are decoded here, spread over the list
 LONGEST_S: Final = 1800.0
 _POLL_S: Final = 0.02
 _READY_POLL_S: Final = 0.2  # each question costs the extender some 0.3 ms
@@ -46,10 +49,9 @@ _READY_POLL_S: Final = 0.2  # each question costs the extender some 0.3 ms
 
 def run(nodes: int, pods: int) -> dict[str, float]:
     """Start an extender on a cluster of this size; seconds, µs a pod, MiB, by name."""
-    fleet = Fleet(nodes, pods)
     whole = asyncio.run(_cold_start(nodes, pods))
     cpu_us = whole["pods_cpu_s"] / pods * 1e6
-    stages = _stages(fleet)
+    stages = _stages(nodes, pods)
     ratio = stages["dicts_us_per_pod"] / cpu_us
     listed = {"cpu_us_per_pod": round(cpu_us, 2), "times_faster_than_dicts": round(ratio, 2)}
     return {"nodes": nodes, "pods": pods, **whole, **listed, **stages}
@@ -138,35 +140,48 @@ def _kubeconfig(server: str) -> dict[str, object]:
     }
 
 
-def _stages(fleet: Fleet) -> dict[str, float]:
+def _stages(nodes: int, pods: int) -> dict[str, float]:
     """Decode some pages of each list; µs an object, and bytes."""
-    pods = {
-        "decode_us_per_pod": Codec(LISTED_PODS).page,
-        "decode_all_us_per_pod": Codec(PODS).page,
-        "dicts_us_per_pod": orjson.loads,
-    }
-    nodes = {"decode_us_per_node": Codec(NODES).page, "dicts_us_per_node": orjson.loads}
-    pod_bytes, pod_figures = _decoded(fleet, "pods", pods)
-    node_bytes, node_figures = _decoded(fleet, "nodes", nodes)
-    sizes = {"pod_bytes": pod_bytes, "node_bytes": node_bytes}
-    return {**sizes, **pod_figures, **node_figures}
+    written = Fleet(nodes, pods), page
+    packed = Fleet(nodes, pods, PackedTemplate), packing.page
+    found: dict[str, float] = {}
+    kinds: dict[str, Resource[Any]] = {"nodes": NODES, "pods": LISTED_PODS}
+    for plural, resource in kinds.items():
+        one, kind = plural.removesuffix("s"), f"{plural.removesuffix('s').title()}List"
+        ways: dict[str, Callable[[bytes], object]] = {
+            f"decode_us_per_{one}": partial(_all_pages, PACKED[resource]),
+            f"decode_json_us_per_{one}": Codec(resource).page,
+            f"dicts_us_per_{one}": orjson.loads,
+        }
+        for name, decode in ways.items():
+            fleet, write = packed if name == f"decode_us_per_{one}" else written
+            size, found[name] = _decoded(fleet, plural, partial(write, kind, {}), decode)
+            found[f"{one}_json_bytes" if write is page else f"{one}_bytes"] = size
+    return found
+
+
+def _all_pages(decoder: PageDecoder[Any], body: bytes) -> list[Page[Any]]:
+    return list(decoder.pages(body))
 
 
 def _decoded(
-    fleet: Fleet, plural: str, ways: dict[str, Callable[[bytes], object]]
-) -> tuple[int, dict[str, float]]:
+    fleet: Fleet,
+    plural: str,
+    write: Callable[[list[bytes]], bytes],
+    decode: Callable[[bytes], object],
+) -> tuple[int, float]:
+    """Return bytes and µs an object."""
     count, one = make(fleet, plural)
-    step = max(PAGE_ITEMS, count // SAMPLES)
-    spent = dict.fromkeys(ways, 0.0)
+    step = max(LISTED_ITEMS, count // SAMPLES)
     looked = size = 0
+    spent = 0.0
     for begin in range(0, count, step):
-        items = [one(number) for number in range(begin, min(count, begin + PAGE_ITEMS))]
-        body = page(1, "", 0, items, plural)
+        items = [one(number) for number in range(begin, min(count, begin + LISTED_ITEMS))]
+        body = write(items)
         looked, size = looked + len(items), size + sum(map(len, items))
         gc.disable()  # kind to the yardstick: it has more to collect
-        for name, decode in ways.items():
-            began = time.process_time()
-            decode(body)
-            spent[name] += time.process_time() - began
+        began = time.process_time()
+        decode(body)
+        spent += time.process_time() - began
         gc.enable()
-    return size // looked, {name: round(s / looked * 1e6, 2) for name, s in spent.items()}
+    return size // looked, round(spent / looked * 1e6, 2)

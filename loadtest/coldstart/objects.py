@@ -4,6 +4,7 @@
 
     a pod of an owner ──► JSON with marks ──► cut at the marks ──► name, uid, node … put in
     (managedFields, conditions, statuses, volumes: as a real one)      one join per object
+                      └─► protobuf, packed once for all names that are as long
 
 The cluster: hosts with 8 GPUs; six DaemonSets on every host; one training pod on every host,
 placed by Muster, in gangs of 64; and Deployments of 50 pods for the rest. Numbers decide
@@ -13,9 +14,8 @@ namespace, then name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import orjson
 
@@ -23,6 +23,7 @@ from cluster.events import PlanNote
 from kube.plan import encode_plan
 from loadtest.api import JSON
 from loadtest.coldstart.bodies import daemon, node, server, worker
+from loadtest.packing import MARK, packed_parts
 
 DAEMONS: Final = (
     ("gpu-operator", "dcgm-exporter"),
@@ -38,39 +39,73 @@ HOSTS_PER_RACK: Final = 16
 RACKS_PER_BLOCK: Final = 32
 BLOCKS_PER_ZONE: Final = 64
 
-_MARK: Final = re.compile(rb"@([a-z]+)@")
 _STRIDE: Final = 7919  # a prime: neighbours in a list are not neighbours in the fleet
 _HOST: Final = b"host-%06d"
 _RANK: Final = 987_654_321  # stands for the mark where JSON wants a number
 Fields = Mapping[bytes, bytes]
 
 
-class Template:
-    """One kind of object, cut at its marks."""
-
-    def __init__(self, body: JSON) -> None:
-        encoded = orjson.dumps(body).replace(str(_RANK).encode(), b"@rank@")
-        self._parts = _MARK.split(encoded)
+class Template(Protocol):
+    """One kind of object, with marks where objects differ."""
 
     def fill(self, fields: Fields) -> bytes:
         """Return the object; every mark must have a value."""
-        parts = self._parts.copy()
-        parts[1::2] = [fields[mark] for mark in parts[1::2]]
-        return b"".join(parts)
+        ...
+
+
+class JsonTemplate:
+    """An object in JSON, cut at its marks."""
+
+    def __init__(self, _kind: str, body: JSON) -> None:
+        self._parts = MARK.split(_encoded(body))
+
+    def fill(self, fields: Fields) -> bytes:
+        """Return the object."""
+        return _filled(self._parts, fields)
+
+
+class PackedTemplate:
+    """An object in protobuf, cut at its marks once for each set of their lengths."""
+
+    def __init__(self, kind: str, body: JSON) -> None:
+        encoded = _encoded(body)
+        self._kind, self._body = kind, orjson.loads(encoded)
+        self._marks = sorted(set(MARK.findall(encoded)))
+        self._parts: dict[tuple[int, ...], list[bytes]] = {}
+
+    def fill(self, fields: Fields) -> bytes:
+        """Return the object."""
+        lengths = tuple(len(fields[mark]) for mark in self._marks)
+        if lengths not in self._parts:
+            sizes = dict(zip(self._marks, lengths, strict=True))
+            self._parts[lengths] = packed_parts(self._kind, self._body, sizes)
+        return _filled(self._parts[lengths], fields)
+
+
+def _encoded(body: JSON) -> bytes:
+    return orjson.dumps(body).replace(str(_RANK).encode(), b"@rank@")
+
+
+def _filled(cut: list[bytes], fields: Fields) -> bytes:
+    parts = cut.copy()
+    parts[1::2] = [fields[mark] for mark in parts[1::2]]
+    return b"".join(parts)
 
 
 class Fleet:
     """The nodes and pods of one cluster, by number."""
 
-    def __init__(self, nodes: int, pods: int) -> None:
+    def __init__(
+        self, nodes: int, pods: int, template: Callable[[str, JSON], Template] = JsonTemplate
+    ) -> None:
         """``pods``: all together; raises ``ValueError`` if there are none of either."""
         if nodes < 1 or pods < 1:
             raise ValueError(f"a cluster of {nodes} nodes and {pods} pods; give 1 of each at least")
         self.nodes, self.pods = nodes, pods
-        self._node = Template(node())
-        self._daemons = [Template(daemon(namespace, name)) for namespace, name in DAEMONS]
-        self._server = Template(server())
-        self._worker = Template(worker(_plan(), GANG))
+        self._node = template("Node", node())
+        self._daemons = [template("Pod", daemon(namespace, name)) for namespace, name in DAEMONS]
+        self._server = template("Pod", server())
+        self._worker = template("Pod", worker(_plan(), GANG))
         daemons = min(pods // (len(DAEMONS) + 1), nodes)
         self._per_daemon = daemons
         self.workers = min(nodes, pods - daemons * len(DAEMONS))
@@ -112,13 +147,9 @@ class Fleet:
         return {b"node": _HOST % number, b"ip": b"10.%d.%d" % (number >> 8 & 255, number & 255)}
 
 
-def page(version: int, following: str, left: int, items: list[bytes], kind: str) -> bytes:
+def page(kind: str, meta: JSON, items: list[bytes]) -> bytes:
     """Return a page of a list, as kube-apiserver writes it."""
-    meta = {"resourceVersion": str(version)}
-    if following:
-        meta |= {"continue": following, "remainingItemCount": str(left)}
-    head = orjson.dumps({"kind": f"{kind}List", "apiVersion": "v1", "metadata": meta})
-    head = head.replace(b'"remainingItemCount":"%d"' % left, b'"remainingItemCount":%d' % left)
+    head = orjson.dumps({"kind": kind, "apiVersion": "v1", "metadata": meta})
     return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 

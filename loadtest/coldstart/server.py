@@ -11,11 +11,15 @@ from typing import Final
 import orjson
 from aiohttp import web
 
-from loadtest.coldstart.objects import Fleet, make, page
+from loadtest import packing
+from loadtest.api import JSON
+from loadtest.coldstart.objects import Fleet, PackedTemplate, make, page
 from loadtest.process import announce, until_terminated
 
 VERSION: Final = 2_000_000
 BOOKMARK_S: Final = 60.0  # as kube-apiserver
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+PACKED: Final = {"nodes", "pods"}
 KINDS: Final = {
     "namespaces": "Namespace",
     "nodes": "Node",
@@ -27,10 +31,11 @@ KINDS: Final = {
 
 
 class Lists:
-    """One cluster's lists."""
+    """One cluster's lists, in JSON, and those of nodes and pods in protobuf for who asks for it."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
+    def __init__(self, nodes: int, pods: int) -> None:
+        self._fleet = Fleet(nodes, pods)
+        self._packed = Fleet(nodes, pods, PackedTemplate)
         self._listed: dict[str, int] = {}
 
     async def progress(self, _request: web.Request) -> web.Response:
@@ -45,13 +50,17 @@ class Lists:
         if "watch" in request.query:
             return await self._bookmarks(request, KINDS[plural])
         self._listed[plural] = self._listed.get(plural, 0) + 1
-        count, one = make(self._fleet, plural)
+        packs = plural in PACKED and PROTOBUF in request.headers.get("Accept", "")
+        count, one = make(self._packed if packs else self._fleet, plural)
         begin = int(request.query.get("continue", "0"))
         end = min(count, begin + int(request.query.get("limit", "500")))
         items = [one(number) for number in range(begin, end)]
-        following = str(end) if end < count else ""
-        body = page(VERSION, following, count - end, items, KINDS[plural])
-        return web.Response(body=body, content_type="application/json")
+        meta: JSON = {"resourceVersion": str(VERSION)}
+        if end < count:
+            meta |= {"continue": str(end), "remainingItemCount": count - end}
+        write = packing.page if packs else page
+        body = write(f"{KINDS[plural]}List", meta, items)
+        return web.Response(body=body, content_type=PROTOBUF if packs else "application/json")
 
     async def _bookmarks(self, request: web.Request, kind: str) -> web.StreamResponse:
         """Answer a watch of a cluster in which nothing happens."""
@@ -65,10 +74,10 @@ class Lists:
             await asyncio.sleep(BOOKMARK_S)
 
 
-async def serve(fleet: Fleet) -> None:
+async def serve(nodes: int, pods: int) -> None:
     """Serve on loopback until the process is told to end."""
     app = web.Application()
-    lists = Lists(fleet)
+    lists = Lists(nodes, pods)
     app.router.add_get("/progress", lists.progress)
     app.router.add_get("/{path:.*}", lists.answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -85,7 +94,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--pods", type=int, required=True)
     arguments = parser.parse_args()
-    asyncio.run(serve(Fleet(arguments.nodes, arguments.pods)))
+    asyncio.run(serve(arguments.nodes, arguments.pods))
 
 
 if __name__ == "__main__":

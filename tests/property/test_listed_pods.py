@@ -2,14 +2,15 @@
 
 ::
 
-    JSON ──► ListedPod ──► ListedPods.take ──► told together ┐
-                                  └──► left ──► Feed.pod     ├──► state ═══ state
-    JSON ──► wire.Pod ───────────────────────► Feed.pod ─────┘
+    JSON ──► JsonPage ───┐
+    protobuf ► PackedPage ┴─► ListedPods.take ──► told together ┐
+                                    └──► left ──► Feed.pod      ├──► state ═══ state
+    JSON ──► wire.Pod ──────────────────────────► Feed.pod ─────┘
 
 Pods of every sort: ours and not, bound and not, ended, resized, with what cannot be read.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import msgspec
@@ -30,7 +31,9 @@ from extender.report import Reporter
 from kube import names, translate, wire
 from kube.errors import DecodeError
 from kube.events import EventRecorder
-from kube.listed import ListedPod
+from kube.listed import LISTED_PODS, JsonPage, ListedPage, ListedPod
+from kube.packedpods import PACKED, PackedPage
+from loadtest import packing
 from workloads.managed import Policy
 
 JSON = dict[str, Any]
@@ -200,43 +203,75 @@ def test_a_listed_pod_is_the_pod(pod: JSON) -> None:
     assert LISTED.decode(body).pod() == PLAIN.decode(body)
 
 
-@given(pages=st.lists(st.lists(st.one_of(ALIKE, ALIKE, ANY), max_size=20), max_size=3))
+def in_json(pods: list[JSON]) -> ListedPage:
+    return JsonPage([LISTED.decode(orjson.dumps(pod)) for pod in pods])
+
+
+def in_protobuf(pods: list[JSON]) -> ListedPage:
+    items = [packing.packed("Pod", pod) for pod in pods]
+    page = next(PACKED[LISTED_PODS].pages(packing.page("PodList", {}, items))).items
+    assert isinstance(page, PackedPage)
+    return page
+
+
+def stored(pod: JSON) -> JSON:
+    """Return the pod as an API server keeps it: priorities of 32 bits, times in seconds."""
+    text = orjson.dumps(pod).replace(b"2026-01-02T03:04:05.5+02:00", b"2026-01-02T01:04:05Z")
+    found: JSON = orjson.loads(text.replace(b"%d" % (1 << 40), b"%d" % -7))
+    return found
+
+
+PAGE = st.lists(st.one_of(ALIKE, ALIKE, ANY), max_size=20)
+
+
+@given(pages=st.lists(PAGE, max_size=3))
 def test_pages_of_a_list_are_the_same_as_its_pods_one_by_one(pages: list[list[JSON]]) -> None:
+    both_ways(pages, in_json)
+
+
+@given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), max_size=3))
+def test_so_are_pages_in_protobuf(pages: list[list[JSON]]) -> None:
+    both_ways(pages, in_protobuf)
+
+
+def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], ListedPage]) -> None:
     one, many = World(), World()
-    for page in pages:
-        bodies = [orjson.dumps(pod) for pod in page]
-        listed = [LISTED.decode(body) for body in bodies]
-        left = many.listed.take(listed)
-        late = {id(pod) for pod in left}
-        order = [b for b, pod in zip(bodies, listed, strict=True) if id(pod) not in late]
-        for body in order:
-            one.take(PLAIN.decode(body))
-        for pod in left:
-            one.take(pod.pod())
-            many.take(pod.pod())
+    for pods in pages:
+        page = read(pods)
+        left = many.listed.take(page)
+        for place in [*(n for n in range(len(pods)) if n not in left), *left]:
+            one.take(PLAIN.decode(orjson.dumps(pods[place])))
+        for place in left:
+            assert page.pod(place) == PLAIN.decode(orjson.dumps(pods[place]))
+            many.take(page.pod(place))
         assert many.look() == one.look()
         assert many.arrived == one.arrived
 
 
-def test_pods_of_one_owner_are_judged_once_and_told_together() -> None:
+@pytest.mark.parametrize("read", [in_json, in_protobuf])
+def test_pods_of_one_owner_are_judged_once_and_told_together(
+    read: Callable[[list[JSON]], ListedPage],
+) -> None:
     world = World()
     page = [
         whole((n, {"annotations": {}}, {}, {"phase": "Running"}, "kube-system", "n0"))
         for n in range(30)
     ]
-    assert not world.listed.take([LISTED.decode(orjson.dumps(pod)) for pod in page])
+    assert not world.listed.take(read(page))
     assert len(world.state.snapshot().nodes.pods_on(0)) == 30
 
 
-def test_a_closed_namespace_that_opens_is_judged_anew() -> None:
+@pytest.mark.parametrize("read", [in_json, in_protobuf])
+def test_a_closed_namespace_that_opens_is_judged_anew(
+    read: Callable[[list[JSON]], ListedPage],
+) -> None:
     world = World()
     asking = {"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
     page = [whole((n, {}, asking, {"phase": "Running"}, "closed", "n0")) for n in (1, 2)]
-    first, second = (LISTED.decode(orjson.dumps(pod)) for pod in page)
-    assert not world.listed.take([first])
+    assert not world.listed.take(read(page[:1]))
     meta = wire.ObjectMeta(name="closed", labels={})
     world.feed.namespace(wire.Namespace(metadata=meta))
-    assert world.listed.take([second]) == [second]
+    assert world.listed.take(read(page[1:])) == [0]
 
 
 def test_what_is_no_pod_is_named() -> None:

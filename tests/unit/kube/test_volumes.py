@@ -7,7 +7,8 @@ import pytest
 from cluster.constraints import NodeTerm, Operator, Requirement
 from kube.translate import Translator
 from kube.volumes import VolumeIndex
-from kube.wire import CsiNode, PersistentVolume, PersistentVolumeClaim, Pod
+from kube.wire import Pod
+from kube.wirestorage import CsiNode, PersistentVolume, PersistentVolumeClaim
 
 ZONE = "topology.kubernetes.io/zone"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

@@ -1,0 +1,357 @@
+"""A page of pods in protobuf, looked at in columns: what most of them say is found, not decoded.
+
+::
+
+    page ──► items ──► metadata, spec, status, containers   (``kube.fieldtable``: where they are)
+                              │
+             own ◄────────────┴──────────► shared, as ranges of bytes
+             uid, node, times              compared with those of the pod before it:
+                                           equal bytes, the same kind
+
+In a list the pods of one owner follow each other (etcd's keys: namespace, then name), so a kind is
+met in stretches, and only the first pod of each is decoded. A pod with anything that
+``kube.fieldtable`` does not read is decoded by itself.
+
+Of a spec all counts that does not differ from pod to pod of one owner, whether Muster reads it or
+not: volumes, node, hostname, node affinity (a DaemonSet's names the node) and most of a container
+are left out, as nothing of a bound stranger is judged by them (``kube.podclass``).
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final, overload
+
+import numpy as np
+from google.protobuf.message import DecodeError as BadMessage
+from numpy.typing import NDArray
+
+from cluster.ids import PodUid
+from kube import wire
+from kube.errors import DecodeError
+from kube.fieldtable import PADDING, Buffer, Fields, Flags, Ranges, alike, entries, varints, walk
+from kube.frames import Codec, ListMeta, Page, PageDecoder
+from kube.listed import LISTED_PODS, ListedMeta, ListedPage, ListedPod, Times
+from kube.names import PLAN
+from kube.packed import ACCEPT, BAD_INPUT, MAGIC, READ_META, Lists, reader
+from kube.resources import NODES, PODS, Resource
+from kube.translate import pod_uid
+from protogen import kubernetes_v1_pb2 as messages
+
+_PLANNED: Final = PLAN.encode()
+_UID_TEXT: Final = 36
+_UID_BYTES: Final = 16
+PART_PODS: Final = 2000  # a step of numpy costs as much for 100 as for 1,000
+_NO_DIGIT: Final = 0xFF
+_MORE: Final = 0x80  # of a varint: bytes follow
+_DIGITS: Final = np.array([n for n in range(_UID_TEXT) if n not in (8, 13, 18, 23)])
+_DASHES: Final = np.array([8, 13, 18, 23])
+_NIBBLES: Final = np.full(256, _NO_DIGIT, dtype=np.uint8)
+_NIBBLES[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
+
+_Wanted = tuple[tuple[int, int], ...]
+
+
+def _one(*numbers: int) -> _Wanted:
+    return tuple((number, number) for number in numbers)
+
+
+_POD, _META, _SPEC = messages.Pod, messages.ObjectMeta, messages.PodSpec
+_STATUS, _CONTAINER, _CONTAINER_STATUS = (
+    messages.PodStatus,
+    messages.Container,
+    messages.ContainerStatus,
+)
+_TOP: Final = _one(_POD.METADATA_FIELD_NUMBER, _POD.SPEC_FIELD_NUMBER, _POD.STATUS_FIELD_NUMBER)
+_SHARED_META: Final = (
+    *_one(_META.NAMESPACE_FIELD_NUMBER, _META.DELETIONTIMESTAMP_FIELD_NUMBER),
+    (_META.LABELS_FIELD_NUMBER, _META.OWNERREFERENCES_FIELD_NUMBER),
+)
+_OWN_META: Final = _one(_META.UID_FIELD_NUMBER, _META.CREATIONTIMESTAMP_FIELD_NUMBER)
+_SHARED_SPEC: Final = (
+    (3, 9),  # between containers and node
+    (11, 15),  # up to hostname and subdomain
+    (_SPEC.SCHEDULERNAME_FIELD_NUMBER, _SPEC.SCHEDULERNAME_FIELD_NUMBER),
+    (21, 33),  # up to ephemeral containers, which ask for nothing
+    (35, 63),
+)
+_OWN_SPEC: Final = _one(
+    _SPEC.NODENAME_FIELD_NUMBER,
+    _SPEC.AFFINITY_FIELD_NUMBER,
+    _SPEC.CONTAINERS_FIELD_NUMBER,
+    _SPEC.INITCONTAINERS_FIELD_NUMBER,
+)
+_AFFINITY: Final = (
+    (messages.Affinity.PODAFFINITY_FIELD_NUMBER, messages.Affinity.PODANTIAFFINITY_FIELD_NUMBER),
+)
+_SHARED_STATUS: Final = _one(_STATUS.PHASE_FIELD_NUMBER)
+_OWN_STATUS: Final = _one(
+    _STATUS.STARTTIME_FIELD_NUMBER,
+    _STATUS.CONTAINERSTATUSES_FIELD_NUMBER,
+    _STATUS.INITCONTAINERSTATUSES_FIELD_NUMBER,
+)
+_OF_CONTAINER: Final = _one(
+    _CONTAINER.NAME_FIELD_NUMBER,
+    _CONTAINER.PORTS_FIELD_NUMBER,
+    _CONTAINER.RESOURCES_FIELD_NUMBER,
+    _CONTAINER.RESTARTPOLICY_FIELD_NUMBER,
+)
+_OF_STATUS: Final = (
+    (_CONTAINER_STATUS.NAME_FIELD_NUMBER, _CONTAINER_STATUS.NAME_FIELD_NUMBER),
+    (_CONTAINER_STATUS.ALLOCATEDRESOURCES_FIELD_NUMBER, _CONTAINER_STATUS.RESOURCES_FIELD_NUMBER),
+)
+
+
+class _Parts:
+    """The containers, or their statuses, of all pods: what of them counts."""
+
+    def __init__(self, buffer: Buffer, stretch: Ranges, wanted: _Wanted) -> None:
+        self._buffer = buffer
+        self._owner, each = entries(buffer, stretch)
+        fields = walk(buffer, each, wanted)
+        self._ranges = [fields.stretch(low) for low, _ in wanted]
+        self._first = np.searchsorted(self._owner, np.arange(len(stretch) + 1))
+        self.broken = np.zeros(len(stretch), dtype=np.bool_)
+        self.broken[self._owner[fields.broken]] = True
+
+    def same(self) -> Flags:
+        """Tell of each pod but the first whether it has what the one before it has."""
+        count = np.diff(self._first)
+        same = np.append(False, count[1:] == count[:-1])
+        (these,) = np.nonzero(same[self._owner])
+        those = these - count[self._owner[these]]
+        equal = alike(
+            self._buffer,
+            _joined([one.at(these) for one in self._ranges]),
+            _joined([one.at(those) for one in self._ranges]),
+        )
+        differ = ~equal.reshape(len(self._ranges), len(these)).all(axis=0)
+        same[self._owner[these[differ]]] = False
+        return same[1:]
+
+    def of(self, place: int) -> list[bytes]:
+        """Return what counts of a pod's parts."""
+        return [
+            self._buffer.bytes[one.begin[part] : one.end[part]]
+            for part in range(self._first[place], self._first[place + 1])
+            for one in self._ranges
+        ]
+
+
+class PackedPage(ListedPage):
+    """Pods of a page in protobuf."""
+
+    def __init__(self, buffer: Buffer, items: Ranges) -> None:
+        self._buffer, self._items = buffer, items
+        top = walk(buffer, items, _TOP)
+        meta = self._meta = walk(buffer, top.value(1), _SHARED_META + _OWN_META)
+        spec = self._spec = walk(buffer, top.value(2), _SHARED_SPEC + _OWN_SPEC)
+        status = self._status = walk(buffer, top.value(3), _SHARED_STATUS + _OWN_STATUS)
+        affinity = walk(buffer, spec.value(_SPEC.AFFINITY_FIELD_NUMBER), _AFFINITY)
+        levels = (meta, _SHARED_META), (spec, _SHARED_SPEC), (status, _SHARED_STATUS)
+        self._shared = [
+            fields.stretch(low)
+            for fields, wanted in (*levels, (affinity, _AFFINITY))
+            for low, _ in wanted
+        ]
+        of_container = [_SPEC.CONTAINERS_FIELD_NUMBER, _SPEC.INITCONTAINERS_FIELD_NUMBER]
+        of_status = [
+            _STATUS.CONTAINERSTATUSES_FIELD_NUMBER,
+            _STATUS.INITCONTAINERSTATUSES_FIELD_NUMBER,
+        ]
+        self._parts = [_Parts(buffer, spec.stretch(n), _OF_CONTAINER) for n in of_container]
+        self._parts += [_Parts(buffer, status.stretch(n), _OF_STATUS) for n in of_status]
+        broken = [one.broken for one in (top, meta, spec, status, affinity)]
+        broken += [one.broken for one in self._parts]
+        self._broken: Flags = np.logical_or.reduce(broken)
+        self.leaders = self._leaders()
+
+    def _leaders(self) -> NDArray[np.intp]:
+        count = len(self._items)
+        if not count:
+            return np.zeros(0, dtype=np.intp)
+        before, after = np.arange(count - 1), np.arange(1, count)
+        these = _joined([one.at(after) for one in self._shared])
+        those = _joined([one.at(before) for one in self._shared])
+        equal = alike(self._buffer, these, those).reshape(len(self._shared), count - 1).all(axis=0)
+        equal &= ~(self._broken[1:] | self._broken[:-1])
+        for parts in self._parts:
+            equal &= parts.same()
+        return np.append(0, np.flatnonzero(~equal) + 1)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, place: int) -> ListedPod: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[ListedPod]: ...
+    def __getitem__(self, place: int | slice) -> ListedPod | Sequence[ListedPod]:
+        """Return a pod as far as it is told apart from others; nothing of it if it is none.
+
+        Raises ``IndexError``.
+        """
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"pod {place} of a page of {len(self)}")
+        try:
+            meta = messages.Pod.FromString(self._item(place)).metadata
+        except BadMessage:
+            return ListedPod()
+        found = ListedMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
+        return ListedPod(metadata=found)
+
+    def uids(self) -> list[PodUid]:
+        """Return the UID of each; canonical ones all together (``kube.translate.pod_uid``)."""
+        where = self._meta.value(_META.UID_FIELD_NUMBER)
+        chars = self._buffer.texts(where.begin, _UID_TEXT)
+        nibbles = _NIBBLES[chars[:, _DIGITS]]
+        raw = (nibbles[:, 0::2] << 4 | nibbles[:, 1::2]).tobytes()
+        found = [PodUid(raw[n : n + _UID_BYTES]) for n in range(0, len(raw), _UID_BYTES)]
+        odd = (where.end - where.begin != _UID_TEXT) | (nibbles == _NO_DIGIT).any(axis=1)
+        odd |= (chars[:, _DASHES] != ord("-")).any(axis=1) | self._broken
+        for place in np.flatnonzero(odd).tolist():
+            found[place] = pod_uid(self[place].metadata.uid)
+        return found
+
+    def nodes(self) -> list[str]:
+        """Return the node of each, "" for one that is not bound."""
+        return self._texts(self._spec.value(_SPEC.NODENAME_FIELD_NUMBER))
+
+    def created(self) -> Times:
+        """Return when each was made."""
+        return self._times(self._meta, _META.CREATIONTIMESTAMP_FIELD_NUMBER)
+
+    def started(self) -> Times:
+        """Return when the kubelet first saw each."""
+        return self._times(self._status, _STATUS.STARTTIME_FIELD_NUMBER)
+
+    def kind(self, place: int) -> Hashable | None:
+        """Return what pods have in common; ``None`` for one that is decoded by itself."""
+        if self._broken[place]:
+            return None
+        body = self._buffer.bytes
+        whole = [body[one.begin[place] : one.end[place]] for one in self._shared]
+        return (*whole, *(tuple(parts.of(place)) for parts in self._parts))
+
+    def namespace(self, place: int) -> str:
+        """Return a pod's namespace."""
+        where = self._meta.value(_META.NAMESPACE_FIELD_NUMBER).at(np.array([place]))
+        return self._texts(where)[0]
+
+    def is_planned(self, place: int) -> bool:
+        """Whether a pod carries a plan."""
+        where = self._meta.stretch(_META.LABELS_FIELD_NUMBER)
+        return _PLANNED in self._buffer.bytes[where.begin[place] : where.end[place]]
+
+    def pod(self, place: int) -> wire.Pod:
+        """Return all of a pod. Raises ``DecodeError`` for what is no pod."""
+        try:
+            found: wire.Pod = _READ(messages.Pod.FromString(self._item(place)))
+        except BAD_INPUT as error:
+            raise DecodeError(f"{PODS} {self._called(place)}: {error}") from error
+        return found
+
+    def _called(self, place: int) -> str:
+        meta = self[place].metadata
+        return f"{meta.namespace}/{meta.name}" if meta.name else "(unreadable)"
+
+    def _item(self, place: int) -> bytes:
+        return self._buffer.bytes[self._items.begin[place] : self._items.end[place]]
+
+    def _texts(self, where: Ranges) -> list[str]:
+        body = self._buffer.bytes
+        places = zip(where.begin.tolist(), where.end.tolist(), strict=True)
+        return [body[begin:end].decode(errors="replace") for begin, end in places]
+
+    def _times(self, fields: Fields, number: int) -> Times:
+        """Return times; one before 1970, or that cannot be read, is no time."""
+        seconds = messages.Time.SECONDS_FIELD_NUMBER
+        time = walk(self._buffer, fields.value(number), _one(seconds))
+        found = varints(self._buffer, time.value(seconds)).astype(np.float64)
+        found[time.broken | self._broken] = np.nan
+        return found
+
+
+_READ: Final = reader(wire.Pod, messages.Pod)
+
+
+class _PodLists:
+    """Reads lists of pods, to be taken over page by page."""
+
+    accept: Final = ACCEPT
+
+    def __init__(self) -> None:
+        self._codec = Codec(LISTED_PODS)
+
+    def pages(self, body: bytes) -> Iterator[Page[ListedPod]]:
+        """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""
+        if not body.startswith(MAGIC):
+            yield from self._codec.pages(body)
+            return
+        try:
+            begin, end = _raw(body)
+            meta, items = _items(body, begin, end)
+            described: ListMeta = READ_META(messages.ListMeta.FromString(meta))
+        except (IndexError, BadMessage, ValueError) as error:
+            raise DecodeError(f"list of {PODS}: {error}") from error
+        buffer = Buffer(body + PADDING)
+        for begin in range(0, max(len(items), 1), PART_PODS):
+            part = Ranges(
+                items.begin[begin : begin + PART_PODS], items.end[begin : begin + PART_PODS]
+            )
+            yield Page(PackedPage(buffer, part), described)
+
+
+def _raw(body: bytes) -> tuple[int, int]:
+    """Return where the list itself is (runtime.Unknown, field 2)."""
+    at = len(MAGIC)
+    while at < len(body):
+        tag, begin, end = _head(body, at)
+        if tag == _RAW_TAG:
+            return begin, end
+        at = end
+    raise ValueError("there is no list in it")
+
+
+def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
+    """Return a list's metadata, and where its items are."""
+    meta, begins, ends = b"", [], []
+    while at < stop:
+        tag, begin, at = _head(body, at)
+        if tag == _ITEM_TAG:
+            begins.append(begin)
+            ends.append(at)
+        elif tag == _META_TAG:
+            meta = body[begin:at]
+    if at != stop or stop > len(body):
+        raise ValueError("it ends in the middle of a field")
+    return meta, Ranges(np.array(begins, dtype=np.int64), np.array(ends, dtype=np.int64))
+
+
+_META_TAG, _ITEM_TAG, _RAW_TAG = 1 << 3 | 2, 2 << 3 | 2, 2 << 3 | 2
+
+
+def _head(body: bytes, at: int) -> tuple[int, int, int]:
+    """Return a field's tag, of one byte, and from where to where its bytes are."""
+    tag, at = body[at], at + 1
+    size = shift = 0
+    while True:
+        byte = body[at]
+        at += 1
+        size |= (byte & 0x7F) << shift
+        if byte < _MORE:
+            return tag, at, at + size
+        shift += 7
+
+
+def _joined(ranges: Sequence[Ranges]) -> Ranges:
+    return Ranges(
+        np.concatenate([one.begin for one in ranges]), np.concatenate([one.end for one in ranges])
+    )
+
+
+PACKED: Final[Mapping[Resource[Any], PageDecoder[Any]]] = {
+    NODES: Lists(NODES, messages.PackedNodes),
+    LISTED_PODS: _PodLists(),
+}
+"""What is asked for in protobuf, and what reads it."""
