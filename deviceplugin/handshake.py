@@ -10,8 +10,8 @@
 
 The kubelet does not say for which pod it asks, so before an answer that depends on it:
 
-* the watch may be behind the kubelet's: for a request that no known pod makes it is waited for,
-  NEWS_S at most, and after a start until it has listed, START_S at most;
+* the watch may be behind the kubelet's: for a request that no known pod still has to make it is
+  waited for, NEWS_S at most, and after a start until it has listed, START_S at most;
 * where several pods may be meant, the kubelet is asked whom it knows.
 
 Whatever cannot be found out in time is done without: a wrong guess costs a deviation, no pod.
@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol, assert_never
 
 from deviceplugin.allocation.table import Table
-from deviceplugin.allocation.values import Deviation, Life, Listed, NodePod
+from deviceplugin.allocation.values import Deviation, Listed, NodePod
 from deviceplugin.model.answers import ContainerAnswer
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.nodepods import node_pod
@@ -38,7 +38,10 @@ from kube.changes import Change, Gone, NotServed, Synced, Upserted
 
 log = logging.getLogger(__name__)
 
-NEWS_S: Final = 0.3  # a pod reaches two watches of one API server within milliseconds
+NEWS_S: Final = 2.0
+"""A pod reaches two watches of one API server within milliseconds, but on a crowded node this
+process may get no core for some tenths of a second. Only static pods, which no watch brings
+before they start, wait that long."""
 START_S: Final = 5.0  # from the start on, for the first list of the node's pods
 HEAR_S: Final = 30.0  # between questions to the kubelet that nothing has caused
 
@@ -188,22 +191,13 @@ class Handshake:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     await self._synced.wait()
-        if not ids and not self._awaited(resource, size):
+        if not ids and not self.table.awaits(resource, size):
             with suppress(TimeoutError):
                 async with asyncio.timeout(NEWS_S):
-                    while not self._awaited(resource, size):
+                    while not self.table.awaits(resource, size):
                         await self._news.wait()
         if self.table.doubts(resource, ids) if ids else self.table.unsure(resource, size):
             await self.hear()
-
-    def _awaited(self, resource: str, size: int) -> bool:
-        """Tell whether some pod that has not started asks for so much in one container."""
-        return any(
-            ask.amounts.get(resource) == size
-            for pod in self._known.values()
-            if pod.life is Life.WAITING
-            for ask in pod.containers
-        )
 
     def preferred(
         self, resource: str, available: tuple[str, ...], must_include: tuple[str, ...], size: int

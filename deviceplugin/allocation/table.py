@@ -121,6 +121,10 @@ class Table:
 
     # --- what the kubelet asks --------------------------------------------------------------
 
+    def awaits(self, resource: str, size: int) -> bool:
+        """Tell whether some pod that is known still has to get so much in one container."""
+        return bool(self._turns.asking(resource, size))
+
     def unsure(self, resource: str, size: int) -> bool:
         """Tell whether ``heard`` would help to know for whom the next request is."""
         several = len(self._turns.asking(resource, size)) > 1

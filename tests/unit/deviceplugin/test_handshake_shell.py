@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cluster.events import PlanNote
 from deviceplugin.allocation.values import Listed
 from deviceplugin.errors import Cause, Refused
 from deviceplugin.handshake import Handshake
@@ -18,6 +19,8 @@ from deviceplugin.resources.advertised import Advertisement
 from deviceplugin.resources.settings import ResourceSettings
 from kube import wire
 from kube.changes import Synced, Upserted
+from kube.names import PLAN
+from kube.plan import encode_plan
 
 GPU = "nvidia.com/gpu"
 GPUS = tuple(
@@ -55,10 +58,16 @@ class Answers:
         return ContainerAnswer(envs={"IDS": ",".join(ids)})
 
 
-def pod(name: str, gpus: int) -> wire.Pod:
+def pod(name: str, gpus: int, *, plan: tuple[str, ...] = ()) -> wire.Pod:
     limits = {"limits": {GPU: str(gpus)}}
+    note = PlanNote(plan_id="p", node="n1", devices={"n1": plan})
     body: dict[str, Any] = {
-        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "annotations": {PLAN: encode_plan(note)} if plan else {},
+        },
         "spec": {"containers": [{"name": "main", "resources": limits}]},
     }
     return msgspec.convert(body, wire.Pod)
@@ -105,6 +114,22 @@ async def test_a_request_that_no_known_pod_makes_waits_for_the_watch(
     handshake.pods_changed([Upserted(pod("late", 2))])
     async with asyncio.timeout(20):
         await waiting
+
+
+async def test_a_pod_that_has_its_devices_is_not_taken_for_the_next_of_its_gang(
+    handshake: Handshake,
+) -> None:
+    """``first`` waits for its container; the kubelet knows ``second``, our watch not yet."""
+    ids = tuple(gpu.uuid for gpu in GPUS)
+    handshake.pods_changed([Upserted(pod("first", 1, plan=("GPU-0",))), Synced("1")])
+    handshake.give(GPU, handshake.preferred(GPU, ids, (), 1))
+    waiting = asyncio.create_task(handshake.consult(GPU, (), 1))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    handshake.pods_changed([Upserted(pod("second", 1, plan=("GPU-3",)))])
+    async with asyncio.timeout(20):
+        await waiting
+    assert handshake.preferred(GPU, ids[1:], (), 1) == ("GPU-3",)
 
 
 async def test_the_kubelet_is_asked_only_where_several_pods_may_be_meant(
