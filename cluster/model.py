@@ -97,7 +97,7 @@ class Model:
         )
         self.host_ports: CountTable[HostPort] = CountTable({} if like is None else like.host_ports)
         self.learned: Learned | None = None if like is None else like.learned
-        self.directory = Directory()
+        self.directory = Directory(self.pods.uids)
         self.deadlines: list[tuple[float, int]] = []
         self.unsettled: set[int] = set()
         self.node_changes = 0

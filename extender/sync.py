@@ -210,17 +210,20 @@ class Sync:
 
     async def _write(self) -> None:
         while True:
-            items = await self._inbox.take(ITEMS_PER_STEP)
-            began = self._pace.clock()
-            for source, change in self._left_of(items):
-                if isinstance(change, Together):
-                    await self._apply_together(change.pods)
-                else:
-                    await self._apply(source, change)
-                self._applied += 1
-                await self._pace.breathe()
-            self._has_room.set()
-            self._metrics.apply_seconds.observe(self._pace.clock() - began)
+            await self._write_some(await self._inbox.take(ITEMS_PER_STEP))
+
+    async def _write_some(self, items: list[Item]) -> None:
+        """Apply items. A function of its own: whoever waits for more must not keep a page."""
+        began = self._pace.clock()
+        for source, change in self._left_of(items):
+            if isinstance(change, Together):
+                await self._apply_together(change.pods)
+            else:
+                await self._apply(source, change)
+            self._applied += 1
+            await self._pace.breathe()
+        self._has_room.set()
+        self._metrics.apply_seconds.observe(self._pace.clock() - began)
 
     def _left_of(self, items: list[Item]) -> list[Item]:
         """Apply items together that are all nodes of the first list; return what is left."""
