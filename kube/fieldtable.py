@@ -36,6 +36,7 @@ PADDING: Final = bytes(64)
 _VARINT, _BYTES = 0, 2
 _NUMBERS: Final = 64
 _LONGEST_SIZE: Final = 4  # bytes
+_MORE: Final = 0x80  # of a varint: bytes follow
 _LOOKED_AT: Final = 6  # bytes of a varint, all that is left of a word behind the longest tag
 _END_OF_TEN: Final = 0x0080_8080  # the highest bits of a varint's bytes 6 to 9
 _SECOND: Final = 0x7F80  # of a tag's second byte; a third would make the number too large
@@ -113,7 +114,19 @@ def heads(buffer: Buffer, at: Places) -> Heads:
         return _sized(buffer, at + 1 + wide, word >> 8 + 8 * wide, tag >> 3, tag & 7)
     size = 2 if one & 0x80 else 1
     same = one & 0x7F | (one >> 1 & _SECOND if size > 1 else 0)
-    return _sized(buffer, at + size, word >> 8 * size, same >> 3, same & 7)
+    word = word >> 8 * size
+    byte = int(word[0]) & 0xFF
+    if byte < _MORE and bool(((word & 0xFF) == byte).all()):
+        return _alike_sized(at + size, byte, same >> 3, same & 7)
+    return _sized(buffer, at + size, word, same >> 3, same & 7)
+
+
+def _alike_sized(at: Places, byte: int, number: int, kind: int) -> Heads:
+    """Read what follows the tags where it is the same byte everywhere: nothing is to be found."""
+    begin = at + 1 if kind == _BYTES else at
+    after = begin + (byte if kind == _BYTES else 1)
+    odd = number < 1 or number >= _NUMBERS or kind not in (_BYTES, _VARINT)
+    return Heads(number, begin, after, np.full(len(at), odd, dtype=np.bool_))
 
 
 def _one_tag(word: NDArray[np.int64]) -> int | None:

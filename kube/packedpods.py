@@ -317,7 +317,11 @@ def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
     """Return a list's metadata, and where its items are."""
     meta, begins, ends = b"", [], []
     while at < stop:
-        tag, begin, at = _head(body, at)
+        if body[at] == _ITEM_TAG and body[at + 1] >= _MORE > body[at + 2]:
+            tag, begin = _ITEM_TAG, at + 3  # up to 16 KiB, as nearly all are
+            at = begin + (body[at + 1] & 0x7F | body[at + 2] << 7)
+        else:
+            tag, begin, at = _head(body, at)
         if tag == _ITEM_TAG:
             begins.append(begin)
             ends.append(at)
