@@ -94,7 +94,7 @@ def _check_hold(model: Model, row: int, hold: Hold, who: str) -> None:
     _require(gang != NO_ROW and model.gangs.keys[gang] == hold.gang, f"{who}: another gang's hold")
     reason = model.unfit(row, node) or devicetrouble.lost(model, row, node)
     needs = {resource for resource, _ in model.traits(model.pods.pod_class[row]).requests}
-    room = not needs & set(model.shortage(node))
+    room = not needs & _lacks(model, node)
     if assumed or hold.state is HoldState.STANDBY:
         _require(not hold.broken, f"{who}: assumed and broken")
         _require(not reason, f"{who}: assumed although {reason}")
@@ -104,6 +104,17 @@ def _check_hold(model: Model, row: int, hold: Hold, who: str) -> None:
     else:
         unjudged = not model.nodes.alive[node] and node in model.unsettled
         _require(not reason or unjudged, f"{who}: whole although {reason}")
+
+
+def _lacks(model: Model, node: int) -> set[int]:
+    """Return what a node is short of even without those whom it does not take: see ``review``."""
+    short = model.shortage(node)
+    for row in model.held_on(node) if short else ():
+        if model.unfit(row, node) or devicetrouble.lost(model, row, node):
+            for resource, amount in model.traits(model.pods.pod_class[row]).requests:
+                if resource in short:
+                    short[resource] += amount
+    return {resource for resource, free in short.items() if free < 0}
 
 
 def _check_room(model: Model) -> None:

@@ -124,6 +124,9 @@ def test_a_pod_that_ends_never_loses_a_fit(case: Case, data: st.DataObject) -> N
     seen("fits" if fits(before) else "waits")
     if not fits(before) or not uids:
         return
+    if scene.state.snapshot().devices.open:
+        seen("more runs than there is")  # who ends makes room for one of these
+        return
     for uid in data.draw(st.sets(st.sampled_from(uids), min_size=1)):
         scene.end(uid)
         scene.state.validate()
