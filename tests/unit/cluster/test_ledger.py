@@ -317,18 +317,15 @@ def test_a_pod_that_tolerates_is_not_broken_by_the_room_of_one_that_had_to_leave
 def test_an_assumed_pod_stays_where_only_one_that_has_to_leave_has_its_room() -> None:
     # h-0 is released to n1 and has no spare: it stays in the books, broken, until it is replanned.
     kind = replace(pod_class(4), tolerations=(Toleration("maintenance", exists=True),))
-    cluster = state(
-        fleet(ROOM),
-        pod("g-0", gang="g", kind=kind),
-        pod("h-0", gang="h", gpus=4, plan=note("n1")),
-    )
+    leaves = pod("h-0", gang="h", gpus=4, plan=note("n1"))
+    cluster = state(fleet(ROOM), pod("g-0", gang="g", kind=kind), leaves)
     apply(cluster, plan("g", {"g-0": "n1"}))
     apply(cluster, node("n1", rack="r1", gpus=4, taints=(TAINT,)))
     assert hold(cluster).state is HoldState.ASSUMED
-    assert hold(cluster, uid("ns/h-0#0")).broken == "node tainted"
+    assert hold(cluster, leaves.uid).broken == "node tainted"
     effects = apply(cluster, node("n1", rack="r1", gpus=4))
     assert HoldExpired(KEY, G0, "node filled") in effects
-    assert hold(cluster, uid("ns/h-0#0")).broken == ""
+    assert hold(cluster, leaves.uid).broken == ""
 
 
 def test_a_planned_pod_is_not_an_overcommitment() -> None:
