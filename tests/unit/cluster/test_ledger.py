@@ -319,8 +319,7 @@ def test_an_assumed_pod_stays_where_only_one_that_has_to_leave_has_its_room() ->
     kind = replace(pod_class(4), tolerations=(Toleration("maintenance", exists=True),))
     leaves = pod("h-0", gang="h", gpus=4, plan=note("n1"))
     cluster = state(fleet(ROOM), pod("g-0", gang="g", kind=kind), leaves)
-    apply(cluster, plan("g", {"g-0": "n1"}))
-    apply(cluster, node("n1", rack="r1", gpus=4, taints=(TAINT,)))
+    apply(cluster, plan("g", {"g-0": "n1"}), node("n1", rack="r1", gpus=4, taints=(TAINT,)))
     assert hold(cluster).state is HoldState.ASSUMED
     assert hold(cluster, leaves.uid).broken == "node tainted"
     effects = apply(cluster, node("n1", rack="r1", gpus=4))
