@@ -218,7 +218,8 @@ class DeviceTable:
                 self._keep_open(pod, node, Told(tuple(told), spare))
             return
         seats = self.seats(pod, node, told) if told else None
-        free = seats is not None and fits(self.slots(node), self.uses(node), seats)
+        slots, uses = self.slots(node), self.uses(node)
+        free = seats is not None and fits(slots, uses, seats, told=True)
         if seats is not None and free and not self._is_unsettled(node):
             self._append(node, [pack_claim(pod, seat, SPARE * spare) for seat in seats])
         elif free or not spare:

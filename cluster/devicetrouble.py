@@ -69,7 +69,7 @@ def lost(model: Model, row: int, node: int) -> str:
     if not all(layout[seat.device].healthy for seat in seats):
         return _unless_others(devices, row, node, DEVICE_UNHEALTHY)
     taken = _uses(layout, [c for c in _given_claims(devices, node) if c.pod != row])
-    if not fits(all_healthy(layout), taken, seats):
+    if not fits(all_healthy(layout), taken, seats, told=True):
         return _unless_others(devices, row, node, DEVICE_TAKEN)
     return ""
 
@@ -172,7 +172,9 @@ def _taken(
 
 
 def _collide(layout: Layout, seat: Seat, claim: Claim) -> bool:
-    return seat.device == claim.device and not fits(layout, _uses(layout, [claim]), [seat])
+    return seat.device == claim.device and not fits(
+        layout, _uses(layout, [claim]), [seat], told=True
+    )
 
 
 def _trouble(

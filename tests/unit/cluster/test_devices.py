@@ -17,7 +17,9 @@ from support.builders import (
     state,
     uid,
 )
+from support.devicekinds import asking
 
+from cluster.deviceasks import Memory
 from cluster.deviceclaims import unpack
 from cluster.devicenode import seat_name
 from cluster.devicerooms import UNLIMITED
@@ -252,3 +254,30 @@ def test_pods_that_stood_there_before_their_node_told_of_devices_are_presumed_on
 def test_more_than_ten_devices_stand_in_the_order_of_their_numbers() -> None:
     cluster = state(node("n1", gpus=12, devices=gpus_of(12, per_numa=12)))
     assert free(cluster, "n1") == [f"gpu-{i}" for i in range(12)]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_who_asks_for_no_cores_keeps_its_place_beside_those_who_took_all_later(
+    order: tuple[int, ...],
+) -> None:
+    """Where all cores are taken nobody is put any more; who is there stays, whoever is told first.
+
+    ::
+
+        gpu-0: 5 GiB │ 70 % of the cores, 5 GiB │ 30 %, 5 GiB
+    """
+    gpu = DeviceSpec("gpu-0", GPU, counters={"memory": 81920}, family="nvidia")
+    pods = [
+        pod(
+            name,
+            on="n1",
+            kind=asking(Memory("nvidia", 1, 5120, cores=cores)),
+            plan=note("n1", devices={"n1": ("gpu-0",)}),
+        )
+        for name, cores in (("alone-0", 0), ("g-70", 70), ("g-30", 30))
+    ]
+    assert pods[0].uid == max(each.uid for each in pods)  # claims are met by UID
+    cluster = state(node("n1", gpus=1, devices=(gpu,)), [pods[number] for number in order])
+    view = cluster.snapshot().devices
+    assert len(unpack(view.claims[0])) == 3
+    assert not view.open
