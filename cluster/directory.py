@@ -54,76 +54,46 @@ class Directory:
 
     def row(self, uid: PodUid) -> int | None:
         """Return the row of a pod."""
-        # Every event asks, so nothing is called here but for the row's uid.
-        uids, key = self._uids, hash(uid)
-        part = self._parts[key & _PARTS - 1]
-        mask = len(part) - 1
-        at = key >> _PART_BITS & mask
-        while (row := part[at]) != _FREE:
-            if uids[row] == uid:
-                return row
-            at = at + 1 & mask
-        return None
-
-    def add(self, uid: PodUid, row: int) -> None:
-        """Enter a pod that is not known."""
-        self.add_all((uid,), row)
-
-    def are_known(self, uids: Sequence[PodUid]) -> list[bool]:
-        """Tell of each pod whether it has a row: ``row`` for many, in half the time."""
-        parts, found_uids = self._parts, self._uids
-        found = []
-        for uid in uids:
-            key = hash(uid)
-            part = parts[key & _PARTS - 1]
-            mask = len(part) - 1
-            at = key >> _PART_BITS & mask
-            while (row := part[at]) != _FREE and found_uids[row] != uid:
-                at = at + 1 & mask
-            found.append(row != _FREE)
-        return found
+        part = self._parts[hash(uid) & _PARTS - 1]
+        row = part[self._place(part, uid)]
+        return None if row == _FREE else row
 
     def are_new(self, uids: Sequence[PodUid]) -> bool:
         """Tell whether all of these are unknown and none comes twice."""
-        return len(set(uids)) == len(uids) and not any(self.are_known(uids))
+        return len(set(uids)) == len(uids) and all(self.row(uid) is None for uid in uids)
+
+    def add(self, uid: PodUid, row: int) -> None:
+        """Enter a pod that is not known."""
+        number = hash(uid) & _PARTS - 1
+        self._counts[number] += 1
+        if 2 * self._counts[number] > len(self._parts[number]):
+            self._resize(number, 2 * len(self._parts[number]))
+        _put(self._parts[number], hash(uid), row)
 
     def add_all(self, uids: Sequence[PodUid], first: int) -> None:
         """Enter pods that are not known in the rows from ``first`` on."""
-        parts, counts = self._parts, self._counts
         for row, uid in enumerate(uids, first):
-            key = hash(uid)
-            number = key & _PARTS - 1
-            part = parts[number]
-            counts[number] += 1
-            if 2 * counts[number] > len(part):
-                self._resize(number, 2 * len(part))
-                part = parts[number]
-            mask = len(part) - 1
-            at = key >> _PART_BITS & mask
-            while part[at] != _FREE:
-                at = at + 1 & mask
-            part[at] = row
+            self.add(uid, row)
 
     def remove(self, uid: PodUid) -> None:
         """Strike a pod out."""
         number = hash(uid) & _PARTS - 1
         part = self._parts[number]
         at = self._place(part, uid)
-        if at is None:
+        if part[at] == _FREE:
             return
         self._close_up(part, at)
         self._counts[number] -= 1
         if _SMALLEST < len(part) >= 8 * self._counts[number]:
             self._resize(number, len(part) // 2)
 
-    def _place(self, part: "array[int]", uid: PodUid) -> int | None:
-        mask = len(part) - 1
+    def _place(self, part: "array[int]", uid: PodUid) -> int:
+        """Return where a pod's row stands, or the free place where looking for it ends."""
+        uids, mask = self._uids, len(part) - 1
         at = hash(uid) >> _PART_BITS & mask
-        while (row := part[at]) != _FREE:
-            if self._uids[row] == uid:
-                return at
+        while (row := part[at]) != _FREE and uids[row] != uid:
             at = at + 1 & mask
-        return None
+        return at
 
     def _close_up(self, part: "array[int]", free: int) -> None:
         """Free a place, and move what follows so that no search ends there too early."""
@@ -137,15 +107,11 @@ class Directory:
         part[free] = _FREE
 
     def _resize(self, number: int, size: int) -> None:
-        uids, old, part = self._uids, self._parts[number], _places(size)
+        old, part = self._parts[number], _places(size)
         self._parts[number] = part
-        mask = size - 1
         for row in old:
             if row != _FREE:
-                at = hash(uids[row]) >> _PART_BITS & mask
-                while part[at] != _FREE:
-                    at = at + 1 & mask
-                part[at] = row
+                _put(part, hash(self._uids[row]), row)
 
     def named(self, name: str) -> tuple[int, ...]:
         """Return the rows of the pods of that name, in the order they were seen.
@@ -174,3 +140,12 @@ class Directory:
 def _places(size: int) -> "array[int]":
     """Return so many free places, a power of two."""
     return array("i", [_FREE]) * size
+
+
+def _put(part: "array[int]", key: int, row: int) -> None:
+    """Enter a row in the first free place for a hash."""
+    mask = len(part) - 1
+    at = key >> _PART_BITS & mask
+    while part[at] != _FREE:
+        at = at + 1 & mask
+    part[at] = row

@@ -188,10 +188,6 @@ class ClusterState:
         """Return the row of a pod."""
         return self._model.directory.row(uid)
 
-    def are_known(self, uids: Sequence[PodUid]) -> list[bool]:
-        """Tell of each pod whether it has a row."""
-        return self._model.directory.are_known(uids)
-
     def pod_uid(self, row: int) -> PodUid:
         """Return the uid of a pod row in use."""
         return self._model.pods.uids[row]

@@ -81,8 +81,9 @@ class ListedPods:
 
     def _may(self, uids: list[PodUid], nodes: list[str]) -> NDArray[np.bool_]:
         """Tell which pods are bound, and news."""
-        known = np.array(self._engine.state.are_known(uids), dtype=np.bool_)
-        return ~known & np.array([node != "" for node in nodes], dtype=np.bool_)
+        row = self._engine.state.pod_row
+        pairs = zip(uids, nodes, strict=True)
+        return np.array([node != "" and row(uid) is None for uid, node in pairs], dtype=np.bool_)
 
     def _kinds_of(
         self, page: ListedPage, may: NDArray[np.bool_]
