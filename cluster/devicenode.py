@@ -138,18 +138,18 @@ def places(masks: tuple[tuple[int, int], ...], used: int) -> int:
     return best
 
 
-def fits(layout: Layout, uses: Sequence[int], seats: Iterable[Seat], *, told: bool = False) -> bool:
+def fits(layout: Layout, uses: Sequence[int], seats: Iterable[Seat], *, anew: bool = False) -> bool:
     """Tell whether all seats are to be had together.
 
-    Who asks for no cores is not put where all are taken; but who is ``told`` to be there may have
-    come before those who took them, so of these only the sums count.
+    ``anew``: for somebody who is put there now, who is not put where all cores are taken even if
+    he asks for none. Who is there already may have come before those who took them.
     """
     left = list(uses)
     for seat in seats:
         slot, base = layout[seat.device], seat.device * WIDTH
         if not slot.healthy or left[base + 3] & seat.mask:
             return False
-        if not told and seat.milli == 0 and not seat.mask and left[base] >= _MILLI:
+        if anew and seat.milli == 0 and not seat.mask and left[base] >= _MILLI:
             return False
         put(left, seat)
         if not _within(slot.shape, left, base):

@@ -218,8 +218,7 @@ class DeviceTable:
                 self._keep_open(pod, node, Told(tuple(told), spare))
             return
         seats = self.seats(pod, node, told) if told else None
-        slots, uses = self.slots(node), self.uses(node)
-        free = seats is not None and fits(slots, uses, seats, told=True)
+        free = seats is not None and fits(self.slots(node), self.uses(node), seats)
         if seats is not None and free and not self._is_unsettled(node):
             self._append(node, [pack_claim(pod, seat, SPARE * spare) for seat in seats])
         elif free or not spare:

@@ -132,7 +132,7 @@ class Settlement:
                 self._book(having, having.beside, extra)
 
     def _book(self, having: _Having, mine: list[Seat], seat: Seat) -> None:
-        if fits(self._layout, self._uses, [seat], told=True):
+        if fits(self._layout, self._uses, [seat]):
             put(self._uses, seat)
             mine.append(seat)
         else:
@@ -151,7 +151,7 @@ class Settlement:
         whole = len(wanted) == len(having.seats)
         for part in [wanted] if whole else [[one] for one in wanted]:
             seats = [seat for _, mine in part for seat in mine]
-            if fits(self._layout, self._uses, seats, told=True):
+            if fits(self._layout, self._uses, seats):
                 for number, mine in part:
                     having.seats[number] = mine
                 for seat in seats:

@@ -69,7 +69,7 @@ def lost(model: Model, row: int, node: int) -> str:
     if not all(layout[seat.device].healthy for seat in seats):
         return _unless_others(devices, row, node, DEVICE_UNHEALTHY)
     taken = _uses(layout, [c for c in _given_claims(devices, node) if c.pod != row])
-    if not fits(all_healthy(layout), taken, seats, told=True):
+    if not fits(all_healthy(layout), taken, seats):
         return _unless_others(devices, row, node, DEVICE_TAKEN)
     return ""
 
@@ -172,9 +172,7 @@ def _taken(
 
 
 def _collide(layout: Layout, seat: Seat, claim: Claim) -> bool:
-    return seat.device == claim.device and not fits(
-        layout, _uses(layout, [claim]), [seat], told=True
-    )
+    return seat.device == claim.device and not fits(layout, _uses(layout, [claim]), [seat])
 
 
 def _trouble(

@@ -204,7 +204,7 @@ def _check_devices(
     )
     if seats is None and told:
         raise PlanStale(f"{plan}: devices {told} of {where} are not what its pod asks for")
-    if seats is None or not fits(layout, uses, seats):
+    if seats is None or not fits(layout, uses, seats, anew=True):
         raise PlanStale(f"{plan}: devices {told or ''} of {where} are not free")
     for seat in seats:
         put(uses, seat)
