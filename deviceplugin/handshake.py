@@ -191,7 +191,7 @@ class Handshake:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     await self._synced.wait()
-        if not ids and not self.table.awaits(resource, size):
+        if not ids:
             with suppress(TimeoutError):
                 async with asyncio.timeout(NEWS_S):
                     while not self.table.awaits(resource, size):

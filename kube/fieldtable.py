@@ -36,7 +36,7 @@ PADDING: Final = bytes(64)
 _VARINT, _BYTES = 0, 2
 _NUMBERS: Final = 64
 _LONGEST_SIZE: Final = 4  # bytes
-_MORE: Final = 0x80  # of a varint: bytes follow
+MORE: Final = 0x80  # of a varint: bytes follow
 _LOOKED_AT: Final = 6  # bytes of a varint, all that is left of a word behind the longest tag
 _END_OF_TEN: Final = 0x0080_8080  # the highest bits of a varint's bytes 6 to 9
 _SECOND: Final = 0x7F80  # of a tag's second byte; a third would make the number too large
@@ -116,7 +116,7 @@ def heads(buffer: Buffer, at: Places) -> Heads:
     same = one & 0x7F | (one >> 1 & _SECOND if size > 1 else 0)
     word = word >> 8 * size
     byte = int(word[0]) & 0xFF
-    if byte < _MORE and bool(((word & 0xFF) == byte).all()):
+    if byte < MORE and bool(((word & 0xFF) == byte).all()):
         return _alike_sized(at + size, byte, same >> 3, same & 7)
     return _sized(buffer, at + size, word, same >> 3, same & 7)
 

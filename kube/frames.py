@@ -141,12 +141,12 @@ class Codec(Generic[T]):
         self._page = cast("msgspec.json.Decoder[_Page[T]]", msgspec.json.Decoder(_Page[kind]))
         self._frames = cast("msgspec.json.Decoder[Frame[T]]", msgspec.json.Decoder(frame))
 
-    def object(self, body: bytes) -> T:
+    def object(self, body: bytes | msgspec.Raw) -> T:
         """Decode one object. Raises ``DecodeError``."""
         try:
             return self._object.decode(body)
         except _BAD_INPUT as error:
-            raise DecodeError(f"{self._resource} {named(body)}: {error}") from error
+            raise DecodeError(f"{self._resource} {named(bytes(body))}: {error}") from error
 
     def metadata(self, body: bytes) -> PartialObject:
         """Decode the metadata of one object. Raises ``DecodeError``."""
@@ -192,10 +192,9 @@ class Codec(Generic[T]):
         problems: list[str] = []
         for raw in items:
             try:
-                found.append(self._object.decode(raw))
-            except _BAD_INPUT as error:
-                body = bytes(raw)
-                problems.append(f"{self._resource} {named(body)}: {error}; left out")
+                found.append(self.object(raw))
+            except DecodeError as error:
+                problems.append(f"{error}; left out")
         return Page(found, meta, tuple(problems))
 
     def _frames_one_by_one(self, lines: Iterable[bytes]) -> Batch[T]:

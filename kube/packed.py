@@ -24,6 +24,7 @@ from msgspec.structs import FieldInfo
 from kube.errors import DecodeError
 from kube.frames import PART_ITEMS, Codec, ListMeta, Page
 from kube.resources import KubeObject, Resource
+from kube.transport import JSON
 from protogen import kubernetes_v1_pb2 as messages
 
 T = TypeVar("T", bound=KubeObject)
@@ -39,7 +40,8 @@ _INLINED: Final = "volumeSource"
 
 MAGIC: Final = b"k8s\0"
 """In front of all that comes in protobuf (apimachinery, runtime/serializer/protobuf)."""
-ACCEPT: Final = "application/vnd.kubernetes.protobuf,application/json"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+ACCEPT: Final = f"{PROTOBUF},{JSON}"
 
 _Struct = type[msgspec.Struct]
 _Page = type[messages.PackedNodes] | type[messages.PackedPods]

@@ -27,7 +27,18 @@ from numpy.typing import NDArray
 from cluster.ids import PodUid
 from kube import wire
 from kube.errors import DecodeError
-from kube.fieldtable import PADDING, Buffer, Fields, Flags, Ranges, alike, entries, varints, walk
+from kube.fieldtable import (
+    MORE,
+    PADDING,
+    Buffer,
+    Fields,
+    Flags,
+    Ranges,
+    alike,
+    entries,
+    varints,
+    walk,
+)
 from kube.frames import Codec, ListMeta, Page, PageDecoder
 from kube.listed import LISTED_PODS, ListedMeta, ListedPage, ListedPod, Times
 from kube.names import PLAN
@@ -41,7 +52,6 @@ _UID_TEXT: Final = 36
 _UID_BYTES: Final = 16
 PART_PODS: Final = 2000  # a step of numpy costs as much for 100 as for 1,000
 _NO_DIGIT: Final = 0xFF
-_MORE: Final = 0x80  # of a varint: bytes follow
 _DIGITS: Final = np.array([n for n in range(_UID_TEXT) if n not in (8, 13, 18, 23)])
 _DASHES: Final = np.array([8, 13, 18, 23])
 _NIBBLES: Final = np.full(256, _NO_DIGIT, dtype=np.uint8)
@@ -317,7 +327,7 @@ def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
     """Return a list's metadata, and where its items are."""
     meta, begins, ends = b"", [], []
     while at < stop:
-        if body[at] == _ITEM_TAG and body[at + 1] >= _MORE > body[at + 2]:
+        if body[at] == _ITEM_TAG and body[at + 1] >= MORE > body[at + 2]:
             tag, begin = _ITEM_TAG, at + 3  # up to 16 KiB, as nearly all are
             at = begin + (body[at + 1] & 0x7F | body[at + 2] << 7)
         else:
@@ -343,7 +353,7 @@ def _head(body: bytes, at: int) -> tuple[int, int, int]:
         byte = body[at]
         at += 1
         size |= (byte & 0x7F) << shift
-        if byte < _MORE:
+        if byte < MORE:
             return tag, at, at + size
         shift += 7
 

@@ -21,10 +21,10 @@ from typing import Any, Final, NamedTuple
 import orjson
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from kube.packed import MAGIC
 from loadtest.api import JSON
 from protogen import kubernetes_v1_pb2 as messages
 
-MAGIC: Final = b"k8s\0"
 MARK: Final = re.compile(rb"@([a-z]+)@")
 _NO_MARKS: Final[Mapping[bytes, int]] = {}
 

@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from kube.packed import PROTOBUF
 from loadtest import packing
 from loadtest.api import JSON
 from loadtest.coldstart.objects import Fleet, PackedTemplate, make, page
@@ -18,7 +19,6 @@ from loadtest.process import announce, until_terminated
 
 VERSION: Final = 2_000_000
 BOOKMARK_S: Final = 60.0  # as kube-apiserver
-PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 PACKED: Final = {"nodes", "pods"}
 KINDS: Final = {
     "namespaces": "Namespace",
