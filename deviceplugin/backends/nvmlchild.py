@@ -3,12 +3,16 @@
     start ──nvmlInit──► register events ──► Ready ──► serve a request, or wait for events ─┐
               │                                              ▲             │               │
               ▼                                              └─────────────┴───────────────┘
-           Broken, exit                            Broken or DriverMoved, exit; plugin gone, exit
+           Broken, stay                            Broken or DriverMoved, stay; plugin gone, exit
+
+Having said the last thing it stays until the plugin has heard it and ends it: a socket closed on
+this side resets one that the plugin is writing a request to, and what was said would be lost.
 
 One thread does it all: if it hangs in the driver its heartbeats cease, which is what the plugin
 looks for. Only pynvml, msgspec and the standard library are imported: this process is small.
 """
 
+import contextlib
 import ctypes
 import select
 import signal
@@ -43,6 +47,7 @@ _WAIT_MS: Final = 250
 _EAGER_MS: Final = 10  # likewise, for a second after a request: one seldom comes alone
 _EAGER_S: Final = 1.0
 _BEAT_S: Final = 0.5  # between heartbeats
+_DISCARDED_BYTES: Final = 65536  # of requests at once that come too late to be answered
 _PR_SET_PDEATHSIG: Final = 1  # prctl(2)
 
 
@@ -57,8 +62,8 @@ class Child:
         self._requests = msgspec.msgpack.Decoder(Request)
         self._handles: dict[str, Any] = {}
 
-    def run(self) -> int:
-        """Serve until the plugin is gone or NVML is; return the exit code."""
+    def run(self) -> None:
+        """Serve until the plugin is gone or NVML is; then wait until the plugin is."""
         try:
             self._calls.ask(pynvml.nvmlInit)
             self._find_handles()
@@ -68,8 +73,8 @@ class Child:
                 pass
         except pynvml.NVMLError as error:
             self._send(Broken(int(error.value), str(error)))
-            return 1
-        return 0
+        while self._plugin.recv(_DISCARDED_BYTES):
+            pass
 
     def _find_handles(self) -> None:
         """Note every GPU that answers; a lost one is found by ``Look``."""
@@ -153,15 +158,13 @@ def _explained(error: pynvml.NVMLError) -> str:
     )
 
 
-def main() -> int:
+def main() -> None:
     """Run with the socket whose number is the first argument."""
     # Hanging in the driver it would not see that the plugin has gone: the kernel ends it then.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    try:
-        return Child(socket.socket(fileno=int(sys.argv[1]))).run()
-    except (BrokenPipeError, ConnectionResetError):
-        return 0
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the plugin has gone
+        Child(socket.socket(fileno=int(sys.argv[1]))).run()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -240,6 +241,18 @@ async def test_asking_while_children_are_replaced_always_gets_an_answer(
             assert len((await nvml.inventory()).gpus) == 2
             assert len(await nvml.readings()) == 2
         assert await heard(nvml, InventoryChanged)
+
+
+async def test_what_a_child_said_last_is_heard_though_it_is_asked_before_one_listens(
+    machine: Machine, nvml: NvmlBackend
+) -> None:
+    """Whoever writes to a socket that has been closed does not get to read what came before."""
+    await nvml.inventory()
+    machine.say("system 1 2")
+    time.sleep(1.0)  # noqa: ASYNC251 - the event loop is busy while the child says it and leaves
+    assert len((await nvml.inventory()).gpus) == 2
+    (changed,) = await heard(nvml, InventoryChanged)
+    assert changed == InventoryChanged("the driver was bound to a GPU")
 
 
 async def test_closing_ends_the_child_and_may_be_done_twice(machine: Machine) -> None:
