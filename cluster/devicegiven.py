@@ -38,13 +38,11 @@ class GivenTable:
         given = self._nodes[node]
         return None if given is None else given.get(self._uid(pod).hex())
 
-    def to_any(self, uids: Sequence[PodUid], nodes: Sequence[int]) -> bool:
-        """Tell whether any of these pods was given something on its node."""
-        given = self._nodes
-        return any(
-            told is not None and uid.hex() in told
-            for told, uid in zip((given[node] for node in nodes), uids, strict=True)
-        )
+    def those(self, uids: Sequence[PodUid], nodes: Sequence[int]) -> list[int]:
+        """Return the places of the pods that were given something on their nodes."""
+        given = map(self._nodes.__getitem__, nodes)
+        pairs = enumerate(zip(given, uids, strict=True))
+        return [place for place, (told, uid) in pairs if told is not None and uid.hex() in told]
 
     def differs(self, node: int, told: Mapping[PodUid, tuple[str, ...]] | None) -> bool:
         """Tell whether a node says anything new; ``None``: it is as it was."""

@@ -5,7 +5,7 @@ facts and may repeat or come late; events of the planner (``PlanHeld`` …) are 
 process's own intentions and are checked before they are taken.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -130,12 +130,13 @@ class PodUpserted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodsBound:
-    """Bound pods of a list, told together: those of a kind differ in four things only.
+    """Bound pods of a list, told together: those of a kind differ in six things only.
 
     ``kinds``: a pod of each kind, in the order in which the kinds come first in ``kind``.
     The rest is parallel, one entry a pod: ``kind`` int[n], an index into ``kinds``; ``created``
-    and ``started`` float64[n], seconds since the epoch. Names are not told: only pods that are
-    not bound are asked for by name.
+    and ``started`` float64[n], seconds since the epoch; ``ranks`` int[n]. ``plans``: by place, of
+    the pods that carry one. Names are not told: only pods that are not bound are asked for by
+    name.
     """
 
     kinds: tuple[PodUpserted, ...]
@@ -144,14 +145,21 @@ class PodsBound:
     nodes: Sequence[str]
     created: NDArray[np.float64]
     started: NDArray[np.float64]
+    ranks: NDArray[np.int64]
+    plans: Mapping[int, PlanNote]
 
-    def pods(self) -> Iterator[PodUpserted]:
-        """Yield the same pods one by one."""
-        told = zip(self.kind.tolist(), self.uids, self.nodes, strict=True)
-        times = zip(self.created.tolist(), self.started.tolist(), strict=True)
-        for (kind, uid, node), (created, started) in zip(told, times, strict=True):
-            like = self.kinds[kind]
-            yield replace(like, uid=uid, node=node, created=created, started=started)
+    def pod(self, place: int) -> PodUpserted:
+        """Return one of the pods."""
+        like: PodUpserted = self.kinds[self.kind[place]]
+        return replace(
+            like,
+            uid=self.uids[place],
+            node=self.nodes[place],
+            created=float(self.created[place]),
+            started=float(self.started[place]),
+            rank=int(self.ranks[place]),
+            plan=self.plans.get(place),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from struct import Struct
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.columns import PagedColumn, PagedView
 from cluster.gangs import GangSpec
@@ -136,6 +137,12 @@ class GangTable:
     def join(self, row: int, pod: int, now: float) -> None:
         """Add a member."""
         self.members[row] += _ROW.pack(pod)
+        self.last_member_at[row] = now
+        self._frozen = None
+
+    def join_all(self, row: int, pods: NDArray[np.int32], now: float) -> None:
+        """Add members, in their order."""
+        self.members[row] += pods.tobytes()
         self.last_member_at[row] = now
         self._frozen = None
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from cluster import ledger, standby
 from cluster.effects import PodConfirmed
-from cluster.events import PodGone, PodUpserted
+from cluster.events import PlanNote, PodGone, PodUpserted
 from cluster.holds import Hold, HoldState
 from cluster.ids import NO_ROW, GangKey, check_gang_key
 from cluster.model import Model
@@ -180,8 +180,7 @@ def _put_on(model: Model, row: int, event: PodUpserted, wanted: _Placement) -> N
     if wanted.node is not None:
         node = model.node_row(wanted.node)
         model.occupy(row, node)
-        names = () if event.plan is None else event.plan.devices.get(wanted.node, ())
-        model.devices.claim(row, node, names, spare=False)
+        model.devices.claim(row, node, planned_devices(event.plan, wanted.node), spare=False)
 
 
 def _review(
@@ -271,7 +270,7 @@ def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
     if pods.flags[row] != flags:
         pods.flags[row] = flags
         changed = True
-    rank = _rank(event)
+    rank = rank_of(event.rank, event.plan)
     if pods.rank[row] != rank:
         pods.rank[row] = rank
         changed = True
@@ -316,17 +315,24 @@ def _note_bound(model: Model, row: int, event: PodUpserted, now: float) -> None:
         # A pod that was listed bound started in the past.
         model.gangs.first_bound(gang, min(event.started or now, now))
     if event.plan is not None and event.node is not None:
-        node = model.pods.node[row]
-        told = event.plan.devices.get(event.node, ())
-        if told and model.devices.told(row, node) != tuple(told):
-            model.devices.tell(row, node, told)
+        tell_devices(model, row, planned_devices(event.plan, event.node))
 
 
-def _rank(event: PodUpserted) -> int:
+def planned_devices(plan: PlanNote | None, node: str) -> tuple[str, ...]:
+    """Return the devices that a pod's plan names on a node."""
+    return () if plan is None else tuple(plan.devices.get(node, ()))
+
+
+def tell_devices(model: Model, row: int, told: tuple[str, ...]) -> None:
+    """Take over the devices that a bound pod's plan names on its node."""
+    node = model.pods.node[row]
+    if told and model.devices.told(row, node) != told:
+        model.devices.tell(row, node, told)
+
+
+def rank_of(rank: int, plan: PlanNote | None) -> int:
     """Return a pod's own index; for one without, the number that its plan gave it."""
-    if event.rank >= 0 or event.plan is None:
-        return event.rank
-    return event.plan.rank
+    return rank if rank >= 0 or plan is None else plan.rank
 
 
 def flags_of(event: PodUpserted) -> int:

@@ -7,11 +7,14 @@ a few hundred are entered together, and the state is the same as if each had com
                                    │ yes
                                    ▼
            columns in one stretch of rows; sums per node; each node's list of pods
+                                   │
+                                   ▼
+           members of gangs join them; whoever asks for devices claims them, one by one
 
-*Plain* is a pod that nothing has to be decided for: bound, not Muster's, without host ports,
-anti-affinity or devices. What is left of ``podevents.upsert`` then is sums, and sums do not
-depend on the order. Nothing is written before it is known that all are (rows of nodes and
-resources aside, which the other way would make just so).
+*Plain* is a pod that nothing has to be decided for: bound, without host ports or anti-affinity.
+What is left of ``podevents.upsert`` then is sums, and sums do not depend on the order; nor do
+devices (``cluster.devicesettle``). Nothing is written before it is known that all are (rows of
+nodes and resources aside, which the other way would make just so).
 """
 
 from collections.abc import Sequence
@@ -25,12 +28,13 @@ from numpy.typing import NDArray
 from cluster import podevents
 from cluster.asks import asks_of
 from cluster.events import PodsBound, PodUpserted
-from cluster.ids import PodUid
+from cluster.ids import NO_ROW, PodUid
 from cluster.model import Model
 from cluster.outcome import Outcome
 from cluster.pods import PodState
 
 _UID_BYTES: Final = 16
+_INT32: Final = 1 << 31
 _ROW: Final = np.dtype(np.int32)  # as ``Model`` packs the pods of a node
 _LAST: Final = Struct("i")
 
@@ -52,34 +56,37 @@ def enter(model: Model, event: PodsBound, out: Outcome, *, gate: str, now: float
     _check(model, event)
     crowd = _crowd(model, event) if _are_plain(model, event) else None
     if crowd is None:
-        for pod in event.pods():
-            podevents.upsert(model, pod, out, gate=gate, now=now)
+        for place in range(len(event.uids)):
+            podevents.upsert(model, event.pod(place), out, gate=gate, now=now)
         return
     first = _new_rows(model, event.uids)
     _write(model, event, first)
     _occupy(model, event, crowd, first)
     out.gang(None)
+    _join(model, event, first, out, now)
+    _claim(model, event, crowd, first)
 
 
 def _check(model: Model, event: PodsBound) -> None:
     for kind in event.kinds:
         podevents.check(model, replace(kind, uid=event.uids[0], node=event.nodes[0]))
+    wide = np.abs(event.ranks) >= _INT32
     for place, uid in enumerate(event.uids):
-        if len(uid) != _UID_BYTES or not event.nodes[place]:
-            like = event.kinds[event.kind[place]]
-            podevents.check(model, replace(like, uid=uid, node=event.nodes[place]))
+        if len(uid) != _UID_BYTES or not event.nodes[place] or wide[place]:
+            podevents.check(model, event.pod(place))
 
 
 def _are_plain(model: Model, event: PodsBound) -> bool:
     if model.pods.has_free_rows or any(True for _ in model.matches.table.keys()):  # noqa: SIM118
+        return False
+    if any(plan.rank >= _INT32 for plan in event.plans.values()):
         return False
     return all(map(_is_plain, event.kinds)) and model.directory.are_new(event.uids)
 
 
 def _is_plain(kind: PodUpserted) -> bool:
     asks = kind.pod_class
-    simple = not (asks.host_ports or asks.pod_anti_affinity or asks_of(asks))
-    return simple and not kind.managed and not kind.finished and kind.plan is None
+    return not (asks.host_ports or asks.pod_anti_affinity or kind.finished)
 
 
 def _crowd(model: Model, event: PodsBound) -> _Crowd | None:
@@ -89,8 +96,6 @@ def _crowd(model: Model, event: PodsBound) -> _Crowd | None:
         model.node_row(name) if row is None else row
         for row, name in zip(found, event.nodes, strict=True)
     ]
-    if model.devices.given.to_any(event.uids, rows):
-        return None
     nodes, of = np.unique(np.array(rows, dtype=np.intp), return_inverse=True)
     demand: dict[int, NDArray[np.int64]] = {}
     for number, kind in enumerate(event.kinds):
@@ -132,9 +137,49 @@ def _write(model: Model, event: PodsBound, first: int) -> None:
     pods.role.put(first, each([pods.roles.add(one.role) for one in kinds]))
     pods.queue.put(first, each([pods.queues.add(one.queue) for one in kinds]))
     pods.priority.put(first, each([one.priority for one in kinds]))
-    pods.rank.put(first, each([one.rank for one in kinds]))
+    pods.rank.put(first, _ranks(event))
     pods.created.put(first, event.created)
     pods.started.put(first, event.started)
+
+
+def _ranks(event: PodsBound) -> NDArray[np.int64]:
+    ranks = event.ranks.copy()
+    for place, plan in event.plans.items():
+        ranks[place] = podevents.rank_of(int(ranks[place]), plan)
+    return ranks
+
+
+def _join(model: Model, event: PodsBound, first: int, out: Outcome, now: float) -> None:
+    """Let members join their gangs, in the order in which they are told."""
+    keys = [kind.gang if kind.managed else None for kind in event.kinds]
+    rows = [NO_ROW if key is None else model.gangs.row(key) for key in keys]
+    gang = np.array(rows, dtype=np.intp)[event.kind]
+    if not (gang != NO_ROW).any():
+        return
+    model.pods.gang.put(first, gang)
+    order = np.argsort(gang, kind="stable")
+    begins = np.flatnonzero(np.diff(gang[order], prepend=NO_ROW))
+    for places in np.split(order, begins)[1:]:
+        row, began = gang[places[0]], float(event.started[places[0]])
+        model.gangs.join_all(int(row), (places + first).astype(_ROW), now)
+        # A pod that was listed bound started in the past.
+        model.gangs.first_bound(int(row), min(began or now, now))
+    for key in keys:
+        out.gang(key)
+
+
+def _claim(model: Model, event: PodsBound, crowd: _Crowd, first: int) -> None:
+    """Give pods the devices that they ask for, were given, or that their plans name."""
+    devices, nodes = model.devices, crowd.nodes[crowd.of]
+    asks = np.array([bool(asks_of(kind.pod_class)) for kind in event.kinds])[event.kind]
+    published = devices.layout.at(crowd.nodes)[crowd.of] != NO_ROW
+    places = set(np.flatnonzero(asks & published).tolist())
+    places.update(place for place, plan in event.plans.items() if plan.devices)
+    places.update(devices.given.those(event.uids, nodes.tolist()))
+    for place in sorted(places):
+        told = podevents.planned_devices(event.plans.get(place), event.nodes[place])
+        devices.claim(first + place, int(nodes[place]), told, spare=False)
+        podevents.tell_devices(model, first + place, told)
 
 
 def _occupy(model: Model, event: PodsBound, crowd: _Crowd, first: int) -> None:

@@ -17,6 +17,7 @@ from extender.outsiders import Outsiders
 from extender.pending import PendingPods, pending, suffers_from_pin
 from extender.rejudge import Rejudging
 from extender.report import Reporter
+from extender.siblings import Siblings
 from extender.specbook import SpecBook
 from kube import names, translate, wire, wirestorage
 from kube.volumes import VolumeIndex
@@ -79,10 +80,14 @@ class Feed:
         self.detached: Callable[[PodUid], None] = lambda _uid: None
         """Told of a pod that is gone."""
         self.arrived: Arrive = lambda _uid, _pod, _gang: None
-        """Told of every pod that is ours at first sight, or would be but for its scheduler."""
+        """Told of every pod that is ours at first sight, or would be but for its scheduler.
+
+        Not of members that were listed running and ``is_quiet``: nobody has to look at them.
+        """
         self.expected: Callable[[Member], None] = lambda _member: None
         """Told of every new member before the state is: room may be reserved for it."""
         self.rejudging = Rejudging()
+        self.siblings = Siblings(self._translator, self._volumes, self._book, self._outsiders)
 
     def is_managed(self, pod: wire.Pod) -> bool:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
@@ -264,6 +269,15 @@ class Feed:
         self._engine.apply(event)
         if carried is not None and carried.plan_id and not carried.pinned:
             self._note_taken_back(uid, carried.plan_id)
+
+    def runs(self, uid: PodUid, meta: wire.ObjectMeta, placed: Placed, member: Member) -> None:
+        """Take note of a new member that was listed running, before the state is told of it.
+
+        ``placed``: what it says of its gang. There is nothing to do for it (``is_quiet``).
+        """
+        self._join(uid, placed)
+        self.expected(member)
+        self.attached(uid, meta, False)
 
     def expect(self, uid: PodUid, pod: wire.Pod, placed: Placed) -> PodUpserted:
         """Take note of what a pod that is about to be made says of its gang; return its event."""

@@ -11,8 +11,9 @@
              the kind's event ───────────────────► PodsBound, all of the page
 
 A pod that nobody asks Muster about, and of which everything but name, node, times and volumes is
-byte for byte what another one's was, is told by that other one's event. The others, and every
-pod that is Muster's own, go the way that any change goes.
+byte for byte what another one's was, is told by that other one's event. So are members of gangs
+that run (``extender.listedmembers``). The others, and every pod that waits for Muster, go the way
+that any change goes.
 """
 
 from collections.abc import Hashable, Mapping
@@ -22,10 +23,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.events import PodsBound, PodUpserted
+from cluster.events import PodUpserted
 from cluster.ids import PodUid
 from extender.engine import Engine
 from extender.feed import Feed
+from extender.listedmembers import Listed, ListedMembers
+from extender.telling import Telling
 from kube.errors import DecodeError
 from kube.listed import ListedPage
 from kube.names import TERM
@@ -35,7 +38,6 @@ from workloads.managed import takes
 
 MOST_KINDS: Final = 4096  # of some KB each, then they are forgotten: owners' pods come in a row
 _NO_LABELS: Final[Mapping[str, str]] = {}
-_ALONE: Final = -1
 _Kind = tuple[bool, Hashable]
 
 
@@ -45,6 +47,7 @@ class ListedPods:
     def __init__(self, engine: Engine, feed: Feed) -> None:
         self._engine = engine
         self._feed = feed
+        self._members = ListedMembers(feed)
         self._kinds: dict[_Kind, PodUpserted | None] = {}
 
     def take(self, page: ListedPage) -> list[int]:
@@ -53,27 +56,19 @@ class ListedPods:
         if not self._feed.rejudging.is_idle():
             return list(everyone)  # every pod of such a namespace is noted by itself
         uids, nodes = page.uids(), page.nodes()
+        if len(set(uids)) < len(uids):
+            return list(everyone)  # no list has a pod twice; the second is told of a known one
         created, started = page.created(), page.started()
         may = self._may(uids, nodes) & ~np.isnan(created) & ~np.isnan(started)
-        kinds, kind = self._kinds_of(page, may)
-        told = np.flatnonzero(kind != _ALONE)
-        if not len(told):
+        telling = self._telling(Listed(page, uids, nodes, created, may))
+        event = telling.event(uids, nodes, created, started)
+        if event is None:
             return list(everyone)
-        places = told.tolist()
-        event = PodsBound(
-            kinds=tuple(kinds),
-            kind=kind[told],
-            uids=[uids[place] for place in places],
-            nodes=[nodes[place] for place in places],
-            created=created[told],
-            started=started[told],
-        )
         try:
             self._engine.apply(event)
         except ValueError:
             return list(everyone)  # one of them cannot be; by itself it is told of
-        left: list[int] = np.flatnonzero(kind == _ALONE).tolist()
-        return left
+        return telling.alone()
 
     def forget(self) -> None:
         """Forget the kinds: the list is over."""
@@ -85,30 +80,26 @@ class ListedPods:
         pairs = zip(uids, nodes, strict=True)
         return np.array([node != "" and row(uid) is None for uid, node in pairs], dtype=np.bool_)
 
-    def _kinds_of(
-        self, page: ListedPage, may: NDArray[np.bool_]
-    ) -> tuple[list[PodUpserted], NDArray[np.intp]]:
-        """Return the kinds there are, and each pod's: an index, or ``_ALONE``."""
-        kinds: list[PodUpserted] = []
-        number: dict[int, int] = {}  # by identity: alike events may be of different namespaces
-        kind = np.full(len(page), _ALONE, dtype=np.intp)
+    def _telling(self, listed: Listed) -> Telling:
+        """Return what can be told of a page at once."""
+        page, telling = listed.page, Telling.of(len(listed.page))
         ends = [*page.leaders.tolist(), len(page)]
+        members_end = 0  # members of gangs are told up to here
         for begin, end in pairwise(ends):
-            those = np.flatnonzero(may[begin:end])
+            those = begin + np.flatnonzero(listed.may[begin:end])
             if not len(those):
                 continue
-            event = self._event(page, begin + int(those[0]))
-            if event is None:
+            first = int(those[0])
+            if page.is_planned(first):
+                if first >= members_end:
+                    members_end = self._members.tell(listed, begin, telling)
                 continue
-            found = number.setdefault(id(event), len(kinds))
-            if found == len(kinds):
-                kinds.append(event)
-            kind[begin + those] = found
-        return kinds, kind
+            event = self._event(page, first)
+            if event is not None:
+                telling.kind[those] = telling.number(event)
+        return telling
 
     def _event(self, page: ListedPage, place: int) -> PodUpserted | None:
-        if page.is_planned(place):
-            return None  # ours, and no two of these are alike
         own = page.kind(place)
         if own is None:
             return None

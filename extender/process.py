@@ -31,7 +31,7 @@ from extender.ownpod import PodName
 from extender.shell import Extender
 from kube.auth import Auth
 from kube.client import KubeClient
-from kube.packedpods import PACKED
+from kube.packedlists import PACKED
 from kube.transport import Transport
 from observability.servingcert import ServingCertificate
 

@@ -91,7 +91,7 @@ class Slipped:
     def see(self, uid: PodUid, pod: wire.Pod, gang: GangKey | None) -> None:
         """Take note of a pod at first sight; ``gang``: none where another scheduler has it."""
         full = len(self._suspects) + len(self._found) >= MOST
-        if self.webhook and not full and not _was_seen(pod):
+        if self.webhook and not full and not was_seen(pod):
             self._suspects[uid] = _Suspect(pod, gang)
 
     def drop(self, uid: PodUid) -> None:
@@ -187,7 +187,7 @@ class Slipped:
         return f"it lacks the settings of fabric {', '.join(fabrics)}" if fabrics else ""
 
 
-def _was_seen(pod: wire.Pod) -> bool:
+def was_seen(pod: wire.Pod) -> bool:
     """Return whether the webhook has left a trace: only a gated pod can be pinned in its spec."""
     return has_gate(pod) or is_pinned(pod) or ANNOTATION in pod.metadata.annotations
 

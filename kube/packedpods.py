@@ -17,8 +17,9 @@ not: volumes, node, hostname, node affinity (a DaemonSet's names the node) and m
 are left out, as nothing of a bound stranger is judged by them (``kube.podclass``).
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, Final, overload
+import re
+from collections.abc import Hashable, Sequence
+from typing import Final, overload
 
 import numpy as np
 from google.protobuf.message import DecodeError as BadMessage
@@ -28,8 +29,6 @@ from cluster.ids import PodUid
 from kube import wire
 from kube.errors import DecodeError
 from kube.fieldtable import (
-    MORE,
-    PADDING,
     Buffer,
     Fields,
     Flags,
@@ -39,18 +38,20 @@ from kube.fieldtable import (
     varints,
     walk,
 )
-from kube.frames import Codec, ListMeta, Page, PageDecoder
-from kube.listed import LISTED_PODS, ListedMeta, ListedPage, ListedPod, Times
-from kube.names import PLAN
-from kube.packed import ACCEPT, BAD_INPUT, MAGIC, READ_META, Lists, reader
-from kube.resources import NODES, PODS, Resource
+from kube.listed import ListedMeta, ListedPage, ListedPod, Times
+from kube.names import DEVICES_HEALTHY, PLAN
+from kube.packed import BAD_INPUT, reader
+from kube.resources import PODS
 from kube.translate import pod_uid
 from protogen import kubernetes_v1_pb2 as messages
 
 _PLANNED: Final = PLAN.encode()
+_DEVICES: Final = DEVICES_HEALTHY.encode()
+_TOKEN: Final = re.compile(rb"kube-api-access-[a-z0-9]{5}")
+"""The volume that kube-apiserver adds to each pod (plugin/pkg/admission/serviceaccount)."""
+_OWN_NODE: Final = b"\xff\xff"  # stands where a name stood: no text has such bytes
 _UID_TEXT: Final = 36
 _UID_BYTES: Final = 16
-PART_PODS: Final = 2000  # a step of numpy costs as much for 100 as for 1,000
 _NO_DIGIT: Final = 0xFF
 _DIGITS: Final = np.array([n for n in range(_UID_TEXT) if n not in (8, 13, 18, 23)])
 _DASHES: Final = np.array([8, 13, 18, 23])
@@ -75,6 +76,7 @@ _SHARED_META: Final = (
     *_one(_META.NAMESPACE_FIELD_NUMBER, _META.DELETIONTIMESTAMP_FIELD_NUMBER),
     (_META.LABELS_FIELD_NUMBER, _META.OWNERREFERENCES_FIELD_NUMBER),
 )
+_LABELS: Final = len(_SHARED_META) - 1  # place of labels, annotations and owners among them
 _OWN_META: Final = _one(_META.UID_FIELD_NUMBER, _META.CREATIONTIMESTAMP_FIELD_NUMBER)
 _SHARED_SPEC: Final = (
     (3, 9),  # between containers and node
@@ -84,6 +86,7 @@ _SHARED_SPEC: Final = (
     (35, 63),
 )
 _OWN_SPEC: Final = _one(
+    _SPEC.VOLUMES_FIELD_NUMBER,
     _SPEC.NODENAME_FIELD_NUMBER,
     _SPEC.AFFINITY_FIELD_NUMBER,
     _SPEC.CONTAINERS_FIELD_NUMBER,
@@ -92,8 +95,10 @@ _OWN_SPEC: Final = _one(
 _AFFINITY: Final = (
     (messages.Affinity.PODAFFINITY_FIELD_NUMBER, messages.Affinity.PODANTIAFFINITY_FIELD_NUMBER),
 )
+_PIN: Final = messages.Affinity.NODEAFFINITY_FIELD_NUMBER
 _SHARED_STATUS: Final = _one(_STATUS.PHASE_FIELD_NUMBER)
 _OWN_STATUS: Final = _one(
+    _STATUS.CONDITIONS_FIELD_NUMBER,
     _STATUS.STARTTIME_FIELD_NUMBER,
     _STATUS.CONTAINERSTATUSES_FIELD_NUMBER,
     _STATUS.INITCONTAINERSTATUSES_FIELD_NUMBER,
@@ -147,7 +152,10 @@ class _Parts:
 
 
 class PackedPage(ListedPage):
-    """Pods of a page in protobuf."""
+    """Pods of a page in protobuf.
+
+    ``kin``: int[k], as ``leaders``, for pods whose labels, annotations and owners may differ.
+    """
 
     def __init__(self, buffer: Buffer, items: Ranges) -> None:
         self._buffer, self._items = buffer, items
@@ -155,7 +163,13 @@ class PackedPage(ListedPage):
         meta = self._meta = walk(buffer, top.value(1), _SHARED_META + _OWN_META)
         spec = self._spec = walk(buffer, top.value(2), _SHARED_SPEC + _OWN_SPEC)
         status = self._status = walk(buffer, top.value(3), _SHARED_STATUS + _OWN_STATUS)
-        affinity = walk(buffer, spec.value(_SPEC.AFFINITY_FIELD_NUMBER), _AFFINITY)
+        affinity = walk(buffer, spec.value(_SPEC.AFFINITY_FIELD_NUMBER), _AFFINITY + _one(_PIN))
+        self._each_meta = top.value(1)
+        self._each = (
+            affinity.stretch(_PIN),
+            spec.stretch(_SPEC.VOLUMES_FIELD_NUMBER),
+            status.stretch(_STATUS.CONDITIONS_FIELD_NUMBER),
+        )
         levels = (meta, _SHARED_META), (spec, _SHARED_SPEC), (status, _SHARED_STATUS)
         self._shared = [
             fields.stretch(low)
@@ -172,20 +186,21 @@ class PackedPage(ListedPage):
         broken = [one.broken for one in (top, meta, spec, status, affinity)]
         broken += [one.broken for one in self._parts]
         self._broken: Flags = np.logical_or.reduce(broken)
-        self.leaders = self._leaders()
+        self.leaders, self.kin = self._leaders()
 
-    def _leaders(self) -> NDArray[np.intp]:
+    def _leaders(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         count = len(self._items)
         if not count:
-            return np.zeros(0, dtype=np.intp)
+            return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
         before, after = np.arange(count - 1), np.arange(1, count)
         these = _joined([one.at(after) for one in self._shared])
         those = _joined([one.at(before) for one in self._shared])
-        equal = alike(self._buffer, these, those).reshape(len(self._shared), count - 1).all(axis=0)
-        equal &= ~(self._broken[1:] | self._broken[:-1])
+        each = alike(self._buffer, these, those).reshape(len(self._shared), count - 1)
+        kin = np.delete(each, _LABELS, axis=0).all(axis=0)
+        kin &= ~(self._broken[1:] | self._broken[:-1])
         for parts in self._parts:
-            equal &= parts.same()
-        return np.append(0, np.flatnonzero(~equal) + 1)
+            kin &= parts.same()
+        return _begins(kin & each[_LABELS]), _begins(kin)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -253,6 +268,27 @@ class PackedPage(ListedPage):
         where = self._meta.stretch(_META.LABELS_FIELD_NUMBER)
         return _PLANNED in self._buffer.bytes[where.begin[place] : where.end[place]]
 
+    def meta(self, place: int) -> wire.ObjectMeta:
+        """Return a pod's metadata. Raises ``DecodeError`` where it cannot be read."""
+        begin, end = self._each_meta.begin[place], self._each_meta.end[place]
+        try:
+            message = messages.ObjectMeta.FromString(self._buffer.bytes[begin:end])
+            found: wire.ObjectMeta = _READ_META(message)
+        except BAD_INPUT as error:
+            raise DecodeError(f"{PODS} {self._called(place)}: metadata: {error}") from error
+        return found
+
+    def apart(self, place: int, node: str) -> Hashable:
+        """Return what may tell a planned pod from its kin, ``node`` being that of its plan.
+
+        Its pin, without the node that it names; its volumes, without the name of its token; and
+        the pod itself if it says something of its devices.
+        """
+        body = self._buffer.bytes
+        pin, volumes, conditions = (body[one.begin[place] : one.end[place]] for one in self._each)
+        says = place if _DEVICES in conditions else -1
+        return pin.replace(node.encode(), _OWN_NODE), _TOKEN.sub(b"", volumes), says
+
     def pod(self, place: int) -> wire.Pod:
         """Return all of a pod. Raises ``DecodeError`` for what is no pod."""
         try:
@@ -283,89 +319,15 @@ class PackedPage(ListedPage):
 
 
 _READ: Final = reader(wire.Pod, messages.Pod)
+_READ_META: Final = reader(wire.ObjectMeta, messages.ObjectMeta)
 
 
-class _PodLists:
-    """Reads lists of pods, to be taken over page by page."""
-
-    accept: Final = ACCEPT
-
-    def __init__(self) -> None:
-        self._codec = Codec(LISTED_PODS)
-
-    def pages(self, body: bytes) -> Iterator[Page[ListedPod]]:
-        """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""
-        if not body.startswith(MAGIC):
-            yield from self._codec.pages(body)
-            return
-        try:
-            begin, end = _raw(body)
-            meta, items = _items(body, begin, end)
-            described: ListMeta = READ_META(messages.ListMeta.FromString(meta))
-        except (IndexError, BadMessage, ValueError) as error:
-            raise DecodeError(f"list of {PODS}: {error}") from error
-        buffer = Buffer(body + PADDING)
-        for begin in range(0, max(len(items), 1), PART_PODS):
-            part = Ranges(
-                items.begin[begin : begin + PART_PODS], items.end[begin : begin + PART_PODS]
-            )
-            yield Page(PackedPage(buffer, part), described)
-
-
-def _raw(body: bytes) -> tuple[int, int]:
-    """Return where the list itself is (runtime.Unknown, field 2)."""
-    at = len(MAGIC)
-    while at < len(body):
-        tag, begin, end = _head(body, at)
-        if tag == _RAW_TAG:
-            return begin, end
-        at = end
-    raise ValueError("there is no list in it")
-
-
-def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
-    """Return a list's metadata, and where its items are."""
-    meta, begins, ends = b"", [], []
-    while at < stop:
-        if body[at] == _ITEM_TAG and body[at + 1] >= MORE > body[at + 2]:
-            tag, begin = _ITEM_TAG, at + 3  # up to 16 KiB, as nearly all are
-            at = begin + (body[at + 1] & 0x7F | body[at + 2] << 7)
-        else:
-            tag, begin, at = _head(body, at)
-        if tag == _ITEM_TAG:
-            begins.append(begin)
-            ends.append(at)
-        elif tag == _META_TAG:
-            meta = body[begin:at]
-    if at != stop or stop > len(body):
-        raise ValueError("it ends in the middle of a field")
-    return meta, Ranges(np.array(begins, dtype=np.int64), np.array(ends, dtype=np.int64))
-
-
-_META_TAG, _ITEM_TAG, _RAW_TAG = 1 << 3 | 2, 2 << 3 | 2, 2 << 3 | 2
-
-
-def _head(body: bytes, at: int) -> tuple[int, int, int]:
-    """Return a field's tag, of one byte, and from where to where its bytes are."""
-    tag, at = body[at], at + 1
-    size = shift = 0
-    while True:
-        byte = body[at]
-        at += 1
-        size |= (byte & 0x7F) << shift
-        if byte < MORE:
-            return tag, at, at + size
-        shift += 7
+def _begins(same: Flags) -> NDArray[np.intp]:
+    """Return where stretches begin. ``same``: of each pod but the first, as the one before."""
+    return np.append(0, np.flatnonzero(~same) + 1)
 
 
 def _joined(ranges: Sequence[Ranges]) -> Ranges:
     return Ranges(
         np.concatenate([one.begin for one in ranges]), np.concatenate([one.end for one in ranges])
     )
-
-
-PACKED: Final[Mapping[Resource[Any], PageDecoder[Any]]] = {
-    NODES: Lists(NODES, messages.PackedNodes),
-    LISTED_PODS: _PodLists(),
-}
-"""What is asked for in protobuf, and what reads it."""

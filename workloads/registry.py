@@ -104,11 +104,20 @@ class Placed:
 
 def place(pod: wire.Pod) -> Placed | None:
     """Return what the pod says of its gang, ``None`` for a pod on its own."""
+    found = speaks_for(pod)
+    if found is None:
+        return None
+    dialect, own = found
+    return Placed(dialect, own, dialect.spec_from_pod(pod))
+
+
+def speaks_for(pod: wire.Pod) -> tuple[Dialect, Member] | None:
+    """Return who speaks for the pod, and its place; ``None`` for a pod on its own."""
     for number in _candidates(pod):
         dialect = DIALECTS[number]
         found = dialect.member(pod)
         if found is not None:
-            return Placed(dialect, found, dialect.spec_from_pod(pod))
+            return dialect, found
     return None
 
 
@@ -128,16 +137,14 @@ def _candidates(pod: wire.Pod) -> tuple[int, ...]:
 
 def dialect_of(pod: wire.Pod) -> Dialect | None:
     """Return the dialect that speaks for the pod, ``None`` for a pod on its own."""
-    for number in _candidates(pod):
-        if DIALECTS[number].member(pod) is not None:
-            return DIALECTS[number]
-    return None
+    found = speaks_for(pod)
+    return None if found is None else found[0]
 
 
 def member(pod: wire.Pod) -> Member | None:
     """Return the pod's place in its gang, ``None`` for a pod on its own."""
-    speaker = dialect_of(pod)
-    return None if speaker is None else speaker.member(pod)
+    found = speaks_for(pod)
+    return None if found is None else found[1]
 
 
 def member_or_single(pod: wire.Pod) -> Member:

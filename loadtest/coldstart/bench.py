@@ -33,7 +33,7 @@ import yaml
 from kube.client import LISTED_ITEMS
 from kube.frames import Codec, Page, PageDecoder
 from kube.listed import LISTED_PODS
-from kube.packedpods import PACKED
+from kube.packedlists import PACKED
 from kube.resources import NODES, Resource
 from loadtest import packing
 from loadtest.coldstart.objects import Fleet, PackedTemplate, make, page

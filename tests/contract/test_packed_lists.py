@@ -19,7 +19,8 @@ import pytest_asyncio
 from kube import auth, wire
 from kube.client import KubeClient
 from kube.listed import LISTED_PODS, JsonPage
-from kube.packedpods import PACKED, PackedPage
+from kube.packedlists import PACKED
+from kube.packedpods import PackedPage
 from kube.resources import NODES, PODS, Resource
 from loadtest.api import MERGE_PATCH, Api, ApiFailed
 from loadtest.simulated import Plane, SimulatedPlane

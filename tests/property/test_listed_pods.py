@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from support import fingerprint
 
+from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
 from extender.engine import Engine
 from extender.feed import Feed
@@ -28,12 +29,15 @@ from extender.listing import ListedPods
 from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPods
 from extender.report import Reporter
+from extender.siblings import is_quiet
 from kube import names, translate, wire
 from kube.errors import DecodeError
 from kube.events import EventRecorder
 from kube.listed import LISTED_PODS, JsonPage, ListedPage, ListedPod
-from kube.packedpods import PACKED, PackedPage
+from kube.packedlists import PACKED
+from kube.packedpods import PackedPage
 from loadtest import packing
+from loadtest.pods import INDEX
 from workloads.managed import Policy
 
 JSON = dict[str, Any]
@@ -59,6 +63,11 @@ PINNED = {
         }
     }
 }
+ODD = (
+    *("index", "devices", "spares", "elsewhere", "size", "network", "label", "asks", "ill"),
+    *("token", "claim", "early", "free"),
+)
+LIKE_THE_OTHERS = ("index", "devices", "network", "token")
 AMOUNTS = st.dictionaries(
     st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]),
     st.sampled_from(["1", "100m", "2Gi", "0", "what"]),
@@ -175,7 +184,9 @@ class World:
         reporter = Reporter(self.state, waiting, recorder, metrics)
         self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, waiting, reporter)
         self.arrived: list[object] = []
-        self.feed.arrived = lambda *about: self.arrived.append(about)
+        self.feed.arrived = self.come
+        self.feed.attached = lambda *about: self.arrived.append(about)
+        self.feed.expected = self.arrived.append
         self.listed = ListedPods(engine, self.feed)
         for name, managed in (("ns", "true"), ("closed", "false"), ("kube-system", "true")):
             meta = wire.ObjectMeta(name=name, labels={names.MANAGED: managed})
@@ -185,6 +196,10 @@ class World:
             meta = wire.ObjectMeta(name=name, labels={names.HOST: name})
             status = wire.NodeStatus(allocatable=amounts)
             self.feed.node(wire.Node(metadata=meta, status=status))
+
+    def come(self, uid: PodUid, pod: wire.Pod, gang: GangKey | None) -> None:
+        if not (gang and pod.spec.node_name and is_quiet(pod)):
+            self.arrived.append((uid, pod, gang))
 
     def take(self, pod: wire.Pod) -> None:
         try:
@@ -201,6 +216,59 @@ class World:
 def test_a_listed_pod_is_the_pod(pod: JSON) -> None:
     body = orjson.dumps(pod)
     assert LISTED.decode(body).pod() == PLAIN.decode(body)
+
+
+def pin(*nodes: str) -> JSON:
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        for node in nodes
+    ]
+    required = {"nodeSelectorTerms": terms}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+@st.composite
+def members(draw: st.DrawFn) -> list[JSON]:
+    """Draw a gang that runs: some of its pods odd in one way or another."""
+    gang, oddly = draw(st.sampled_from("gh")), st.sampled_from(("",) * 10 + ODD)
+    nodes = st.sampled_from(("n0", "n0", "n1"))
+    count = draw(st.integers(1, 8))
+    return [member(gang, rank, node=draw(nodes), odd=draw(oddly)) for rank in range(count)]
+
+
+def member(gang: str, rank: int, *, node: str = "n0", odd: str = "") -> JSON:
+    number = ord(gang) * 100 + rank
+    index = {INDEX: "x" if odd == "index" else str(rank)}
+    devices = {node: ["gpu-0"]} if odd == "devices" else {}
+    spares = ["n2"] if odd == "spares" else []
+    at = "n9" if odd == "elsewhere" else node
+    plan = {"id": f"plan-{gang}", "node": at, "rank": rank, "devices": devices, "spares": spares}
+    size = "9" if odd == "size" else "8"
+    notes = index | {names.PLAN: orjson.dumps(plan).decode(), names.GANG_SIZE: size}
+    if odd == "network":
+        notes["cni.projectcalico.org/podIP"] = f"10.0.0.{rank}"
+    if odd == "label":
+        index[names.ROLE] = "leader"
+    pod = whole((number, {}, {}, {"phase": "Running"}, "ns", node))
+    requests = {"nvidia.com/gpu": "2" if odd == "asks" else "1"}
+    conditions = [{"type": names.DEVICES_HEALTHY, "status": "False"}] if odd == "ill" else []
+    token = "abcde" if odd == "token" else f"{number:05d}"
+    volumes: list[JSON] = [{"name": f"kube-api-access-{token}"}]
+    if odd == "claim":
+        volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": f"data-{rank}"}})
+    pod["metadata"] |= {
+        "uid": f"{number:08x}-0000-4000-8000-{number:012x}",
+        "labels": index | {names.GANG: gang},
+        "annotations": notes,
+        "creationTimestamp": f"2026-01-01T00:00:0{1 if odd == 'early' else 3}Z",
+    }
+    pod["spec"] |= {
+        "containers": [{"name": "main", "resources": {"requests": requests}}],
+        "affinity": {} if odd == "free" else pin(at, *spares),
+        "volumes": volumes,
+    }
+    pod["status"] |= {"conditions": conditions, "startTime": f"2026-01-02T00:00:0{rank}Z"}
+    return pod
 
 
 def in_json(pods: list[JSON]) -> ListedPage:
@@ -221,7 +289,10 @@ def stored(pod: JSON) -> JSON:
     return found
 
 
-PAGE = st.lists(st.one_of(ALIKE, ALIKE, ANY), max_size=20)
+STRANGERS = st.lists(st.one_of(ALIKE, ALIKE, ANY), max_size=20)
+PAGE = st.lists(st.one_of(STRANGERS, members(), members()), max_size=4).map(
+    lambda parts: [pod for part in parts for pod in part]
+)
 
 
 @given(pages=st.lists(PAGE, max_size=3))
@@ -272,6 +343,26 @@ def test_a_closed_namespace_that_opens_is_judged_anew(
     meta = wire.ObjectMeta(name="closed", labels={})
     world.feed.namespace(wire.Namespace(metadata=meta))
     assert world.listed.take(read(page[1:])) == [0]
+
+
+def test_members_of_a_gang_are_judged_once_and_told_together() -> None:
+    one, many = World(), World()
+    page = [member("g", rank) for rank in range(8)]
+    assert not many.listed.take(in_protobuf(page))
+    for pod in page:
+        one.take(PLAIN.decode(orjson.dumps(pod)))
+    assert many.look() == one.look()
+    gang = many.state.gang(GangKey("muster/ns/g"))
+    assert gang is not None
+    assert gang.spec is not None
+    assert (len(gang.bound), gang.spec.size) == (8, 8)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_member_of_which_more_has_to_be_read_goes_its_own_way(odd: str) -> None:
+    page = [member("g", rank, odd=odd if rank == 4 else "") for rank in range(8)]
+    left = World().listed.take(in_protobuf(page))
+    assert left == ([] if odd in LIKE_THE_OTHERS else [4])
 
 
 def test_what_is_no_pod_is_named() -> None:

@@ -11,6 +11,7 @@ to agree when some of these pods go again.
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from support.naivecluster import KINDS, QUERIES, RACKS
 
 from cluster import podlists
 from cluster.constraints import PodClass
-from cluster.events import Event, PodGone, PodsBound, PodUpserted
+from cluster.events import Event, PlanNote, PodGone, PodsBound, PodUpserted
+from cluster.ids import GangKey
 from cluster.state import ClusterState
 
 SMALL = pod_class(0, cpu=100)
@@ -30,6 +32,17 @@ ZERO = PodClass((("cpu", 0), ("pods", 1)))  # an amount of nothing makes no colu
 kinds = st.sampled_from((SMALL, SMALL, SMALL, ZERO, pod_class(0, cpu=30_000), *KINDS))
 places = st.sampled_from(("n0", "n1", "n2", "n3", "n4"))
 PLAIN = st.sampled_from((SMALL, ZERO, pod_class(0, cpu=700)))
+
+
+ASKING = st.sampled_from((SMALL, pod_class(1, cpu=100), pod_class(2, cpu=100)))
+GPUS = ("gpu-0", "gpu-1")
+PLANS = (
+    None,
+    note("n0"),
+    replace(note("n0", devices={"n0": GPUS[:1]}), rank=7),
+    note("n0", devices={"n0": GPUS}),
+    note("n1", "n2", devices={"n1": GPUS[1:], "n2": GPUS}),
+)
 
 
 def listed(draw_kind: st.SearchStrategy[PodClass]) -> st.SearchStrategy[list[PodUpserted]]:
@@ -42,8 +55,12 @@ def listed(draw_kind: st.SearchStrategy[PodClass]) -> st.SearchStrategy[list[Pod
         priority=st.sampled_from((0, 0, 5)),
         terminating=st.sampled_from((False, False, True)),
         created=st.sampled_from((0.0, 10.0, 20.0)),
+        gang=st.sampled_from((None, None, "g", "g", "h")),
+        rank=st.sampled_from((-1, 0, 3)),
+        plan=st.sampled_from(PLANS),
     )
-    return st.lists(pods, min_size=1, max_size=30)
+    some = st.lists(pods, min_size=1, max_size=30)
+    return some | st.lists(pods, min_size=1, max_size=30, unique_by=lambda one: one.uid)
 
 
 def bound(
@@ -55,12 +72,18 @@ def bound(
     priority: int,
     terminating: bool,
     created: float,
+    gang: str | None,
+    rank: int,
+    plan: PlanNote | None,
 ) -> PodUpserted:
     return pod(
         name,
         kind=kind,
         on=on,
-        managed=False,
+        gang=gang,
+        managed=gang is not None,
+        rank=rank,
+        plan=plan if gang is not None else None,
         labels={"app": app},
         priority=priority,
         terminating=terminating,
@@ -73,7 +96,7 @@ def together(pods: Sequence[PodUpserted]) -> PodsBound:
     """Return the event that tells these pods at once."""
 
     def kind_of(one: PodUpserted) -> Hashable:
-        return one.pod_class, one.labels, one.priority, one.terminating
+        return one.pod_class, one.labels, one.priority, one.terminating, one.gang, one.role
 
     kinds = {kind_of(one): one for one in reversed(pods)}
     order = list(dict.fromkeys(map(kind_of, pods)))
@@ -84,6 +107,8 @@ def together(pods: Sequence[PodUpserted]) -> PodsBound:
         nodes=[one.node or "" for one in pods],
         created=np.array([one.created for one in pods]),
         started=np.array([one.started for one in pods]),
+        ranks=np.array([one.rank for one in pods], dtype=np.int64),
+        plans={place: one.plan for place, one in enumerate(pods) if one.plan is not None},
     )
 
 
@@ -134,7 +159,7 @@ def prepare(state: ClusterState, odd: str, known: PodUpserted) -> None:
 
 @given(
     odd=st.sampled_from(ODD),
-    pages=st.lists(st.one_of(listed(PLAIN), listed(PLAIN), listed(kinds)), min_size=1, max_size=3),
+    pages=st.lists(st.one_of(listed(PLAIN), listed(ASKING), listed(kinds)), min_size=1, max_size=3),
     leaving=st.sets(st.integers(0, 40), max_size=8),
     frozen=st.booleans(),
 )
@@ -180,6 +205,36 @@ def test_plain_pods_are_entered_together(counted: Callable[[], int]) -> None:
     state.apply(together(pods), now=NOW)
     assert not counted()
     assert len(state.snapshot().nodes.pods_on(0)) == 30
+
+
+def test_members_of_gangs_are_entered_together_with_their_devices(
+    counted: Callable[[], int],
+) -> None:
+    one, many = twins()
+    one_gpu = pod_class(1, cpu=100)
+    members = [
+        pod(
+            f"p{i}",
+            kind=one_gpu,
+            gang="g" if i < 5 else "h",
+            on=f"n{i // 4}",
+            rank=i,
+            plan=note(f"n{i // 4}", devices={f"n{i // 4}": (f"gpu-{3 - i % 4}",)}),
+            created=1.0 + i,
+            started=2.0 + i,
+        )
+        for i in range(8)
+    ]
+    for state in (one, many):
+        for name in ("n0", "n1"):
+            state.apply(node(name, gpus=4, devices=gpus_of(4)), now=NOW)
+    effects = set(many.apply(together(members), now=NOW))
+    assert not counted()
+    assert effects == {effect for each in members for effect in one.apply(each, now=NOW)}
+    assert look(many) == look(one)
+    view = many.gang(members[0].gang or GangKey(""))
+    assert view is not None
+    assert [view.first_bound_at, len(view.bound)] == [2.0, 5]
 
 
 def bound_on_n0(number: int) -> PodUpserted:

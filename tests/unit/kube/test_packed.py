@@ -10,7 +10,8 @@ from kube import packed, wire
 from kube.errors import DecodeError
 from kube.frames import Page
 from kube.listed import LISTED_PODS, JsonPage
-from kube.packedpods import PACKED, PackedPage
+from kube.packedlists import PACKED
+from kube.packedpods import PackedPage
 from kube.resources import NODES
 from kube.translate import pod_uid
 from loadtest import packing

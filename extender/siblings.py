@@ -1,0 +1,133 @@
+"""Members of a gang that run already: what is read of one of them stands for the others.
+
+::
+
+    the first of alike pods ──► anything to decide? ──yes──► None: each goes its own way
+                                       │ no
+                                       ▼
+                Sibling: its event, and who speaks for it ──► each other one: its own rank
+
+Members of a gang differ in name, rank, node, plan and pin. Whether two pods differ in nothing
+else is for those to see who have them as bytes (``extender.listedmembers``).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.events import PlanNote, PodUpserted
+from extender.outsiders import Outsiders
+from extender.slipped import was_seen
+from kube import names, wire
+from kube.plan import plan_note, required_terms, without_pin
+from kube.requests import resized_containers
+from kube.selectors import PER_POD_LABELS
+from kube.translate import Translator
+from kube.volumes import VolumeIndex, restricts
+from workloads.book import GangBook
+from workloads.dialect import Member
+from workloads.registry import Placed, conflicts_as, place, speaks_for
+
+_OWN: Final = PER_POD_LABELS | {names.PLAN}
+_OF_NETWORKS: Final = (
+    "cni.projectcalico.org/",
+    "k8s.ovn.org/",
+    "k8s.v1.cni.cncf.io/",
+    "ovn.kubernetes.io/",
+)
+"""Prefixes of annotations that network plugins write on each pod, with its addresses."""
+
+_Shared = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """One of a gang's running members. ``event``: of which all but its place holds for each."""
+
+    pod: wire.Pod
+    event: PodUpserted
+    placed: Placed
+
+
+def shared(meta: wire.ObjectMeta) -> _Shared:
+    """Return what is read of a pod's metadata and must be the same for all siblings."""
+    notes = meta.annotations
+    return (
+        meta.namespace,
+        meta.owner_references,
+        _left(meta.labels),
+        {key: notes[key] for key in notes if key not in _OWN and not _of_networks(key)},
+        notes.keys() & _OWN,
+        meta.labels.keys() & _OWN,
+    )
+
+
+def _left(labels: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if key not in _OWN}
+
+
+def _of_networks(key: str) -> bool:
+    return key.startswith(_OF_NETWORKS)
+
+
+def planned(meta: wire.ObjectMeta, node: str) -> PlanNote | None:
+    """Return the plan of a pod on ``node``; ``None`` if it is of another one, or has spares."""
+    note = plan_note(meta.annotations.get(names.PLAN, ""))
+    return note if note is not None and note.node == node and not note.spares else None
+
+
+def is_quiet(pod: wire.Pod) -> bool:
+    """Return whether there is nothing to do for a bound pod of ours that is seen first.
+
+    It came by the webhook, and says nothing of its devices (``Feed.arrived``).
+    """
+    says = any(condition.type == names.DEVICES_HEALTHY for condition in pod.status.conditions)
+    return was_seen(pod) and not says
+
+
+class Siblings:
+    """Judges members of gangs that run already."""
+
+    def __init__(
+        self, translator: Translator, volumes: VolumeIndex, book: GangBook, outsiders: Outsiders
+    ) -> None:
+        self._translator = translator
+        self._volumes = volumes
+        self._book = book
+        self._outsiders = outsiders
+
+    def judge(self, pod: wire.Pod) -> Sibling | None:
+        """Return what a bound pod with a plan says for its siblings, too."""
+        placed = place(pod)
+        if placed is None or placed.member.template is not None or not self._is_plain(pod):
+            return None
+        member = self._book.seat(placed.member)
+        if conflicts_as(pod, placed) or self._outsiders.of(member.key):
+            return None  # to be told of
+        event = self._translator.pod_event(
+            pod,
+            gang=member.key,
+            role=member.role,
+            rank=member.rank,
+            managed=True,
+            volumes=self._volumes,
+        )
+        return None if event.finished or event.terminating else Sibling(pod, event, placed)
+
+    def member(self, like: Sibling, meta: wire.ObjectMeta) -> Member | None:
+        """Return a sibling's own place; ``None`` if it is in another gang after all."""
+        found = speaks_for(wire.Pod(metadata=meta, spec=like.pod.spec, status=like.pod.status))
+        if found is None or found[0] is not like.placed.dialect:
+            return None
+        own, theirs = found[1], like.placed.member
+        same = own.key == theirs.key and own.role == theirs.role and own.template is None
+        return self._book.seat(own) if same else None
+
+    def _is_plain(self, pod: wire.Pod) -> bool:
+        """Return whether nothing of a pod's own decides what it asks for."""
+        if not is_quiet(pod) or names.TERM in pod.metadata.annotations:
+            return False
+        if any(map(restricts, pod.spec.volumes)) or resized_containers(pod.spec, pod.status):
+            return False
+        note = planned(pod.metadata, pod.spec.node_name)
+        return note is not None and without_pin(required_terms(pod.spec.affinity), note) is None
