@@ -188,6 +188,10 @@ class ClusterState:
         """Return the row of a pod."""
         return self._model.directory.row(uid)
 
+    def are_new(self, uids: Sequence[PodUid]) -> bool:
+        """Tell whether all of these pods are unknown and none comes twice."""
+        return self._model.directory.are_new(uids)
+
     def pod_uid(self, row: int) -> PodUid:
         """Return the uid of a pod row in use."""
         return self._model.pods.uids[row]

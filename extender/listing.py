@@ -2,7 +2,7 @@
 
 ::
 
-    page ──► known? unbound? ──yes──────────────────────────────► left to be taken one by one
+    page ──► any known? unbound? ──yes──────────────────────────► left to be taken one by one
                │ no                                                          ▲
                ▼ the first of a stretch of alike pods                        │
              kind (its bytes) ──► judged before? ──no──► Feed.stranger ──None┤
@@ -21,10 +21,8 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cluster.events import PodUpserted
-from cluster.ids import PodUid
 from extender.engine import Engine
 from extender.feed import Feed
 from extender.listedmembers import Listed, ListedMembers
@@ -56,10 +54,11 @@ class ListedPods:
         if not self._feed.rejudging.is_idle():
             return list(everyone)  # every pod of such a namespace is noted by itself
         uids, nodes = page.uids(), page.nodes()
-        if len(set(uids)) < len(uids):
-            return list(everyone)  # no list has a pod twice; the second is told of a known one
+        if not self._engine.state.are_new(uids):
+            return list(everyone)  # the list began anew, and pods of it are known
         created, started = page.created(), page.started()
-        may = self._may(uids, nodes) & ~np.isnan(created) & ~np.isnan(started)
+        bound = np.array([node != "" for node in nodes], dtype=np.bool_)
+        may = bound & ~np.isnan(created) & ~np.isnan(started)
         telling = self._telling(Listed(page, uids, nodes, created, may))
         event = telling.event(uids, nodes, created, started)
         if event is None:
@@ -73,12 +72,6 @@ class ListedPods:
     def forget(self) -> None:
         """Forget the kinds: the list is over."""
         self._kinds.clear()
-
-    def _may(self, uids: list[PodUid], nodes: list[str]) -> NDArray[np.bool_]:
-        """Tell which pods are bound, and news."""
-        row = self._engine.state.pod_row
-        pairs = zip(uids, nodes, strict=True)
-        return np.array([node != "" and row(uid) is None for uid, node in pairs], dtype=np.bool_)
 
     def _telling(self, listed: Listed) -> Telling:
         """Return what can be told of a page at once."""

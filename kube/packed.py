@@ -68,7 +68,8 @@ class Lists(Generic[T]):
         if not body.startswith(MAGIC):
             yield from self._codec.pages(body)
             return
-        found = self._list(body[len(MAGIC) :])
+        packed = memoryview(body)[len(MAGIC) :]  # upb reads any buffer; its stubs say bytes
+        found = self._list(cast("bytes", packed))
         meta, items = _meta(self._resource, found), found.raw.items
         for begin in range(0, max(len(items), 1), PART_ITEMS):
             yield self._part(items[begin : begin + PART_ITEMS], meta)

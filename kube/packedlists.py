@@ -12,7 +12,7 @@ import numpy as np
 from google.protobuf.message import DecodeError as BadMessage
 
 from kube.errors import DecodeError
-from kube.fieldtable import MORE, PADDING, Buffer, Ranges
+from kube.fieldtable import MORE, PADDING, Buffer, Places, Ranges
 from kube.frames import Codec, ListMeta, Page, PageDecoder
 from kube.listed import LISTED_PODS, ListedPod
 from kube.packed import ACCEPT, MAGIC, READ_META, Lists
@@ -43,12 +43,30 @@ class _PodLists:
             described: ListMeta = READ_META(messages.ListMeta.FromString(meta))
         except (IndexError, BadMessage, ValueError) as error:
             raise DecodeError(f"list of {PODS}: {error}") from error
-        buffer = Buffer(body + PADDING)
-        for begin in range(0, max(len(items), 1), PART_PODS):
-            part = Ranges(
-                items.begin[begin : begin + PART_PODS], items.end[begin : begin + PART_PODS]
-            )
-            yield Page(PackedPage(buffer, part), described)
+        for part in _parts(body, items):
+            yield Page(PackedPage(*part), described)
+
+
+def _parts(body: bytes, items: Ranges) -> Iterator[tuple[Buffer, Ranges]]:
+    """Yield items in parts, each in bytes that go on behind it: only of the last they are copied.
+
+    An answer has 20 MB, and to copy it takes longer than to find a field of all its pods.
+    """
+    last = max(len(items) - 1, 0) // PART_PODS * PART_PODS
+    whole = Buffer(body) if last else None
+    for first in range(0, last, PART_PODS):
+        begin, end = (side[first : first + PART_PODS] for side in (items.begin, items.end))
+        if whole is not None and end[-1] + len(PADDING) <= len(body):
+            yield whole, Ranges(begin, end)
+        else:
+            yield _copied(body, begin, end)
+    yield _copied(body, items.begin[last:], items.end[last:])
+
+
+def _copied(body: bytes, begin: Places, end: Places) -> tuple[Buffer, Ranges]:
+    first, behind = (int(begin[0]), int(end[-1])) if len(begin) else (0, 0)
+    padded = b"".join((memoryview(body)[first:behind], PADDING))
+    return Buffer(padded), Ranges(begin - first, end - first)
 
 
 def _raw(body: bytes) -> tuple[int, int]:
