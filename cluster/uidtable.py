@@ -1,0 +1,151 @@
+"""uid → row in open addressing (Knuth, TAOCP 3, 6.4, algorithms L and R), one pod or many at once.
+
+The uids themselves stand in the pods' rows already, so all that is kept is a row and 32 bits of a
+hash for each place: 16 to 32 bytes for a pod, where a dictionary takes a hundred::
+
+    hash of a uid ──► place ──► the same hash there? its row's uid the one? ──no──► the next place
+                        └── free: it is not known
+
+The table is doubled when it is half full, and halved when only an eighth of it is. Many pods go
+through it together: a step of numpy for the first place of all of them, one for the second place of
+those who found theirs taken, and so on.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.ids import NO_ROW, PodUid
+
+_SMALLEST: Final = 256  # places
+_HASH: Final = 0xFFFF_FFFF
+_FREE: Final = NO_ROW
+
+_Hashes = NDArray[np.uint32]
+
+
+class Uids(Protocol):
+    """The uid of each row."""
+
+    def __getitem__(self, row: int, /) -> PodUid:
+        """Return the uid of the pod of a row."""
+        ...
+
+
+class UidTable:
+    """``uids``: by row; a pod's must stand there before it is entered and until it is removed."""
+
+    __slots__ = ("_count", "_hash_cells", "_hashes", "_mask", "_row_cells", "_rows", "_uids")
+
+    _row_cells: "memoryview[int]"
+    _hash_cells: "memoryview[int]"
+
+    def __init__(self, uids: Uids) -> None:
+        self._uids = uids
+        self._count = 0
+        self._make(_SMALLEST)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def row(self, uid: PodUid) -> int | None:
+        """Return the row of a pod."""
+        row = self._row_cells[self._place(uid)]
+        return None if row == _FREE else row
+
+    def are_new(self, uids: Sequence[PodUid]) -> bool:
+        """Tell whether all of these are unknown and none comes twice."""
+        if len(set(uids)) < len(uids):
+            return False
+        hashes = _hashed(uids)
+        looked = np.arange(len(uids))
+        at = hashes & self._mask
+        while len(looked):
+            rows = self._rows[at]
+            taken = rows != _FREE
+            for n in np.flatnonzero(taken & (self._hashes[at] == hashes)).tolist():
+                if self._uids[int(rows[n])] == uids[looked[n]]:
+                    return False
+            looked, hashes, at = looked[taken], hashes[taken], at[taken] + 1 & self._mask
+        return True
+
+    def add(self, uid: PodUid, row: int) -> None:
+        """Enter a pod that is not known."""
+        self._count += 1
+        if 2 * self._count > len(self._rows):
+            self._resize(2 * len(self._rows))
+        key = hash(uid) & _HASH
+        rows, at = self._row_cells, key & self._mask
+        while rows[at] != _FREE:
+            at = at + 1 & self._mask
+        rows[at], self._hash_cells[at] = row, key
+
+    def add_all(self, uids: Sequence[PodUid], first: int) -> None:
+        """Enter pods that are not known, nor twice among these, in the rows from ``first`` on."""
+        self._count += len(uids)
+        size = len(self._rows)
+        while 2 * self._count > size:
+            size *= 2
+        if size > len(self._rows):
+            self._resize(size)
+        self._put_all(_hashed(uids), np.arange(first, first + len(uids), dtype=np.int32))
+
+    def remove(self, uid: PodUid) -> None:
+        """Strike a pod out; an unknown one is no error."""
+        at = self._place(uid)
+        if self._row_cells[at] == _FREE:
+            return
+        self._close_up(at)
+        self._count -= 1
+        if _SMALLEST < len(self._rows) >= 8 * self._count:
+            self._resize(len(self._rows) // 2)
+
+    def _place(self, uid: PodUid) -> int:
+        """Return where a pod's row stands, or the free place where looking for it ends."""
+        uids, mask, rows, hashes = self._uids, self._mask, self._row_cells, self._hash_cells
+        key = hash(uid) & _HASH
+        at = key & mask
+        while (row := rows[at]) != _FREE and (hashes[at] != key or uids[row] != uid):
+            at = at + 1 & mask
+        return at
+
+    def _close_up(self, free: int) -> None:
+        """Free a place, and move what follows so that no search ends there too early."""
+        mask, rows, hashes = self._mask, self._row_cells, self._hash_cells
+        at = free
+        while (row := rows[at := at + 1 & mask]) != _FREE:
+            home = hashes[at] & mask
+            if (at - home & mask) >= (at - free & mask):
+                rows[free], hashes[free] = row, hashes[at]
+                free = at
+        rows[free] = _FREE
+
+    def _put_all(self, hashes: _Hashes, rows: NDArray[np.int32]) -> None:
+        at = hashes & self._mask
+        while len(rows):
+            free = self._rows[at] == _FREE
+            self._rows[at[free]] = rows[free]  # where several want a place, one of them gets it
+            there = self._rows[at] == rows
+            self._hashes[at[there]] = hashes[there]
+            left = ~there
+            at, rows, hashes = at[left] + 1 & self._mask, rows[left], hashes[left]
+
+    def _resize(self, size: int) -> None:
+        held = self._rows != _FREE
+        rows, hashes = self._rows[held], self._hashes[held]
+        self._make(size)
+        self._put_all(hashes, rows)
+
+    def _make(self, size: int) -> None:
+        """Have so many free places, a power of two."""
+        self._rows = np.full(size, _FREE, dtype=np.int32)
+        self._hashes = np.zeros(size, dtype=np.uint32)
+        self._row_cells, self._hash_cells = self._rows.data, self._hashes.data
+        self._mask = size - 1
+
+
+def _hashed(uids: Sequence[PodUid]) -> _Hashes:
+    whole: Iterable[int] = map(hash, uids)
+    return np.fromiter(whole, dtype=np.int64, count=len(uids)).astype(np.uint32)
