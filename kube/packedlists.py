@@ -16,7 +16,8 @@ from kube.fieldtable import MORE, PADDING, Buffer, Places, Ranges
 from kube.frames import Codec, ListMeta, Page, PageDecoder
 from kube.listed import LISTED_PODS, ListedPod
 from kube.packed import ACCEPT, MAGIC, READ_META, Lists
-from kube.packedpods import PackedPage
+from kube.packedechoes import Shapes
+from kube.packedpods import TREE, PackedPage
 from kube.resources import NODES, PODS, Resource
 from protogen import kubernetes_v1_pb2 as messages
 
@@ -31,6 +32,7 @@ class _PodLists:
 
     def __init__(self) -> None:
         self._codec = Codec(LISTED_PODS)
+        self._shapes = Shapes(TREE)
 
     def pages(self, body: bytes) -> Iterator[Page[ListedPod]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""
@@ -44,7 +46,7 @@ class _PodLists:
         except (IndexError, BadMessage, ValueError) as error:
             raise DecodeError(f"list of {PODS}: {error}") from error
         for part in _parts(body, items):
-            yield Page(PackedPage(*part), described)
+            yield Page(PackedPage(*part, self._shapes), described)
 
 
 def _parts(body: bytes, items: Ranges) -> Iterator[tuple[Buffer, Ranges]]:

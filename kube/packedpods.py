@@ -41,6 +41,7 @@ from kube.fieldtable import (
 from kube.listed import ListedMeta, ListedPage, ListedPod, Times
 from kube.names import DEVICES_HEALTHY, PLAN
 from kube.packed import BAD_INPUT, reader
+from kube.packedechoes import Shapes, Tree, Wanted
 from kube.resources import PODS
 from kube.translate import pod_uid
 from protogen import kubernetes_v1_pb2 as messages
@@ -58,10 +59,8 @@ _DASHES: Final = np.array([8, 13, 18, 23])
 _NIBBLES: Final = np.full(256, _NO_DIGIT, dtype=np.uint8)
 _NIBBLES[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
 
-_Wanted = tuple[tuple[int, int], ...]
 
-
-def _one(*numbers: int) -> _Wanted:
+def _one(*numbers: int) -> Wanted:
     return tuple((number, number) for number in numbers)
 
 
@@ -114,11 +113,29 @@ _OF_STATUS: Final = (
     (_CONTAINER_STATUS.ALLOCATEDRESOURCES_FIELD_NUMBER, _CONTAINER_STATUS.RESOURCES_FIELD_NUMBER),
 )
 
+_CONTAINERS: Final = (_SPEC.CONTAINERS_FIELD_NUMBER, _SPEC.INITCONTAINERS_FIELD_NUMBER)
+_STATUSES: Final = (
+    _STATUS.CONTAINERSTATUSES_FIELD_NUMBER,
+    _STATUS.INITCONTAINERSTATUSES_FIELD_NUMBER,
+)
+_IN_SPEC: Final = dict.fromkeys(_CONTAINERS, Tree(_OF_CONTAINER)) | {
+    _SPEC.AFFINITY_FIELD_NUMBER: Tree(_AFFINITY)
+}
+TREE: Final = Tree(
+    (),
+    {
+        _POD.METADATA_FIELD_NUMBER: Tree(_SHARED_META),
+        _POD.SPEC_FIELD_NUMBER: Tree(_SHARED_SPEC, _IN_SPEC),
+        _POD.STATUS_FIELD_NUMBER: Tree(_SHARED_STATUS, dict.fromkeys(_STATUSES, Tree(_OF_STATUS))),
+    },
+)
+"""What pods of a kind have in common."""
+
 
 class _Parts:
     """The containers, or their statuses, of all pods: what of them counts."""
 
-    def __init__(self, buffer: Buffer, stretch: Ranges, wanted: _Wanted) -> None:
+    def __init__(self, buffer: Buffer, stretch: Ranges, wanted: Wanted) -> None:
         self._buffer = buffer
         self._owner, each = entries(buffer, stretch)
         fields = walk(buffer, each, wanted)
@@ -127,20 +144,23 @@ class _Parts:
         self.broken = np.zeros(len(stretch), dtype=np.bool_)
         self.broken[self._owner[fields.broken]] = True
 
-    def same(self) -> Flags:
-        """Tell of each pod but the first whether it has what the one before it has."""
+    def same(self, these: NDArray[np.intp], those: NDArray[np.intp]) -> Flags:
+        """Tell of pairs of pods whether both have the same."""
         count = np.diff(self._first)
-        same = np.append(False, count[1:] == count[:-1])
-        (these,) = np.nonzero(same[self._owner])
-        those = these - count[self._owner[these]]
+        same: Flags = count[these] == count[those]
+        (pairs,) = np.nonzero(same)
+        size = count[these[pairs]]
+        pair = np.repeat(pairs, size)
+        within = np.arange(len(pair)) - np.repeat(size.cumsum() - size, size)
+        one, other = self._first[these[pair]] + within, self._first[those[pair]] + within
         equal = alike(
             self._buffer,
-            _joined([one.at(these) for one in self._ranges]),
-            _joined([one.at(those) for one in self._ranges]),
+            _joined([each.at(one) for each in self._ranges]),
+            _joined([each.at(other) for each in self._ranges]),
         )
-        differ = ~equal.reshape(len(self._ranges), len(these)).all(axis=0)
-        same[self._owner[these[differ]]] = False
-        return same[1:]
+        differ = ~equal.reshape(len(self._ranges), len(pair)).all(axis=0)
+        same[pair[differ]] = False
+        return same
 
     def of(self, place: int) -> list[bytes]:
         """Return what counts of a pod's parts."""
@@ -157,9 +177,11 @@ class PackedPage(ListedPage):
     ``kin``: int[k], as ``leaders``, for pods whose labels, annotations and owners may differ.
     """
 
-    def __init__(self, buffer: Buffer, items: Ranges) -> None:
+    def __init__(self, buffer: Buffer, items: Ranges, shapes: Shapes) -> None:
+        """``items``: where the pods are; ``shapes``: of ``TREE``, those met so far."""
         self._buffer, self._items = buffer, items
-        top = walk(buffer, items, _TOP)
+        self._echoes = shapes.echoes(buffer, items)
+        top = walk(buffer, items.at(self._echoes.walked), _TOP)
         meta = self._meta = walk(buffer, top.value(1), _SHARED_META + _OWN_META)
         spec = self._spec = walk(buffer, top.value(2), _SHARED_SPEC + _OWN_SPEC)
         status = self._status = walk(buffer, top.value(3), _SHARED_STATUS + _OWN_STATUS)
@@ -176,31 +198,30 @@ class PackedPage(ListedPage):
             for fields, wanted in (*levels, (affinity, _AFFINITY))
             for low, _ in wanted
         ]
-        of_container = [_SPEC.CONTAINERS_FIELD_NUMBER, _SPEC.INITCONTAINERS_FIELD_NUMBER]
-        of_status = [
-            _STATUS.CONTAINERSTATUSES_FIELD_NUMBER,
-            _STATUS.INITCONTAINERSTATUSES_FIELD_NUMBER,
-        ]
-        self._parts = [_Parts(buffer, spec.stretch(n), _OF_CONTAINER) for n in of_container]
-        self._parts += [_Parts(buffer, status.stretch(n), _OF_STATUS) for n in of_status]
+        self._parts = [_Parts(buffer, spec.stretch(n), _OF_CONTAINER) for n in _CONTAINERS]
+        self._parts += [_Parts(buffer, status.stretch(n), _OF_STATUS) for n in _STATUSES]
         broken = [one.broken for one in (top, meta, spec, status, affinity)]
         broken += [one.broken for one in self._parts]
         self._broken: Flags = np.logical_or.reduce(broken)
         self.leaders, self.kin = self._leaders()
 
     def _leaders(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        count = len(self._items)
-        if not count:
+        if not len(self._items):
             return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
-        before, after = np.arange(count - 1), np.arange(1, count)
-        these = _joined([one.at(after) for one in self._shared])
-        those = _joined([one.at(before) for one in self._shared])
-        each = alike(self._buffer, these, those).reshape(len(self._shared), count - 1)
+        # Echoes of one pod are alike, and of two pods as these are: so each two are compared once.
+        source, count = self._echoes.source, len(self._echoes.walked)
+        pairs, pair = np.unique(source[1:] * count + source[:-1], return_inverse=True)
+        these, those = np.divmod(pairs, count)
+        each = alike(
+            self._buffer,
+            _joined([one.at(these) for one in self._shared]),
+            _joined([one.at(those) for one in self._shared]),
+        ).reshape(len(self._shared), len(pairs))
         kin = np.delete(each, _LABELS, axis=0).all(axis=0)
-        kin &= ~(self._broken[1:] | self._broken[:-1])
+        kin &= ~(self._broken[these] | self._broken[those])
         for parts in self._parts:
-            kin &= parts.same()
-        return _begins(kin & each[_LABELS]), _begins(kin)
+            kin &= parts.same(these, those)
+        return _begins((kin & each[_LABELS])[pair]), _begins(kin[pair])
 
     def __len__(self) -> int:
         return len(self._items)
@@ -227,20 +248,22 @@ class PackedPage(ListedPage):
 
     def uids(self) -> list[PodUid]:
         """Return the UID of each; canonical ones all together (``kube.translate.pod_uid``)."""
-        where = self._meta.value(_META.UID_FIELD_NUMBER)
+        where = self._echoes.spread(self._meta.value(_META.UID_FIELD_NUMBER))
         chars = self._buffer.texts(where.begin, _UID_TEXT)
         nibbles = _NIBBLES[chars[:, _DIGITS]]
         raw = (nibbles[:, 0::2] << 4 | nibbles[:, 1::2]).tobytes()
         found = [PodUid(raw[n : n + _UID_BYTES]) for n in range(0, len(raw), _UID_BYTES)]
         odd = (where.end - where.begin != _UID_TEXT) | (nibbles == _NO_DIGIT).any(axis=1)
-        odd |= (chars[:, _DASHES] != ord("-")).any(axis=1) | self._broken
+        odd |= (chars[:, _DASHES] != ord("-")).any(axis=1) | self._broken[self._echoes.source]
         for place in np.flatnonzero(odd).tolist():
             found[place] = pod_uid(self[place].metadata.uid)
         return found
 
     def nodes(self) -> list[str]:
         """Return the node of each, "" for one that is not bound."""
-        return self._texts(self._spec.value(_SPEC.NODENAME_FIELD_NUMBER))
+        where = self._echoes.spread(self._spec.value(_SPEC.NODENAME_FIELD_NUMBER))
+        places = zip(where.begin.tolist(), where.end.tolist(), strict=True)
+        return [self._text(begin, end) for begin, end in places]
 
     def created(self) -> Times:
         """Return when each was made."""
@@ -252,25 +275,25 @@ class PackedPage(ListedPage):
 
     def kind(self, place: int) -> Hashable | None:
         """Return what pods have in common; ``None`` for one that is decoded by itself."""
-        if self._broken[place]:
+        source = self._echoes.source[place]
+        if self._broken[source]:
             return None
         body = self._buffer.bytes
-        whole = [body[one.begin[place] : one.end[place]] for one in self._shared]
-        return (*whole, *(tuple(parts.of(place)) for parts in self._parts))
+        whole = [body[one.begin[source] : one.end[source]] for one in self._shared]
+        return (*whole, *(tuple(parts.of(source)) for parts in self._parts))
 
     def namespace(self, place: int) -> str:
         """Return a pod's namespace."""
-        where = self._meta.value(_META.NAMESPACE_FIELD_NUMBER).at(np.array([place]))
-        return self._texts(where)[0]
+        return self._text(*self._echoes.one(self._meta.value(_META.NAMESPACE_FIELD_NUMBER), place))
 
     def is_planned(self, place: int) -> bool:
         """Whether a pod carries a plan."""
-        where = self._meta.stretch(_META.LABELS_FIELD_NUMBER)
-        return _PLANNED in self._buffer.bytes[where.begin[place] : where.end[place]]
+        begin, end = self._echoes.one(self._meta.stretch(_META.LABELS_FIELD_NUMBER), place)
+        return _PLANNED in self._buffer.bytes[begin:end]
 
     def meta(self, place: int) -> wire.ObjectMeta:
         """Return a pod's metadata. Raises ``DecodeError`` where it cannot be read."""
-        begin, end = self._each_meta.begin[place], self._each_meta.end[place]
+        begin, end = self._echoes.one(self._each_meta, place)
         try:
             message = messages.ObjectMeta.FromString(self._buffer.bytes[begin:end])
             found: wire.ObjectMeta = _READ_META(message)
@@ -284,8 +307,8 @@ class PackedPage(ListedPage):
         Its pin, without the node that it names; its volumes, without the name of its token; and
         the pod itself if it says something of its devices.
         """
-        body = self._buffer.bytes
-        pin, volumes, conditions = (body[one.begin[place] : one.end[place]] for one in self._each)
+        each = (self._echoes.one(one, place) for one in self._each)
+        pin, volumes, conditions = (self._buffer.bytes[begin:end] for begin, end in each)
         says = place if _DEVICES in conditions else -1
         return pin.replace(node.encode(), _OWN_NODE), _TOKEN.sub(b"", volumes), says
 
@@ -304,17 +327,15 @@ class PackedPage(ListedPage):
     def _item(self, place: int) -> bytes:
         return self._buffer.bytes[self._items.begin[place] : self._items.end[place]]
 
-    def _texts(self, where: Ranges) -> list[str]:
-        body = self._buffer.bytes
-        places = zip(where.begin.tolist(), where.end.tolist(), strict=True)
-        return [body[begin:end].decode(errors="replace") for begin, end in places]
+    def _text(self, begin: int, end: int) -> str:
+        return self._buffer.bytes[begin:end].decode(errors="replace")
 
     def _times(self, fields: Fields, number: int) -> Times:
         """Return times; one before 1970, or that cannot be read, is no time."""
         seconds = messages.Time.SECONDS_FIELD_NUMBER
-        time = walk(self._buffer, fields.value(number), _one(seconds))
+        time = walk(self._buffer, self._echoes.spread(fields.value(number)), _one(seconds))
         found = varints(self._buffer, time.value(seconds)).astype(np.float64)
-        found[time.broken | self._broken] = np.nan
+        found[time.broken | self._broken[self._echoes.source]] = np.nan
         return found
 
 

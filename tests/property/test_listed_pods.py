@@ -20,6 +20,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from support import fingerprint
+from support.listedpods import (
+    ANY,
+    LIKE_THE_OTHERS,
+    LISTED,
+    ODD,
+    PAGE,
+    echoing,
+    in_json,
+    in_protobuf,
+    member,
+    stored,
+    whole,
+)
 
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
@@ -33,146 +46,14 @@ from extender.siblings import is_quiet
 from kube import names, translate, wire
 from kube.errors import DecodeError
 from kube.events import EventRecorder
-from kube.listed import LISTED_PODS, JsonPage, ListedPage, ListedPod
-from kube.packedlists import PACKED
+from kube.listed import ListedPage
 from kube.packedpods import PackedPage
-from loadtest import packing
-from loadtest.pods import INDEX
 from workloads.managed import Policy
 
 JSON = dict[str, Any]
 ONE = "12345678-1234-4234-8234-123456789012"
 TWO = f"{ONE}\n{ONE}"  # would pass for two if nobody counted
-LISTED = msgspec.json.Decoder(ListedPod)
 PLAIN = msgspec.json.Decoder(wire.Pod)
-TIMES = st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T03:04:05.5+02:00"])
-PLAN = '{"id":"x","node":"n0","rank":1}'
-APART = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": names.HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
-        ]
-    }
-}
-PINNED = {
-    "nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [
-                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
-            ]
-        }
-    }
-}
-ODD = (
-    *("index", "devices", "spares", "elsewhere", "size", "network", "label", "asks", "ill"),
-    *("token", "claim", "early", "free"),
-)
-LIKE_THE_OTHERS = ("index", "devices", "network", "token")
-AMOUNTS = st.dictionaries(
-    st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]),
-    st.sampled_from(["1", "100m", "2Gi", "0", "what"]),
-    max_size=2,
-)
-
-
-def some(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[JSON]:
-    return st.fixed_dictionaries({}, optional=optional)
-
-
-CONTAINERS = st.lists(
-    some(
-        name=st.sampled_from(["main", "side"]),
-        resources=some(requests=AMOUNTS),
-        ports=st.sampled_from([[], [{"containerPort": 80}], [{"hostPort": 80}]]),
-        restartPolicy=st.just("Always"),
-        volumeMounts=st.integers(0, 3).map(lambda n: [{"name": f"token-{n}"}]),
-    ),
-    max_size=2,
-)
-STATUSES = st.lists(
-    some(
-        name=st.just("main"),
-        resources=some(requests=AMOUNTS),
-        allocatedResources=AMOUNTS,
-        containerID=st.integers(0, 3).map(str),
-    ),
-    max_size=1,
-)
-METADATA = some(
-    generateName=st.just("p-"),
-    resourceVersion=st.just("7"),
-    generation=st.just(2),
-    creationTimestamp=TIMES,
-    deletionTimestamp=st.just("2026-01-03T00:00:00Z"),
-    labels=st.dictionaries(
-        st.sampled_from(["app", names.GANG, names.MOVABLE, "statefulset.kubernetes.io/pod-name"]),
-        st.sampled_from(["web", "false", "g"]),
-        max_size=2,
-    ),
-    annotations=st.sampled_from(
-        [{}, {names.PLAN: PLAN}, {"kubernetes.io/config.mirror": "x"}, {names.TERM: "t"}]
-    ),
-    ownerReferences=st.sampled_from(
-        [
-            [],
-            [{"kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}],
-            [
-                {
-                    "apiVersion": "batch/v1",
-                    "kind": "Job",
-                    "name": "j",
-                    "uid": "j",
-                    "controller": True,
-                }
-            ],
-        ]
-    ),
-    managedFields=st.just([{"manager": "kubelet"}]),
-)
-SPEC = some(
-    schedulerName=st.sampled_from(["default-scheduler", "volcano", "mine"]),
-    schedulingGates=st.sampled_from([[], [{"name": names.PLAN_GATE}]]),
-    containers=CONTAINERS,
-    initContainers=CONTAINERS,
-    overhead=AMOUNTS,
-    affinity=st.sampled_from([{}, APART, PINNED, APART | PINNED]),
-    nodeSelector=st.just({"a": "b"}),
-    priority=st.sampled_from([0, 5, 5, 1 << 40]),
-    volumes=st.integers(0, 3).map(lambda n: [{"name": f"token-{n}"}]),
-    tolerations=st.just([{"operator": "Exists"}]),
-)
-STATUS = some(
-    phase=st.sampled_from(["Pending", "Running", "Running", "Succeeded", "Failed"]),
-    startTime=TIMES,
-    nominatedNodeName=st.just("n2"),
-    conditions=st.just([{"type": "PodResizePending", "reason": "Infeasible", "status": "True"}]),
-    containerStatuses=STATUSES,
-)
-
-
-def whole(parts: tuple[int, JSON, JSON, JSON, str, str | None]) -> JSON:
-    number, meta, spec, status, namespace, node = parts
-    own = {"name": f"p{number}", "namespace": namespace, "uid": f"{number:08x}-{'0' * 4}"}
-    if number % 3:
-        own["uid"] = f"{number:08x}-0000-4000-8000-{number:012x}"
-    placed = {} if node is None else {"nodeName": node}
-    return {"metadata": meta | own, "spec": spec | placed, "status": status}
-
-
-def pods(
-    metas: st.SearchStrategy[JSON], specs: st.SearchStrategy[JSON], stati: st.SearchStrategy[JSON]
-) -> st.SearchStrategy[JSON]:
-    namespaces = st.sampled_from(["kube-system", "ns", "closed", "new"])
-    nodes = st.sampled_from([None, "n0", "n0", "n1", "n2"])
-    return st.tuples(st.integers(0, 99), metas, specs, stati, namespaces, nodes).map(whole)
-
-
-ANY = pods(METADATA, SPEC, STATUS)
-ALIKE = pods(
-    st.just({"labels": {"app": "web"}}),
-    st.just({"containers": [{"name": "main", "resources": {"requests": {"cpu": "100m"}}}]}),
-    st.just({"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}),
-)
 
 
 class World:
@@ -218,83 +99,6 @@ def test_a_listed_pod_is_the_pod(pod: JSON) -> None:
     assert LISTED.decode(body).pod() == PLAIN.decode(body)
 
 
-def pin(*nodes: str) -> JSON:
-    terms = [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-        for node in nodes
-    ]
-    required = {"nodeSelectorTerms": terms}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-
-
-@st.composite
-def members(draw: st.DrawFn) -> list[JSON]:
-    """Draw a gang that runs: some of its pods odd in one way or another."""
-    gang, oddly = draw(st.sampled_from("gh")), st.sampled_from(("",) * 10 + ODD)
-    nodes = st.sampled_from(("n0", "n0", "n1"))
-    count = draw(st.integers(1, 8))
-    return [member(gang, rank, node=draw(nodes), odd=draw(oddly)) for rank in range(count)]
-
-
-def member(gang: str, rank: int, *, node: str = "n0", odd: str = "") -> JSON:
-    number = ord(gang) * 100 + rank
-    index = {INDEX: "x" if odd == "index" else str(rank)}
-    devices = {node: ["gpu-0"]} if odd == "devices" else {}
-    spares = ["n2"] if odd == "spares" else []
-    at = "n9" if odd == "elsewhere" else node
-    plan = {"id": f"plan-{gang}", "node": at, "rank": rank, "devices": devices, "spares": spares}
-    size = "9" if odd == "size" else "8"
-    notes = index | {names.PLAN: orjson.dumps(plan).decode(), names.GANG_SIZE: size}
-    if odd == "network":
-        notes["cni.projectcalico.org/podIP"] = f"10.0.0.{rank}"
-    if odd == "label":
-        index[names.ROLE] = "leader"
-    pod = whole((number, {}, {}, {"phase": "Running"}, "ns", node))
-    requests = {"nvidia.com/gpu": "2" if odd == "asks" else "1"}
-    conditions = [{"type": names.DEVICES_HEALTHY, "status": "False"}] if odd == "ill" else []
-    token = "abcde" if odd == "token" else f"{number:05d}"
-    volumes: list[JSON] = [{"name": f"kube-api-access-{token}"}]
-    if odd == "claim":
-        volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": f"data-{rank}"}})
-    pod["metadata"] |= {
-        "uid": f"{number:08x}-0000-4000-8000-{number:012x}",
-        "labels": index | {names.GANG: gang},
-        "annotations": notes,
-        "creationTimestamp": f"2026-01-01T00:00:0{1 if odd == 'early' else 3}Z",
-    }
-    pod["spec"] |= {
-        "containers": [{"name": "main", "resources": {"requests": requests}}],
-        "affinity": {} if odd == "free" else pin(at, *spares),
-        "volumes": volumes,
-    }
-    pod["status"] |= {"conditions": conditions, "startTime": f"2026-01-02T00:00:0{rank}Z"}
-    return pod
-
-
-def in_json(pods: list[JSON]) -> ListedPage:
-    return JsonPage([LISTED.decode(orjson.dumps(pod)) for pod in pods])
-
-
-def in_protobuf(pods: list[JSON]) -> ListedPage:
-    items = [packing.packed("Pod", pod) for pod in pods]
-    page = next(PACKED[LISTED_PODS].pages(packing.page("PodList", {}, items))).items
-    assert isinstance(page, PackedPage)
-    return page
-
-
-def stored(pod: JSON) -> JSON:
-    """Return the pod as an API server keeps it: priorities of 32 bits, times in seconds."""
-    text = orjson.dumps(pod).replace(b"2026-01-02T03:04:05.5+02:00", b"2026-01-02T01:04:05Z")
-    found: JSON = orjson.loads(text.replace(b"%d" % (1 << 40), b"%d" % -7))
-    return found
-
-
-STRANGERS = st.lists(st.one_of(ALIKE, ALIKE, ANY), max_size=20)
-PAGE = st.lists(st.one_of(STRANGERS, members(), members()), max_size=4).map(
-    lambda parts: [pod for part in parts for pod in part]
-)
-
-
 @given(pages=st.lists(PAGE, max_size=3))
 def test_pages_of_a_list_are_the_same_as_its_pods_one_by_one(pages: list[list[JSON]]) -> None:
     both_ways(pages, in_json)
@@ -303,6 +107,39 @@ def test_pages_of_a_list_are_the_same_as_its_pods_one_by_one(pages: list[list[JS
 @given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), max_size=3))
 def test_so_are_pages_in_protobuf(pages: list[list[JSON]]) -> None:
     both_ways(pages, in_protobuf)
+
+
+@given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), max_size=3))
+def test_and_pages_where_pods_are_echoes_of_others(pages: list[list[JSON]]) -> None:
+    both_ways(pages, echoing)
+
+
+@given(page=PAGE)
+def test_an_echo_is_read_as_if_there_were_no_other(page: list[JSON]) -> None:
+    one, many = in_protobuf(list(map(stored, page))), echoing(list(map(stored, page)))
+    assert isinstance(one, PackedPage)
+    assert isinstance(many, PackedPage)
+    for places in ("leaders", "kin"):
+        assert getattr(one, places).tolist() == getattr(many, places).tolist()
+    for read in ("uids", "nodes", "created", "started"):
+        assert repr(list(getattr(one, read)())) == repr(list(getattr(many, read)()))
+    for read in ("kind", "namespace", "is_planned", "meta", "pod"):
+        for place in range(len(page)):
+            assert told(one, read, place) == told(many, read, place)
+
+
+def told(page: PackedPage, read: str, place: int) -> object:
+    try:
+        return getattr(page, read)(place)
+    except DecodeError as error:
+        return str(error)
+
+
+def test_pods_of_one_daemon_set_are_found_by_one_of_them() -> None:
+    page = echoing([whole((n, {}, {}, {"phase": "Running"}, "kube-system", "n0")) for n in (1, 2)])
+    assert isinstance(page, PackedPage)
+    assert len(page._echoes.walked) == 1
+    assert [uid.hex()[:8] for uid in page.uids()] == ["00000001", "00000002"]
 
 
 def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], ListedPage]) -> None:
