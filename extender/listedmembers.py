@@ -61,12 +61,11 @@ class ListedMembers:
         self._feed = feed
 
     def tell(self, listed: Listed, begin: int, telling: Telling) -> int:
-        """Tell of the kin of a planned pod from ``begin`` on; return where it ends."""
+        """Tell of a planned pod and of those of its kin that follow it; return where they end."""
         page = listed.page
         if not isinstance(page, PackedPage):
             return begin  # in JSON every pod is looked at for itself
-        after = int(np.searchsorted(page.kin, begin, side="right"))
-        end = int(page.kin[after]) if after < len(page.kin) else len(page)
+        end = _planned_end(page, begin)
         for run in _runs(page, listed, begin, end):
             if len(run) >= _FEWEST:
                 self._tell_run(listed, run, telling)
@@ -108,6 +107,16 @@ class ListedMembers:
             return None  # told by the one-by-one way
 
 
+def _planned_end(page: PackedPage, begin: int) -> int:
+    """Return the end of the planned pods of one kin from a place on."""
+    after = int(np.searchsorted(page.kin, begin, side="right"))
+    stop = int(page.kin[after]) if after < len(page.kin) else len(page)
+    end = begin + 1
+    while end < stop and page.is_planned(end):
+        end += 1
+    return end
+
+
 def _runs(page: PackedPage, listed: Listed, begin: int, end: int) -> Iterator[list[_Seen]]:
     """Yield pods that follow each other and are alike."""
     run, like = list[_Seen](), None
@@ -123,8 +132,6 @@ def _runs(page: PackedPage, listed: Listed, begin: int, end: int) -> Iterator[li
 
 
 def _seen(page: PackedPage, place: int) -> _Seen | None:
-    if not page.is_planned(place):
-        return None
     try:
         return _Seen(place, page.meta(place))
     except DecodeError:

@@ -79,13 +79,14 @@ class ListedPods:
         ends = [*page.leaders.tolist(), len(page)]
         members_end = 0  # members of gangs are told up to here
         for begin, end in pairwise(ends):
+            if begin < members_end:
+                continue
             those = begin + np.flatnonzero(listed.may[begin:end])
             if not len(those):
                 continue
             first = int(those[0])
             if page.is_planned(first):
-                if first >= members_end:
-                    members_end = self._members.tell(listed, begin, telling)
+                members_end = self._members.tell(listed, begin, telling)
                 continue
             event = self._event(page, first)
             if event is not None:
