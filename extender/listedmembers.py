@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from cluster.events import PlanNote
 from cluster.ids import PodUid
 from extender.feed import Feed
-from extender.siblings import Sibling, planned, shared
+from extender.siblings import Sibling, planned
 from extender.telling import Telling
 from kube import wire
 from kube.errors import DecodeError
 from kube.listed import ListedPage, Times
+from kube.ownkeys import shared
 from kube.packedpods import PackedPage
 from kube.quantity import QuantityError
 

@@ -11,9 +11,7 @@ Members of a gang differ in name, rank, node, plan and pin. Whether two pods dif
 else is for those to see who have them as bytes (``extender.listedmembers``).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from cluster.events import PlanNote, PodUpserted
 from extender.outsiders import Outsiders
@@ -21,23 +19,11 @@ from extender.slipped import was_seen
 from kube import names, wire
 from kube.plan import plan_note, required_terms, without_pin
 from kube.requests import resized_containers
-from kube.selectors import PER_POD_LABELS
 from kube.translate import Translator
 from kube.volumes import VolumeIndex, restricts
 from workloads.book import GangBook
 from workloads.dialect import Member
 from workloads.registry import Placed, conflicts_as, place, speaks_for
-
-_OWN: Final = PER_POD_LABELS | {names.PLAN}
-_OF_NETWORKS: Final = (
-    "cni.projectcalico.org/",
-    "k8s.ovn.org/",
-    "k8s.v1.cni.cncf.io/",
-    "ovn.kubernetes.io/",
-)
-"""Prefixes of annotations that network plugins write on each pod, with its addresses."""
-
-_Shared = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +33,6 @@ class Sibling:
     pod: wire.Pod
     event: PodUpserted
     placed: Placed
-
-
-def shared(meta: wire.ObjectMeta) -> _Shared:
-    """Return what is read of a pod's metadata and must be the same for all siblings."""
-    notes = meta.annotations
-    return (
-        meta.namespace,
-        meta.owner_references,
-        _left(meta.labels),
-        {key: notes[key] for key in notes if key not in _OWN and not _of_networks(key)},
-        notes.keys() & _OWN,
-        meta.labels.keys() & _OWN,
-    )
-
-
-def _left(labels: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in labels.items() if key not in _OWN}
-
-
-def _of_networks(key: str) -> bool:
-    return key.startswith(_OF_NETWORKS)
 
 
 def planned(meta: wire.ObjectMeta, node: str) -> PlanNote | None:

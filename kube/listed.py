@@ -209,7 +209,7 @@ class ListedPage(Sequence[ListedPod]):
 
     @abstractmethod
     def kind(self, place: int) -> Hashable | None:
-        """Return what pods have in common that differ in name, node, times and volumes only.
+        """Return what pods have in common that differ in nothing of account but node and times.
 
         ``None``: it is to be decoded by itself.
         """

@@ -40,6 +40,7 @@ from kube.fieldtable import (
 )
 from kube.listed import ListedMeta, ListedPage, ListedPod, Times
 from kube.names import DEVICES_HEALTHY, PLAN
+from kube.ownkeys import shared
 from kube.packed import BAD_INPUT, reader
 from kube.packedechoes import Shapes, Tree, Wanted
 from kube.resources import PODS
@@ -278,9 +279,14 @@ class PackedPage(ListedPage):
         source = self._echoes.source[place]
         if self._broken[source]:
             return None
+        try:
+            meta = shared(self.meta(place))
+        except DecodeError:
+            return None
         body = self._buffer.bytes
         whole = [body[one.begin[source] : one.end[source]] for one in self._shared]
-        return (*whole, *(tuple(parts.of(source)) for parts in self._parts))
+        whole[_LABELS] = b""
+        return (meta, *whole, *(tuple(parts.of(source)) for parts in self._parts))
 
     def namespace(self, place: int) -> str:
         """Return a pod's namespace."""

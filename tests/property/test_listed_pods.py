@@ -169,6 +169,28 @@ def test_pods_of_one_owner_are_judged_once_and_told_together(
     assert len(world.state.snapshot().nodes.pods_on(0)) == 30
 
 
+def test_pods_are_alike_whatever_a_network_plugin_or_their_controller_writes_on_each() -> None:
+    world = World()
+    page = [
+        whole(
+            (
+                n,
+                {
+                    "annotations": {"cni.projectcalico.org/podIP": f"10.0.0.{n}/32"},
+                    "labels": {"app": "web", "statefulset.kubernetes.io/pod-name": f"web-{n}"},
+                },
+                {},
+                {"phase": "Running"},
+                "kube-system",
+                "n0",
+            )
+        )
+        for n in range(30)
+    ]
+    assert not world.listed.take(in_protobuf(page))
+    assert len(world.listed._kinds) == 1
+
+
 @pytest.mark.parametrize("read", [in_json, in_protobuf])
 def test_a_closed_namespace_that_opens_is_judged_anew(
     read: Callable[[list[JSON]], ListedPage],

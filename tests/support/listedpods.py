@@ -81,7 +81,14 @@ METADATA = some(
         max_size=2,
     ),
     annotations=st.sampled_from(
-        [{}, {names.PLAN: PLAN}, {"kubernetes.io/config.mirror": "x"}, {names.TERM: "t"}]
+        [
+            {},
+            {names.PLAN: PLAN},
+            {"kubernetes.io/config.mirror": "x"},
+            {names.TERM: "t"},
+            {"cni.projectcalico.org/podIP": "10.0.0.1/32"},
+            {"cni.projectcalico.org/podIP": "10.0.0.2/32"},
+        ]
     ),
     ownerReferences=st.sampled_from(
         [

@@ -7,8 +7,9 @@ import orjson
 import pytest
 from support.dialectcases import Case, load_all
 
-from extender.siblings import planned, shared
+from extender.siblings import planned
 from kube import names, wire
+from kube.ownkeys import shared
 from workloads.registry import place
 
 POD = msgspec.json.Decoder(wire.Pod)
