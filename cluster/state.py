@@ -16,6 +16,7 @@ in with the event, so a recorded stream of events leads to the same state every 
 from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster import (
     devicetrouble,
@@ -188,9 +189,14 @@ class ClusterState:
         """Return the row of a pod."""
         return self._model.directory.row(uid)
 
-    def are_new(self, uids: Sequence[PodUid]) -> bool:
-        """Tell whether all of these pods are unknown and none comes twice."""
-        return self._model.directory.are_new(uids)
+    def pod_rows(self, uids: Sequence[PodUid]) -> NDArray[np.int32]:
+        """Return int32[n]: the rows of pods, ``NO_ROW`` for those that are not known."""
+        return self._model.directory.rows(uids)
+
+    @property
+    def has_pods(self) -> bool:
+        """Whether any pod is known, or a seat kept for one."""
+        return len(self._model.directory) > 0
 
     def pod_uid(self, row: int) -> PodUid:
         """Return the uid of a pod row in use."""

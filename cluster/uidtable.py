@@ -55,21 +55,25 @@ class UidTable:
         row = self._row_cells[self._place(uid)]
         return None if row == _FREE else row
 
-    def are_new(self, uids: Sequence[PodUid]) -> bool:
-        """Tell whether all of these are unknown and none comes twice."""
-        if len(set(uids)) < len(uids):
-            return False
+    def rows(self, uids: Sequence[PodUid]) -> NDArray[np.int32]:
+        """Return int32[n]: the rows of pods, ``NO_ROW`` for those that are not known."""
+        found = np.full(len(uids), NO_ROW, dtype=np.int32)
         hashes = _hashed(uids)
         looked = np.arange(len(uids))
         at = hashes & self._mask
         while len(looked):
             rows = self._rows[at]
-            taken = rows != _FREE
-            for n in np.flatnonzero(taken & (self._hashes[at] == hashes)).tolist():
-                if self._uids[int(rows[n])] == uids[looked[n]]:
-                    return False
-            looked, hashes, at = looked[taken], hashes[taken], at[taken] + 1 & self._mask
-        return True
+            left = rows != _FREE
+            for n in np.flatnonzero(left & (self._hashes[at] == hashes)).tolist():
+                row, place = int(rows[n]), int(looked[n])
+                if self._uids[row] == uids[place]:
+                    found[place], left[n] = row, False
+            looked, hashes, at = looked[left], hashes[left], at[left] + 1 & self._mask
+        return found
+
+    def are_new(self, uids: Sequence[PodUid]) -> bool:
+        """Tell whether all of these are unknown and none comes twice."""
+        return len(set(uids)) == len(uids) and bool((self.rows(uids) == NO_ROW).all())
 
     def add(self, uid: PodUid, row: int) -> None:
         """Enter a pod that is not known."""

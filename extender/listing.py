@@ -23,15 +23,19 @@ from typing import Final
 import numpy as np
 
 from cluster.events import PodUpserted
+from cluster.ids import NO_ROW, PodUid
 from extender.engine import Engine
 from extender.feed import Feed
 from extender.listedmembers import Listed, ListedMembers
 from extender.telling import Telling
+from extender.versions import AppliedVersions
+from kube import wire
 from kube.errors import DecodeError
-from kube.listed import ListedPage
+from kube.listed import ListedPage, version
 from kube.names import TERM
 from kube.quantity import QuantityError
 from kube.requests import resized_containers
+from kube.translate import pod_uid
 from workloads.managed import takes
 
 MOST_KINDS: Final = 4096  # of some KB each, then they are forgotten: owners' pods come in a row
@@ -47,31 +51,59 @@ class ListedPods:
         self._feed = feed
         self._members = ListedMembers(feed)
         self._kinds: dict[_Kind, PodUpserted | None] = {}
+        self._versions = AppliedVersions()
+        self._alive: set[PodUid] | None = None
+
+    def begin(self) -> None:
+        """Prepare for a list that begins, or begins again."""
+        self._alive = set() if self._engine.state.has_pods else None
 
     def take(self, page: ListedPage) -> list[int]:
-        """Take over what can be taken together; return the places of the others, ascending."""
-        everyone = range(len(page))
+        """Take over what can be taken together; return the places of the others, ascending.
+
+        Pods that have been applied as they are in the list are taken over by that.
+        """
+        everyone = list(range(len(page)))
+        uids, versions = page.uids(), page.versions()
+        if self._alive is not None:
+            self._alive.update(uids)
         if not self._feed.rejudging.is_idle():
-            return list(everyone)  # every pod of such a namespace is noted by itself
-        uids, nodes = page.uids(), page.nodes()
-        if not self._engine.state.are_new(uids):
-            return list(everyone)  # the list began anew, and pods of it are known
-        created, started = page.created(), page.started()
+            return everyone  # every pod of such a namespace is noted by itself
+        rows = self._engine.state.pod_rows(uids)
+        if (rows != NO_ROW).any() or len(set(uids)) < len(uids):
+            changed = ~self._versions.are_applied(rows, versions)
+            return np.flatnonzero(changed).tolist()
+        left = self._take_new(page, uids)
+        if len(left) < len(uids):
+            self._versions.note_all(self._engine.state.pod_rows(uids), versions)
+        return left
+
+    def applied(self, pod: wire.Pod) -> None:
+        """Note that a pod was applied by itself."""
+        row = self._engine.state.pod_row(pod_uid(pod.metadata.uid))
+        if row is not None:
+            self._versions.note(row, version(pod.metadata.resource_version))
+
+    def end(self) -> set[PodUid] | None:
+        """Return all pods of the list that ends, ``None`` if no other can be known."""
+        alive, self._alive = self._alive, None
+        self._kinds.clear()
+        return alive
+
+    def _take_new(self, page: ListedPage, uids: list[PodUid]) -> list[int]:
+        everyone = list(range(len(page)))
+        nodes, created, started = page.nodes(), page.created(), page.started()
         bound = np.array([node != "" for node in nodes], dtype=np.bool_)
         may = bound & ~np.isnan(created) & ~np.isnan(started)
         telling = self._telling(Listed(page, uids, nodes, created, may))
         event = telling.event(uids, nodes, created, started)
         if event is None:
-            return list(everyone)
+            return everyone
         try:
             self._engine.apply(event)
         except ValueError:
-            return list(everyone)  # one of them cannot be; by itself it is told of
+            return everyone  # one of them cannot be; by itself it is told of
         return telling.alone()
-
-    def forget(self) -> None:
-        """Forget the kinds: the list is over."""
-        self._kinds.clear()
 
     def _telling(self, listed: Listed) -> Telling:
         """Return what can be told of a page at once."""

@@ -71,9 +71,10 @@ class Source(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A page of the first list of pods."""
+    """A page of a list of pods. ``begins``: the list begins with it, or begins again."""
 
     pods: ListedPage
+    begins: bool
 
 
 Item = tuple[Source[Any], Change[Any] | Together]
@@ -120,7 +121,7 @@ class Sync:
         self._first: list[Source[Any]] = [self._nodes, *_first_sources(feed, statuses), *more]
         self._pods = Source(
             resources.PODS,
-            _then(feed.pod, pod_applied),
+            _then(feed.pod, pod_applied, None if listed is None else listed.applied),
             feed.pod_gone,
             tracks=False,
             is_echo=feed.is_echo,
@@ -185,10 +186,10 @@ class Sync:
         def problem(text: str) -> None:
             log.warning("watch", extra={"resource": str(source.resource), "problem": text})
 
-        def page(pods: Sequence[ListedPod]) -> None:
+        def page(pods: Sequence[ListedPod], begins: bool) -> None:  # noqa: FBT001  a listener
             self._pages += 1
             found = pods if isinstance(pods, ListedPage) else JsonPage(pods)
-            self._inbox.put([(source, Together(found))])
+            self._inbox.put([(source, Together(found, begins))])
 
         source.applied = self._metrics.applied.labels(source.resource.plural).inc
         together = source.resource is resources.PODS and self._listed is not None
@@ -217,7 +218,7 @@ class Sync:
         began = self._pace.clock()
         for source, change in self._left_of(items):
             if isinstance(change, Together):
-                await self._apply_together(change.pods)
+                await self._apply_together(change)
             else:
                 await self._apply(source, change)
             self._applied += 1
@@ -250,9 +251,12 @@ class Sync:
             self._has_room.clear()
             await self._has_room.wait()
 
-    async def _apply_together(self, pods: ListedPage) -> None:
-        """Apply a page of the first list: what cannot be told together, one by one."""
-        left = range(len(pods)) if self._listed is None else self._listed.take(pods)
+    async def _apply_together(self, page: Together) -> None:
+        """Apply a page of a list: what cannot be told together, one by one."""
+        pods, listed = page.pods, self._listed
+        if listed is not None and page.begins:
+            listed.begin()
+        left = range(len(pods)) if listed is None else listed.take(pods)
         self._metrics.applied.labels(resources.PODS.plural).inc(len(pods) - len(left))
         for place in left:
             try:
@@ -281,10 +285,10 @@ class Sync:
                     source.absent = False
                     log.info("installed meanwhile", extra={"resource": str(source.resource)})
                 self._metrics.relists.labels(source.resource.plural).inc()
-                if seen is not None and not source.tracks:
-                    await self._forget_all_but(seen)
                 if source is self._pods and self._listed is not None:
-                    self._listed.forget()
+                    await self._forget_all_but(self._listed.end())
+                elif seen is not None and not source.tracks:
+                    await self._forget_all_but(set(map(translate.pod_uid, seen)))
                 source.synced.set()
             case NotServed():
                 log.debug("not served", extra={"resource": str(source.resource)})
@@ -316,12 +320,10 @@ class Sync:
                 self._feed.judge_again(pod)
                 await self._pace.breathe()
 
-    async def _forget_all_but(self, seen: frozenset[str]) -> None:
-        """Drop the pods of the state that a list does not have any more."""
-        alive: set[PodUid] = set()
-        for text in seen:
-            alive.add(translate.pod_uid(text))
-            await self._pace.breathe()
+    async def _forget_all_but(self, alive: set[PodUid] | None) -> None:
+        """Drop the pods of the state that a list does not have any more; ``None``: it has all."""
+        if alive is None:
+            return
         for uid in self._known():
             if uid not in alive:
                 self._feed.forget(uid)
@@ -329,16 +331,16 @@ class Sync:
 
 
 def _then(
-    apply: Callable[[wire.Pod], None], told: Callable[[wire.Pod], None] | None
+    apply: Callable[[wire.Pod], None], *told: Callable[[wire.Pod], None] | None
 ) -> Callable[[wire.Pod], None]:
-    if told is None:
-        return apply
+    listeners = [listener for listener in told if listener is not None]
 
-    def both(pod: wire.Pod) -> None:
+    def each(pod: wire.Pod) -> None:
         apply(pod)
-        told(pod)
+        for listener in listeners:
+            listener(pod)
 
-    return both
+    return each
 
 
 def _first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:

@@ -27,17 +27,6 @@ class Known(Generic[T]):
         self._listed: set[_Key] = set()
         self._seen: set[str] = set()
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether nothing was ever told, so that a list is all news."""
-        return not self._told_any
-
-    def told_together(self, items: Sequence[KubeObject]) -> None:
-        """Note a page of a list that was handed on as a whole. Only without ``tracks``."""
-        self._told_any |= len(items) > 0
-        if self._reconciles:
-            self._seen.update(item.metadata.uid for item in items)
-
     def begin(self) -> None:
         """Prepare for a list that begins, or begins again."""
         self._reconciles = self._told_any

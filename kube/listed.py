@@ -45,6 +45,18 @@ Times = NDArray[np.float64]
 """Seconds since the epoch, 0 for none, NaN for what is no time."""
 
 
+Versions = NDArray[np.int64]
+"""Resource versions, which are numbers (KEP-5504); ``NO_VERSION`` for one that is none."""
+NO_VERSION: Final = -1
+VERSION_DIGITS: Final = 18  # as many as an int64 holds for sure
+
+
+def version(text: str) -> int:
+    """Return a resource version as a number."""
+    known = text.isascii() and text.isdecimal() and len(text) <= VERSION_DIGITS
+    return int(text) if known else NO_VERSION
+
+
 class ListedMeta(Wire, frozen=True):
     """meta/v1 ObjectMeta. Times are text."""
 
@@ -200,6 +212,10 @@ class ListedPage(Sequence[ListedPod]):
         """Return the node of each, "" for one that is not bound."""
 
     @abstractmethod
+    def versions(self) -> Versions:
+        """Return the resource version of each."""
+
+    @abstractmethod
     def created(self) -> Times:
         """Return when each was made."""
 
@@ -251,6 +267,11 @@ class JsonPage(ListedPage):
     def nodes(self) -> list[str]:
         """Return the node of each, "" for one that is not bound."""
         return [pod.spec.node_name for pod in self._pods]
+
+    def versions(self) -> Versions:
+        """Return the resource version of each."""
+        texts = [pod.metadata.resource_version for pod in self._pods]
+        return np.array([version(text) for text in texts], dtype=np.int64)
 
     def created(self) -> Times:
         """Return when each was made."""

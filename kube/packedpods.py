@@ -38,7 +38,15 @@ from kube.fieldtable import (
     varints,
     walk,
 )
-from kube.listed import ListedMeta, ListedPage, ListedPod, Times
+from kube.listed import (
+    NO_VERSION,
+    VERSION_DIGITS,
+    ListedMeta,
+    ListedPage,
+    ListedPod,
+    Times,
+    Versions,
+)
 from kube.names import DEVICES_HEALTHY, PLAN
 from kube.ownkeys import shared
 from kube.packed import BAD_INPUT, reader
@@ -54,6 +62,7 @@ _TOKEN: Final = re.compile(rb"kube-api-access-[a-z0-9]{5}")
 _OWN_NODE: Final = b"\xff\xff"  # stands where a name stood: no text has such bytes
 _UID_TEXT: Final = 36
 _UID_BYTES: Final = 16
+_BASE: Final = 10  # of numbers in text
 _NO_DIGIT: Final = 0xFF
 _DIGITS: Final = np.array([n for n in range(_UID_TEXT) if n not in (8, 13, 18, 23)])
 _DASHES: Final = np.array([8, 13, 18, 23])
@@ -77,7 +86,11 @@ _SHARED_META: Final = (
     (_META.LABELS_FIELD_NUMBER, _META.OWNERREFERENCES_FIELD_NUMBER),
 )
 _LABELS: Final = len(_SHARED_META) - 1  # place of labels, annotations and owners among them
-_OWN_META: Final = _one(_META.UID_FIELD_NUMBER, _META.CREATIONTIMESTAMP_FIELD_NUMBER)
+_OWN_META: Final = _one(
+    _META.UID_FIELD_NUMBER,
+    _META.RESOURCEVERSION_FIELD_NUMBER,
+    _META.CREATIONTIMESTAMP_FIELD_NUMBER,
+)
 _SHARED_SPEC: Final = (
     (3, 9),  # between containers and node
     (11, 15),  # up to hostname and subdomain
@@ -265,6 +278,20 @@ class PackedPage(ListedPage):
         where = self._echoes.spread(self._spec.value(_SPEC.NODENAME_FIELD_NUMBER))
         places = zip(where.begin.tolist(), where.end.tolist(), strict=True)
         return [self._text(begin, end) for begin, end in places]
+
+    def versions(self) -> Versions:
+        """Return the resource version of each."""
+        where = self._echoes.spread(self._meta.value(_META.RESOURCEVERSION_FIELD_NUMBER))
+        size = where.end - where.begin
+        digits = self._buffer.texts(where.begin, VERSION_DIGITS).astype(np.int64) - ord("0")
+        found = np.zeros(len(self), dtype=np.int64)
+        odd = (size < 1) | (size > VERSION_DIGITS) | self._broken[self._echoes.source]
+        for place in range(min(VERSION_DIGITS, int(size.max(initial=0)))):
+            digit, there = digits[:, place], place < size
+            found = np.where(there, found * _BASE + digit, found)
+            odd |= there & ((digit < 0) | (digit >= _BASE))
+        found[odd] = NO_VERSION
+        return found
 
     def created(self) -> Times:
         """Return when each was made."""

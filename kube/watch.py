@@ -31,7 +31,7 @@ Only when none is there the kind counts as not served, and all are asked for aga
 *Reconciling.* After a list, whatever was known and is not in it is gone. With ``tracks``
 the watch remembers name and UID of every object and says ``Gone`` itself; without (pods:
 the model knows them, and 1,000,000 names would cost more memory than the model) the
-consumer compares with ``Synced.seen``.
+consumer compares with ``Synced.seen``, or, with a ``Listing``, with its own account of the list.
 """
 
 import asyncio
@@ -82,13 +82,14 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """How a first list is told, when all of it is news: page by page to ``sink``.
+    """How a list is told: page by page to ``sink``, with whether it begins, or begins again.
 
-    ``resource``: the same objects, decoded as a consumer of very many wants them.
+    ``resource``: the same objects, decoded as a consumer of very many wants them, who finds out
+    by itself what has gone.
     """
 
     resource: Resource[T]
-    sink: Callable[[Sequence[T]], None]
+    sink: Callable[[Sequence[T], bool], None]
 
 
 class WatchState(StrEnum):
@@ -230,41 +231,35 @@ class ListWatch(Generic[T]):
         self.stats.state = WatchState.LISTING
         self.stats.lists += 1
         self._known.begin()
-        listing = self._listing
-        if listing is None or not self._known.is_fresh:
+        if self._listing is None:
             version = await self._pages(
-                self.resource, lambda items: sink(self._known.listed(items))
+                self.resource, lambda items, _begins: sink(self._known.listed(items))
             )
         else:
-            version = await self._pages(listing.resource, self._together(listing))
+            version = await self._pages(self._listing.resource, self._listing.sink)
         if not version:
             raise DecodeError(f"list of {self.resource}: metadata.resourceVersion is missing")
-        sink([*self._known.missing(), Synced(version, self._known.seen())])
+        seen = self._known.seen() if self._listing is None else None
+        sink([*self._known.missing(), Synced(version, seen)])
         self._version = version
         self._absent_told = False
         self._absent_versions = 0
         self.stats.synced = True
 
-    async def _pages(self, resource: Resource[L], told: Callable[[Sequence[L]], None]) -> str:
+    async def _pages(self, resource: Resource[L], told: Callable[[Sequence[L], bool], None]) -> str:
         """Tell all pages, each when there is room for it; return the version of the list."""
-        version = ""
+        version, begins = "", True
         pages = self._client.pages(resource, namespace=self._namespace, selectors=self._selectors)
         async for page in pages:
             if page.anew:
                 self._known.begin()
             version = page.meta.resource_version
             self._report(page.problems)
-            told(page.items)
+            told(page.items, begins or page.anew)
+            begins = False
             await self._breathe()
             await self._room()
         return version
-
-    def _together(self, listing: Listing[L]) -> Callable[[Sequence[L]], None]:
-        def told(items: Sequence[L]) -> None:
-            self._known.told_together(items)
-            listing.sink(items)
-
-        return told
 
     # -- watching --------------------------------------------------------------------------------
 

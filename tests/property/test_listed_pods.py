@@ -66,7 +66,8 @@ class World:
         self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, waiting, reporter)
         self.arrived: list[object] = []
         self.feed.arrived = self.come
-        self.feed.attached = lambda *about: self.arrived.append(about)
+        self.attached: dict[PodUid, object] = {}
+        self.feed.attached = lambda uid, *about: self.attached.update({uid: about})
         self.feed.expected = self.arrived.append
         self.listed = ListedPods(engine, self.feed)
         for name, managed in (("ns", "true"), ("closed", "false"), ("kube-system", "true")):
@@ -85,6 +86,7 @@ class World:
     def take(self, pod: wire.Pod) -> None:
         try:
             self.feed.pod(pod)
+            self.listed.applied(pod)
         except ValueError:
             self.arrived.append(pod.metadata.uid)
 
@@ -121,7 +123,7 @@ def test_an_echo_is_read_as_if_there_were_no_other(page: list[JSON]) -> None:
     assert isinstance(many, PackedPage)
     for places in ("leaders", "kin"):
         assert getattr(one, places).tolist() == getattr(many, places).tolist()
-    for read in ("uids", "nodes", "created", "started"):
+    for read in ("uids", "nodes", "versions", "created", "started"):
         assert repr(list(getattr(one, read)())) == repr(list(getattr(many, read)()))
     for read in ("kind", "namespace", "is_planned", "meta", "pod"):
         for place in range(len(page)):
@@ -142,6 +144,22 @@ def test_pods_of_one_daemon_set_are_found_by_one_of_them() -> None:
     assert [uid.hex()[:8] for uid in page.uids()] == ["00000001", "00000002"]
 
 
+@pytest.mark.parametrize("read", [in_json, in_protobuf])
+def test_of_a_list_that_is_read_again_only_what_has_changed_is_applied(
+    read: Callable[[list[JSON]], ListedPage],
+) -> None:
+    world = World()
+    page = [member("g", rank) for rank in range(4)]
+    for number, pod in enumerate(page):
+        pod["metadata"]["resourceVersion"] = f"{number + 1}"
+    for listed in (page, page[:2] + page[3:]):
+        for place in world.listed.take(read(listed)):
+            world.take(PLAIN.decode(orjson.dumps(listed[place])))
+    page[1]["status"]["phase"] = "Failed"
+    page[1]["metadata"]["resourceVersion"] = "9"
+    assert world.listed.take(read(page)) == [1]
+
+
 def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], ListedPage]) -> None:
     one, many = World(), World()
     for pods in pages:
@@ -154,6 +172,7 @@ def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], ListedPage])
             many.take(page.pod(place))
         assert many.look() == one.look()
         assert many.arrived == one.arrived
+        assert many.attached == one.attached
 
 
 @pytest.mark.parametrize("read", [in_json, in_protobuf])

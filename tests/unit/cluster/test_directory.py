@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.directory import Directory
-from cluster.ids import PodUid
+from cluster.ids import NO_ROW, PodUid
 
 STANDING = 24_000  # nine tenths of what its places are for: those who pass cause no more of them
 PASSING = 60_000
@@ -117,4 +117,5 @@ def test_it_answers_as_a_dictionary_would(steps: list[tuple[bool, int]]) -> None
             told.pop(uid, None)
         everybody = [PodUid(Crowding(n.to_bytes(16, "big"))) for n in range(41)]
         assert [pods.directory.row(uid) for uid in everybody] == [told.get(u) for u in everybody]
+        assert pods.directory.rows(everybody).tolist() == [told.get(u, NO_ROW) for u in everybody]
         assert len(pods.directory) == len(told)

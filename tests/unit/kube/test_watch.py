@@ -183,11 +183,11 @@ def test_a_page_with_an_unreadable_object_keeps_the_others() -> None:
     assert "labels" in page.problems[0]
 
 
-def test_a_first_list_is_told_in_pages_and_what_follows_one_by_one() -> None:
-    pages: list[list[str]] = []
+def test_lists_are_told_in_pages_to_who_wants_them_so() -> None:
+    pages: list[tuple[bool, list[str]]] = []
 
-    def page(items: Sequence[Pod]) -> None:
-        pages.append([item.metadata.name for item in items])
+    def page(items: Sequence[Pod], begins: bool) -> None:  # noqa: FBT001  a listener
+        pages.append((begins, [item.metadata.name for item in items]))
 
     server = Server(deque())
     for name in "abc":
@@ -200,9 +200,8 @@ def test_a_first_list_is_told_in_pages_and_what_follows_one_by_one() -> None:
         await watch._list(consumer.sink)
 
     asyncio.run(twice())
-    assert pages == [["a", "b"], ["c"]]
-    assert consumer.told == ["synced", "+a", "+b", "+c", "synced"]
-    assert set(consumer.by_name) == set("abc")
+    assert pages == [(True, ["a", "b"]), (False, ["c"])] * 2
+    assert consumer.told == ["synced", "synced"]
 
 
 def test_a_further_page_is_asked_for_when_there_is_room() -> None:
