@@ -16,11 +16,12 @@ that run (``extender.listedmembers``). The others, and every pod that waits for 
 that any change goes.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.events import PodUpserted
 from cluster.ids import NO_ROW, PodUid
@@ -28,7 +29,7 @@ from extender.engine import Engine
 from extender.feed import Feed
 from extender.listedmembers import Listed, ListedMembers
 from extender.telling import Telling
-from extender.versions import AppliedVersions
+from extender.versions import AppliedVersions, Rows
 from kube import wire
 from kube.errors import DecodeError
 from kube.listed import ListedPage, version
@@ -52,11 +53,11 @@ class ListedPods:
         self._members = ListedMembers(feed)
         self._kinds: dict[_Kind, PodUpserted | None] = {}
         self._versions = AppliedVersions()
-        self._alive: set[PodUid] | None = None
+        self._alive: Rows | None = None
 
     def begin(self) -> None:
         """Prepare for a list that begins, or begins again."""
-        self._alive = set() if self._engine.state.has_pods else None
+        self._alive = Rows() if self._engine.state.has_pods else None
 
     def take(self, page: ListedPage) -> list[int]:
         """Take over what can be taken together; return the places of the others, ascending.
@@ -65,17 +66,18 @@ class ListedPods:
         """
         everyone = list(range(len(page)))
         uids, versions = page.uids(), page.versions()
-        if self._alive is not None:
-            self._alive.update(uids)
+        rows = self._engine.state.pod_rows(uids)
+        self._mark(rows)
         if not self._feed.rejudging.is_idle():
             return everyone  # every pod of such a namespace is noted by itself
-        rows = self._engine.state.pod_rows(uids)
         if (rows != NO_ROW).any() or len(set(uids)) < len(uids):
             changed = ~self._versions.are_applied(rows, versions)
             return np.flatnonzero(changed).tolist()
         left = self._take_new(page, uids)
         if len(left) < len(uids):
-            self._versions.note_all(self._engine.state.pod_rows(uids), versions)
+            rows = self._engine.state.pod_rows(uids)
+            self._versions.note_all(rows, versions)
+            self._mark(rows)
         return left
 
     def applied(self, pod: wire.Pod) -> None:
@@ -83,12 +85,22 @@ class ListedPods:
         row = self._engine.state.pod_row(pod_uid(pod.metadata.uid))
         if row is not None:
             self._versions.note(row, version(pod.metadata.resource_version))
+            if self._alive is not None:
+                self._alive.add(row)
 
-    def end(self) -> set[PodUid] | None:
-        """Return all pods of the list that ends, ``None`` if no other can be known."""
+    def end(self, known: Callable[[], list[PodUid]]) -> list[PodUid]:
+        """Return which of the ``known`` pods are not in the list that ends."""
         alive, self._alive = self._alive, None
         self._kinds.clear()
-        return alive
+        if alive is None:
+            return []  # there were none when it began
+        uids = known()
+        lost = ~alive.have(self._engine.state.pod_rows(uids))
+        return [uids[place] for place in np.flatnonzero(lost).tolist()]
+
+    def _mark(self, rows: NDArray[np.int32]) -> None:
+        if self._alive is not None:
+            self._alive.add_all(rows)
 
     def _take_new(self, page: ListedPage, uids: list[PodUid]) -> list[int]:
         everyone = list(range(len(page)))

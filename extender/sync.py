@@ -14,7 +14,7 @@ nothing is answered and nothing is planned.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar, assert_never
 
@@ -286,9 +286,10 @@ class Sync:
                     log.info("installed meanwhile", extra={"resource": str(source.resource)})
                 self._metrics.relists.labels(source.resource.plural).inc()
                 if source is self._pods and self._listed is not None:
-                    await self._forget_all_but(self._listed.end())
+                    await self._forget(self._listed.end(self._known))
                 elif seen is not None and not source.tracks:
-                    await self._forget_all_but(set(map(translate.pod_uid, seen)))
+                    alive = set(map(translate.pod_uid, seen))
+                    await self._forget(uid for uid in self._known() if uid not in alive)
                 source.synced.set()
             case NotServed():
                 log.debug("not served", extra={"resource": str(source.resource)})
@@ -320,13 +321,10 @@ class Sync:
                 self._feed.judge_again(pod)
                 await self._pace.breathe()
 
-    async def _forget_all_but(self, alive: set[PodUid] | None) -> None:
-        """Drop the pods of the state that a list does not have any more; ``None``: it has all."""
-        if alive is None:
-            return
-        for uid in self._known():
-            if uid not in alive:
-                self._feed.forget(uid)
+    async def _forget(self, gone: Iterable[PodUid]) -> None:
+        """Drop the pods of the state that a list does not have any more."""
+        for uid in gone:
+            self._feed.forget(uid)
             await self._pace.breathe()
 
 

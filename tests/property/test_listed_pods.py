@@ -160,6 +160,28 @@ def test_of_a_list_that_is_read_again_only_what_has_changed_is_applied(
     assert world.listed.take(read(page)) == [1]
 
 
+@pytest.mark.parametrize("read", [in_json, in_protobuf])
+def test_what_a_list_that_is_read_again_does_not_have_any_more_is_gone(
+    read: Callable[[list[JSON]], ListedPage],
+) -> None:
+    world = World()
+    page = [member("g", rank) for rank in range(6)]
+    uids = [translate.pod_uid(pod["metadata"]["uid"]) for pod in page]
+
+    def told(*places: int) -> list[PodUid]:
+        world.listed.begin()
+        listed = [page[place] for place in places]
+        for place in world.listed.take(read(listed)):
+            world.take(PLAIN.decode(orjson.dumps(listed[place])))
+        return world.listed.end(lambda: uids)
+
+    assert not told(0, 1, 2, 3)  # there were none before
+    assert told(0, 1, 3, 4) == [uids[2], uids[5]]
+    world.listed.begin()
+    world.listed.take(read(page[:1]))
+    assert told(1, 2, 3, 4, 5) == [uids[0]]  # whatever a list had told that was begun again
+
+
 def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], ListedPage]) -> None:
     one, many = World(), World()
     for pods in pages:
