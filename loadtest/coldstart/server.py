@@ -1,11 +1,12 @@
 """``python -m loadtest.coldstart.server``: an API server that can only be listed and watched.
 
-Pages are made when they are asked for; a watch tells nothing but bookmarks. What has no objects is
-not served, as in a cluster without those CRDs.
+Pages are made when they are asked for; a watch tells nothing but bookmarks, until it is to expire.
+What has no objects is not served, as in a cluster without those CRDs.
 """
 
 import argparse
 import asyncio
+import contextlib
 from typing import Final
 
 import orjson
@@ -19,6 +20,14 @@ from loadtest.process import announce, until_terminated
 
 VERSION: Final = 2_000_000
 BOOKMARK_S: Final = 60.0  # as kube-apiserver
+EXPIRED: Final = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "status": "Failure",
+    "reason": "Expired",
+    "code": 410,
+    "message": "too old resource version",
+}
 PACKED: Final = {"nodes", "pods"}
 KINDS: Final = {
     "namespaces": "Namespace",
@@ -37,6 +46,15 @@ class Lists:
         self._fleet = Fleet(nodes, pods)
         self._packed = Fleet(nodes, pods, PackedTemplate)
         self._listed: dict[str, int] = {}
+        self._watched = asyncio.Event()  # somebody watches pods
+        self._expiry = asyncio.Event()  # of the watches of pods that there are
+
+    async def expire(self, _request: web.Request) -> web.Response:
+        """End a watch of pods, once there is one, so that they have to be listed again."""
+        await self._watched.wait()
+        self._expiry.set()
+        self._watched, self._expiry = asyncio.Event(), asyncio.Event()
+        return web.json_response({})
 
     async def progress(self, _request: web.Request) -> web.Response:
         """Tell how many pages of each resource were asked for."""
@@ -48,7 +66,7 @@ class Lists:
         if plural not in KINDS:
             return web.json_response({"kind": "Status", "code": 404}, status=404)
         if "watch" in request.query:
-            return await self._bookmarks(request, KINDS[plural])
+            return await self._bookmarks(request, plural)
         self._listed[plural] = self._listed.get(plural, 0) + 1
         packs = plural in PACKED and PROTOBUF in request.headers.get("Accept", "")
         count, one = make(self._packed if packs else self._fleet, plural)
@@ -62,16 +80,23 @@ class Lists:
         body = write(f"{KINDS[plural]}List", meta, items)
         return web.Response(body=body, content_type=PROTOBUF if packs else "application/json")
 
-    async def _bookmarks(self, request: web.Request, kind: str) -> web.StreamResponse:
+    async def _bookmarks(self, request: web.Request, plural: str) -> web.StreamResponse:
         """Answer a watch of a cluster in which nothing happens."""
         response = web.StreamResponse()
         response.content_type = "application/json"
         await response.prepare(request)
-        found = {"kind": kind, "metadata": {"resourceVersion": str(VERSION)}}
-        line = orjson.dumps({"type": "BOOKMARK", "object": found}) + b"\n"
-        while True:
-            await response.write(line)
-            await asyncio.sleep(BOOKMARK_S)
+        expiry = asyncio.Event()
+        if plural == "pods":
+            expiry = self._expiry
+            self._watched.set()
+        found = {"kind": KINDS[plural], "metadata": {"resourceVersion": str(VERSION)}}
+        while not expiry.is_set():
+            await response.write(orjson.dumps({"type": "BOOKMARK", "object": found}) + b"\n")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BOOKMARK_S):
+                    await expiry.wait()
+        await response.write(orjson.dumps({"type": "ERROR", "object": EXPIRED}) + b"\n")
+        return response
 
 
 async def serve(nodes: int, pods: int) -> None:
@@ -79,6 +104,7 @@ async def serve(nodes: int, pods: int) -> None:
     app = web.Application()
     lists = Lists(nodes, pods)
     app.router.add_get("/progress", lists.progress)
+    app.router.add_post("/expire", lists.expire)
     app.router.add_get("/{path:.*}", lists.answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
