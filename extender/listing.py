@@ -30,7 +30,7 @@ from extender.feed import Feed
 from extender.listedmembers import Listed, ListedMembers
 from extender.telling import Telling
 from extender.versions import AppliedVersions, Rows
-from kube import wire
+from kube import ownkeys, wire
 from kube.errors import DecodeError
 from kube.listed import ListedPage, version
 from kube.names import TERM
@@ -156,6 +156,8 @@ class ListedPods:
             # What a resize left behind depends on the pod's conditions, which are its own; a
             # replica of ours waits for its mark.
             if TERM in pod.metadata.annotations or resized_containers(pod.spec, pod.status):
+                return None
+            if ownkeys.select(pod):
                 return None
             event = self._feed.stranger(pod)
         except (DecodeError, QuantityError, ValueError, RecursionError):

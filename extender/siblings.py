@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from cluster.events import PlanNote, PodUpserted
 from extender.outsiders import Outsiders
 from extender.slipped import was_seen
-from kube import names, wire
+from kube import names, ownkeys, wire
 from kube.plan import plan_note, required_terms, without_pin
 from kube.requests import resized_containers
 from kube.translate import Translator
@@ -90,7 +90,7 @@ class Siblings:
 
     def _is_plain(self, pod: wire.Pod) -> bool:
         """Return whether nothing of a pod's own decides what it asks for."""
-        if not is_quiet(pod) or names.TERM in pod.metadata.annotations:
+        if not is_quiet(pod) or names.TERM in pod.metadata.annotations or ownkeys.select(pod):
             return False
         if any(map(restricts, pod.spec.volumes)) or resized_containers(pod.spec, pod.status):
             return False

@@ -15,6 +15,8 @@ _OF_NETWORKS: Final = (
 )
 """Prefixes of annotations that network plugins write on each pod, with its addresses."""
 
+_NONE: Final = wire.Affinity()
+
 
 def shared(meta: wire.ObjectMeta) -> Hashable:
     """Return what is read of a pod's metadata and is the same for all siblings.
@@ -29,6 +31,20 @@ def shared(meta: wire.ObjectMeta) -> Hashable:
         frozenset(meta.labels.keys() & _OWN),
         frozenset(meta.annotations.keys() & _OWN),
     )
+
+
+def select(pod: wire.Pod) -> bool:
+    """Return whether what a pod asks for depends on its own labels, so that no other asks the same.
+
+    Only as long as the API server leaves ``matchLabelKeys`` to the scheduler (see
+    ``kube.selectors.label_selector``).
+    """
+    affinity = pod.spec.affinity or _NONE
+    both = affinity.pod_affinity, affinity.pod_anti_affinity
+    terms = [term for one in both if one is not None for term in one.required]
+    keys = {key for one in pod.spec.topology_spread_constraints for key in one.match_label_keys}
+    keys |= {key for one in terms for key in (*one.match_label_keys, *one.mismatch_label_keys)}
+    return not _OWN.isdisjoint(keys)
 
 
 def _left(keys: Mapping[str, str]) -> frozenset[tuple[str, str]]:
