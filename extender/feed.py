@@ -15,11 +15,12 @@ from extender.engine import Engine
 from extender.nodefeed import NodeFeed
 from extender.outsiders import Outsiders
 from extender.pending import PendingPods, pending, suffers_from_pin
+from extender.places import Places, said
 from extender.rejudge import Rejudging
 from extender.report import Reporter
 from extender.siblings import Siblings
 from extender.specbook import SpecBook
-from kube import names, translate, wire, wirestorage
+from kube import translate, wire, wirestorage
 from kube.volumes import VolumeIndex
 from workloads.book import GangBook
 from workloads.dialect import Member, Specs
@@ -31,20 +32,6 @@ from workloads.registry import SINGLE, Placed, conflicts_as, names_a_group, plac
 Lost = Callable[[GangKey, str], None]
 Arrive = Callable[[PodUid, wire.Pod, GangKey | None], None]
 Attach = Callable[[PodUid, wire.ObjectMeta, bool], None]
-# Copied from the node (kube-apiserver, plugin/pkg/admission/podtopologylabels).
-_ADDED_BY_BINDING = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
-
-
-def _said(pod: wire.Pod) -> int:
-    """Return a digest of everything that dialects read of a pod.
-
-    Our own plan is not, nor the labels that the API server adds with the binding.
-    """
-    meta = pod.metadata
-    notes = frozenset(item for item in meta.annotations.items() if item[0] != names.PLAN)
-    labels = frozenset(item for item in meta.labels.items() if item[0] not in _ADDED_BY_BINDING)
-    owners = tuple(owner.uid for owner in meta.owner_references)
-    return hash((labels, notes, owners))
 
 
 class Feed:
@@ -72,6 +59,7 @@ class Feed:
         self._book = GangBook()
         self._outsiders = Outsiders()
         self._specs = SpecBook()
+        self._places = Places()
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.lost: Lost = lambda _gang, _node: None
         """Told of a gang and of the node that a bound member with a controller has left."""
@@ -243,8 +231,7 @@ class Feed:
         return gang is not None and len(gang.waiting) > 0
 
     def _managed(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> None:
-        named = self._member(uid, pod, placed)
-        member = self._book.seat(named)
+        member = self._book.seat(self._member(uid, pod, placed))
         if self._engine.state.pod_row(uid) is None:
             self.expected(member)
             self.arrived(uid, pod, member.key)
@@ -262,7 +249,7 @@ class Feed:
         self.attached(uid, pod.metadata, event.finished)
         carried = self._pending.get(uid)
         if event.node is None and not event.finished:
-            self._keep(uid, pod, named, event.pod_class)
+            self._keep(uid, pod, event.pod_class)
             self._reporter.came(uid, member.key)
         else:
             self._drop(uid)
@@ -313,14 +300,16 @@ class Feed:
 
         A pod's keys are read once; its status changes more often than its keys do.
         """
-        known = self._pending.get(uid)
-        if known is not None and known.said == _said(pod):
-            return known.member
+        digest = said(pod)
+        known = self._places.get(uid, digest)
+        if known is not None:
+            return known
         placed = placed or place_or_single(pod)
         if self._engine.state.pod_row(uid) is None:
             self._tell(pod, placed, self._book.seat(placed.member).key)
         self._leave(uid, self._book.seat(placed.member).key)
         self._join(uid, placed)
+        self._places.put(uid, digest, placed.member)
         return placed.member
 
     def _tell(self, pod: wire.Pod, placed: Placed, key: GangKey) -> None:
@@ -332,12 +321,12 @@ class Feed:
             for other in outsiders:
                 self._reporter.outside(other, key)
 
-    def _keep(self, uid: PodUid, pod: wire.Pod, member: Member, pod_class: PodClass) -> None:
+    def _keep(self, uid: PodUid, pod: wire.Pod, pod_class: PodClass) -> None:
         if self._pending.get(uid) is None and pod_class.unmodelled:
             self._reporter.unmodelled(pod, pod_class.unmodelled)
         soft = suffers_from_pin(pod_class)
         maker = self._pending.controller(pod)
-        made = pending(pod, member, said=_said(pod), soft=soft, controller=maker)
+        made = pending(pod, soft=soft, controller=maker)
         self._pending.put(uid, made)
         self._claimants.drop(uid)
         self._claimants.put(uid, pod)
@@ -364,6 +353,7 @@ class Feed:
 
     def _leave(self, uid: PodUid, now: GangKey | None) -> None:
         """Note that a pod is no longer what it was a member of."""
+        self._places.drop(uid)
         before = self._engine.state.gang_of(uid)
         if before is not None and before != now:
             self._end_membership(uid, before)
@@ -392,6 +382,7 @@ class Feed:
         key = self._engine.state.gang_of(uid)
         self._tell_lost(uid)
         self._drop(uid)
+        self._places.drop(uid)
         self._outsiders.drop(uid)
         self.detached(uid)
         self._engine.apply(PodGone(uid))

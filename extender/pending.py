@@ -17,7 +17,6 @@ from kube.plan import plan_note, required_terms, without_pin
 from kube.podwrites import PodRef
 from kube.release import POD_SCHEDULED
 from kube.wire import Condition, OwnerReference, Pod
-from workloads.dialect import Member
 from workloads.managed import has_gate
 
 CONTROLLERS_KEPT: Final = 10_000  # of jobs whose pods wait; others are shared from anew
@@ -27,10 +26,9 @@ CONTROLLERS_KEPT: Final = 10_000  # of jobs whose pods wait; others are shared f
 class PendingPod:
     """One managed pod that is not bound yet.
 
-    ``member``: its place in its gang, from keys whose digest is ``said``. ``seen``: the pod
-    as read if it has node affinity of its own, else None. ``gated``: our gate still holds
-    it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan fail
-    (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
+    ``seen``: the pod as read if it has node affinity of its own, else None. ``gated``: our gate
+    still holds it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan
+    fail (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
     with its plan in its spec, which nothing can change any more. ``plan_id``: of the plan
     that it carries, "" while it is gated. ``released_as``: the resource version of that
     release, where its reply has been taken over. ``refused``: it is
@@ -41,8 +39,6 @@ class PendingPod:
     """
 
     ref: PodRef
-    member: Member
-    said: int
     seen: Pod | None
     gated: bool
     owned: bool
@@ -82,16 +78,12 @@ def suffers_from_pin(pod_class: PodClass) -> bool:
     return bool(pod_class.unmodelled) or crowded
 
 
-def pending(
-    pod: Pod, member: Member, *, said: int, soft: bool, controller: OwnerReference | None = None
-) -> PendingPod:
+def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -> PendingPod:
     """Return the record of ``pod``; ``controller`` is its own, shared with its siblings."""
     meta, affinity = pod.metadata, pod.spec.affinity
     gated, note = has_gate(pod), plan_note(pod.metadata.annotations.get(PLAN, ""))
     return PendingPod(
         ref=PodRef(meta.namespace, meta.name, meta.uid),
-        member=member,
-        said=said,
         seen=pod if affinity is not None and affinity.node_affinity is not None else None,
         gated=gated,
         owned=any(owner.controller for owner in meta.owner_references),
