@@ -152,6 +152,7 @@ async def test_a_removed_socket_is_served_and_registered_again(
         socket.unlink()
         await eventually(lambda: servers.registrations(four.resource) >= 2)
         await eventually(lambda: not servers.problems())
+        await kubelet.until_allocatable(four.resource, 4)  # its devices come after that
         pod = await kubelet.run({four.resource: 4})
         await kubelet.delete(pod)
 
