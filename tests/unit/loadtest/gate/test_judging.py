@@ -72,7 +72,7 @@ def test_whatever_was_seen_while_nothing_was_wrong_is_within(bound: Bound, end: 
 
 @pytest.mark.parametrize("bad", [1, 2])
 def test_a_ratio_that_is_within_once_in_three_is_held(bad: int) -> None:
-    machine = Machine(recorded(memory=[99.0] * bad + [4.3]))
+    machine = Machine(recorded(memory=[99.0] * bad + [3.0]))
     standing = judged(machine)["memory"]
     assert standing.held
     assert len(standing.tries) == bad + 1
