@@ -235,14 +235,7 @@ class Feed:
         if self._engine.state.pod_row(uid) is None:
             self.expected(member)
             self.arrived(uid, pod, member.key)
-        event = self._translator.pod_event(
-            pod,
-            gang=member.key,
-            role=member.role,
-            rank=member.rank,
-            managed=True,
-            volumes=self._volumes,
-        )
+        event = self.siblings.event(pod, member)
         # Before the event: its effects may lead straight to the release, which reads this.
         if event.finished and not event.succeeded:
             self._tell_lost(uid)

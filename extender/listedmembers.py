@@ -33,7 +33,7 @@ from kube.packedpods import PackedPage
 from kube.quantity import QuantityError
 
 _FEWEST: Final = 3  # that are worth to be judged together
-_UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
+UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class ListedMembers:
     def _judge(self, page: ListedPage, place: int) -> Sibling | None:
         try:
             return self._feed.siblings.judge(page.pod(place))
-        except _UNREADABLE:
+        except UNREADABLE:
             return None  # told by the one-by-one way
 
 

@@ -27,14 +27,12 @@ from cluster.events import PodUpserted
 from cluster.ids import NO_ROW, PodUid
 from extender.engine import Engine
 from extender.feed import Feed
-from extender.listedmembers import Listed, ListedMembers
+from extender.listedmembers import UNREADABLE, Listed, ListedMembers
 from extender.telling import Telling
 from extender.versions import AppliedVersions, Rows
 from kube import ownkeys, wire
-from kube.errors import DecodeError
 from kube.listed import ListedPage, version
 from kube.names import TERM
-from kube.quantity import QuantityError
 from kube.requests import resized_containers
 from kube.translate import pod_uid
 from workloads.managed import takes
@@ -160,6 +158,6 @@ class ListedPods:
             if ownkeys.select(pod):
                 return None
             event = self._feed.stranger(pod)
-        except (DecodeError, QuantityError, ValueError, RecursionError):
+        except UNREADABLE:
             return None  # told by the one-by-one way
         return None if event is None or event.finished or event.terminating else event

@@ -69,7 +69,12 @@ class Siblings:
         member = self._book.seat(placed.member)
         if conflicts_as(pod, placed) or self._outsiders.of(member.key):
             return None  # to be told of
-        event = self._translator.pod_event(
+        event = self.event(pod, member)
+        return None if event.finished or event.terminating else Sibling(pod, event, placed)
+
+    def event(self, pod: wire.Pod, member: Member) -> PodUpserted:
+        """Return the event of a pod that is Muster's, in its place."""
+        return self._translator.pod_event(
             pod,
             gang=member.key,
             role=member.role,
@@ -77,7 +82,6 @@ class Siblings:
             managed=True,
             volumes=self._volumes,
         )
-        return None if event.finished or event.terminating else Sibling(pod, event, placed)
 
     def member(self, like: Sibling, meta: wire.ObjectMeta) -> Member | None:
         """Return a sibling's own place; ``None`` if it is in another gang after all."""

@@ -7,7 +7,7 @@ the same version is the same pod: after etcd was restored from a backup an older
 for something else than it did.
 """
 
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cluster.ids import NO_ROW
 from kube.listed import NO_VERSION, Versions
 
+S = TypeVar("S", bound=np.generic)
 _FIRST_ROWS: Final = 4096
 
 
@@ -26,15 +27,14 @@ class AppliedVersions:
 
     def note(self, row: int, version: int) -> None:
         """Note the version of one pod that was applied."""
-        if row >= len(self._of):
-            self._grow(row)
+        self._of = _grown(self._of, row, NO_VERSION)
         self._of[row] = version
 
     def note_all(self, rows: NDArray[np.int32], versions: Versions) -> None:
         """Note those of many; of unknown ones nothing."""
         known = rows != NO_ROW
         if known.any():
-            self._grow(int(rows.max()))
+            self._of = _grown(self._of, int(rows.max()), NO_VERSION)
             self._of[rows[known]] = versions[known]
 
     def are_applied(self, rows: NDArray[np.int32], versions: Versions) -> NDArray[np.bool_]:
@@ -43,10 +43,6 @@ class AppliedVersions:
         applied: NDArray[np.bool_] = inside.copy()
         applied[inside] = self._of[rows[inside]] == versions[inside]
         return applied
-
-    def _grow(self, row: int) -> None:
-        while row >= len(self._of):
-            self._of = np.append(self._of, np.full(len(self._of), NO_VERSION, dtype=np.int64))
 
 
 class Rows:
@@ -62,8 +58,7 @@ class Rows:
     def add_all(self, rows: NDArray[np.int32]) -> None:
         """Add many; ``NO_ROW`` is none."""
         known = rows[rows != NO_ROW]
-        while len(known) and known.max() >= len(self._in):
-            self._in = np.append(self._in, np.zeros(len(self._in), dtype=np.bool_))
+        self._in = _grown(self._in, int(known.max(initial=0)), 0)
         self._in[known] = True
 
     def have(self, rows: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -72,3 +67,10 @@ class Rows:
         found: NDArray[np.bool_] = inside.copy()
         found[inside] = self._in[rows[inside]]
         return found
+
+
+def _grown(of: NDArray[S], row: int, fill: int) -> NDArray[S]:
+    """Return an array with room for a row, twice as long each time."""
+    while row >= len(of):
+        of = np.append(of, np.full(len(of), fill, dtype=of.dtype))
+    return of

@@ -27,14 +27,17 @@ from numpy.typing import NDArray
 Places = NDArray[np.int64]
 """int64[n]: offsets into a page."""
 Flags = NDArray[np.bool_]
+Wanted = tuple[tuple[int, int], ...]
+"""First and last number of each stretch of fields."""
 Number = NDArray[np.int64] | int
 """One for each message, or one for all."""
 
 PADDING: Final = bytes(64)
 """What a page must be followed by: it is read in words and blocks from any place."""
 
-_VARINT, _BYTES = 0, 2
+VARINT, BYTES = 0, 2  # kinds of fields
 _NUMBERS: Final = 64
+_MOST_BITS: Final = 70  # of a varint
 _LONGEST_SIZE: Final = 4  # bytes
 MORE: Final = 0x80  # of a varint: bytes follow
 _LOOKED_AT: Final = 6  # bytes of a varint, all that is left of a word behind the longest tag
@@ -123,9 +126,9 @@ def heads(buffer: Buffer, at: Places) -> Heads:
 
 def _alike_sized(at: Places, byte: int, number: int, kind: int) -> Heads:
     """Read what follows the tags where it is the same byte everywhere: nothing is to be found."""
-    begin = at + 1 if kind == _BYTES else at
-    after = begin + (byte if kind == _BYTES else 1)
-    odd = number < 1 or number >= _NUMBERS or kind not in (_BYTES, _VARINT)
+    begin = at + 1 if kind == BYTES else at
+    after = begin + (byte if kind == BYTES else 1)
+    odd = number < 1 or number >= _NUMBERS or kind not in (BYTES, VARINT)
     return Heads(number, begin, after, np.full(len(at), odd, dtype=np.bool_))
 
 
@@ -156,11 +159,11 @@ def _sized(
         negative = rest & 0x8080_8080 == _END_OF_TEN
         size[long] = np.where(negative, 10, 1)
         long[long] = ~negative
-    is_bytes = kind == _BYTES
+    is_bytes = kind == BYTES
     begin = at + size * is_bytes
     length = np.where(is_bytes, _low_bits(word & ((last << 1) - 1)), size)
     odd = long | (number < 1) | (number >= _NUMBERS)
-    odd |= np.where(is_bytes, size > _LONGEST_SIZE, kind != _VARINT)
+    odd |= np.where(is_bytes, size > _LONGEST_SIZE, kind != VARINT)
     return Heads(number, begin, begin + length, odd)
 
 
@@ -174,6 +177,19 @@ def _low_bits(word: NDArray[np.int64]) -> NDArray[np.int64]:
         | (word >> 4 & 0x7F << 28)
     )
     return found
+
+
+def varint(body: bytes, at: int) -> tuple[int, int]:
+    """Return one number, and where it ends. Raises ``ValueError``, ``IndexError``."""
+    found = shift = 0
+    while shift < _MOST_BITS:
+        byte = body[at]
+        at += 1
+        found |= (byte & 0x7F) << shift
+        if byte < MORE:
+            return found, at
+        shift += 7
+    raise ValueError(f"a number at {at} does not end")
 
 
 def varints(buffer: Buffer, ranges: Ranges) -> NDArray[np.int64]:
@@ -228,7 +244,7 @@ class Fields:
         return Ranges(self.first[slot], self.end[slot])
 
 
-def walk(buffer: Buffer, messages: Ranges, wanted: tuple[tuple[int, int], ...]) -> Fields:
+def walk(buffer: Buffer, messages: Ranges, wanted: Wanted) -> Fields:
     """Return the fields of messages. ``wanted``: first and last number of each stretch."""
     slots = {n: i + 1 for i, (low, high) in enumerate(wanted) for n in range(low, high + 1)}
     slot_of = np.zeros(_NUMBERS, dtype=np.int64)

@@ -19,20 +19,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kube.fieldtable import MORE, Buffer, Flags, Places, Ranges
+from kube.fieldtable import BYTES, VARINT, Buffer, Flags, Places, Ranges, Wanted, varint
 
 _FEWEST: Final = 32  # with fewer it takes less to find their fields
 _MOST_LENGTHS: Final = 64
 _MOST_SHAPES: Final = 3  # of one length, of some 10 KB each
 _SHARE: Final = 4  # one in so many of a few must have a shape, or the others are not looked at
-_MOST_BITS: Final = 70  # of a varint
-_VARINT, _BYTES = 0, 2
 _WORD: Final = 8
 _ROWS: Final = 128  # compared at once: with 4 KB each they stay in the processor's cache
 
 Words = NDArray[np.uint64]
-Wanted = tuple[tuple[int, int], ...]
-"""First and last number of each stretch of fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +152,13 @@ def _shape(buffer: Buffer, begin: int, length: int, tree: Tree) -> _Shape | None
 def _free(body: bytes, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]]:
     """Yield the bytes that may differ. Raises ``ValueError`` for what is no message."""
     while at < end:
-        tag, at = _varint(body, at)
+        tag, at = varint(body, at)
         number, kind = tag >> 3, tag & 7
-        size, begin = _varint(body, at)
-        if kind == _VARINT:
+        size, begin = varint(body, at)
+        if kind == VARINT:
             at = begin
             continue
-        if kind != _BYTES or begin + size > end:
+        if kind != BYTES or begin + size > end:
             raise ValueError(f"field {number} of kind {kind} ends at {begin + size} of {end}")
         at = begin + size
         inner = tree.inner.get(number)
@@ -170,19 +166,6 @@ def _free(body: bytes, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int
             yield from _free(body, begin, at, inner)
         elif not tree.shares(number):
             yield begin, at
-
-
-def _varint(body: bytes, at: int) -> tuple[int, int]:
-    """Return a number, and where it ends."""
-    found = shift = 0
-    while shift < _MOST_BITS:
-        byte = body[at]
-        at += 1
-        found |= (byte & 0x7F) << shift
-        if byte < MORE:
-            return found, at
-        shift += 7
-    raise ValueError(f"a number at {at} does not end")
 
 
 def _like(buffer: Buffer, begins: Places, shape: _Shape) -> Flags:

@@ -12,7 +12,7 @@ import numpy as np
 from google.protobuf.message import DecodeError as BadMessage
 
 from kube.errors import DecodeError
-from kube.fieldtable import MORE, PADDING, Buffer, Places, Ranges
+from kube.fieldtable import MORE, PADDING, Buffer, Places, Ranges, varint
 from kube.frames import Codec, ListMeta, Page, PageDecoder
 from kube.listed import LISTED_PODS, ListedPod
 from kube.packed import ACCEPT, MAGIC, READ_META, Lists
@@ -103,15 +103,8 @@ def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
 
 def _head(body: bytes, at: int) -> tuple[int, int, int]:
     """Return a field's tag, of one byte, and from where to where its bytes are."""
-    tag, at = body[at], at + 1
-    size = shift = 0
-    while True:
-        byte = body[at]
-        at += 1
-        size |= (byte & 0x7F) << shift
-        if byte < MORE:
-            return tag, at, at + size
-        shift += 7
+    size, begin = varint(body, at + 1)
+    return body[at], begin, begin + size
 
 
 PACKED: Final[Mapping[Resource[Any], PageDecoder[Any]]] = {

@@ -33,6 +33,7 @@ from kube.fieldtable import (
     Fields,
     Flags,
     Ranges,
+    Wanted,
     alike,
     entries,
     varints,
@@ -50,7 +51,7 @@ from kube.listed import (
 from kube.names import DEVICES_HEALTHY, PLAN
 from kube.ownkeys import shared
 from kube.packed import BAD_INPUT, reader
-from kube.packedechoes import Shapes, Tree, Wanted
+from kube.packedechoes import Shapes, Tree
 from kube.resources import PODS
 from kube.translate import pod_uid
 from protogen import kubernetes_v1_pb2 as messages
