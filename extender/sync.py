@@ -25,7 +25,7 @@ from extender.metrics import ExtenderMetrics
 from extender.netpools import NetPools
 from extender.pace import Pace
 from extender.statuses import StatusWriter
-from kube import jobnetworks, resources, translate, wire
+from kube import jobnetworks, resources, wire
 from kube.changes import Change, Gone, NotServed, Synced, Upserted
 from kube.client import KubeClient
 from kube.errors import DecodeError, KubeError
@@ -92,7 +92,7 @@ class Sync:
         unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
         *,
-        listed: ListedPods | None = None,
+        listed: ListedPods,
         pod_applied: Callable[[wire.Pod], None] | None = None,
         more: Sequence[Source[Any]] = (),
         pace: Pace,
@@ -100,10 +100,10 @@ class Sync:
     ) -> None:
         """``known`` returns the UIDs of all pods in the state, for comparison with a list.
 
-        ``listed`` takes the first list of pods over, as far as it can; without it the pods come
-        one by one. ``unreadable`` is told the resource and what is wrong with one of its objects,
-        ``pod_applied`` every pod that has been applied. ``more``: further kinds that are listed
-        before the pods. ``jitter`` in [0, 1) is the simulation's to choose.
+        ``listed`` takes lists of pods over, as far as it can. ``unreadable`` is told the resource
+        and what is wrong with one of its objects, ``pod_applied`` every pod that has been applied.
+        ``more``: further kinds that are listed before the pods. ``jitter`` in [0, 1) is the
+        simulation's to choose.
         """
         self._client = client
         self._feed = feed
@@ -121,7 +121,7 @@ class Sync:
         self._first: list[Source[Any]] = [self._nodes, *_first_sources(feed, statuses), *more]
         self._pods = Source(
             resources.PODS,
-            _then(feed.pod, pod_applied, None if listed is None else listed.applied),
+            _then(feed.pod, pod_applied, listed.applied),
             feed.pod_gone,
             tracks=False,
             is_echo=feed.is_echo,
@@ -192,7 +192,7 @@ class Sync:
             self._inbox.put([(source, Together(found, begins))])
 
         source.applied = self._metrics.applied.labels(source.resource.plural).inc
-        together = source.resource is resources.PODS and self._listed is not None
+        together = source.resource is resources.PODS
         watch = source.watch = ListWatch(
             self._client,
             source.resource,
@@ -205,7 +205,7 @@ class Sync:
             breathe=self._pace.breathe,
             jitter=self._jitter,
         )
-        if source.resource is resources.PODS:
+        if together:
             self._pod_stats = watch.stats
         return watch.run(sink)
 
@@ -253,10 +253,10 @@ class Sync:
 
     async def _apply_together(self, page: Together) -> None:
         """Apply a page of a list: what cannot be told together, one by one."""
-        pods, listed = page.pods, self._listed
-        if listed is not None and page.begins:
-            listed.begin()
-        left = range(len(pods)) if listed is None else listed.take(pods)
+        pods = page.pods
+        if page.begins:
+            self._listed.begin()
+        left = self._listed.take(pods)
         self._metrics.applied.labels(resources.PODS.plural).inc(len(pods) - len(left))
         for place in left:
             try:
@@ -280,16 +280,13 @@ class Sync:
             case Gone(meta=meta):
                 source.applied()
                 source.gone(meta)
-            case Synced(seen=seen):
+            case Synced():
                 if source.absent:
                     source.absent = False
                     log.info("installed meanwhile", extra={"resource": str(source.resource)})
                 self._metrics.relists.labels(source.resource.plural).inc()
-                if source is self._pods and self._listed is not None:
+                if source is self._pods:
                     await self._forget(self._listed.end(self._known))
-                elif seen is not None and not source.tracks:
-                    alive = set(map(translate.pod_uid, seen))
-                    await self._forget(uid for uid in self._known() if uid not in alive)
                 source.synced.set()
             case NotServed():
                 log.debug("not served", extra={"resource": str(source.resource)})
