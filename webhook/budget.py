@@ -53,12 +53,15 @@ class Budget:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._give(amount)  # given in the same moment
-            else:
-                self._waiting.remove((amount, turn))
-                self._serve()
+            self._withdraw(amount, turn)
             raise
+
+    def _withdraw(self, amount: int, turn: asyncio.Future[None]) -> None:
+        if not turn.cancelled():
+            self._give(amount)  # given in the same moment
+        elif (amount, turn) in self._waiting:  # not passed over by `_serve` in the same moment
+            self._waiting.remove((amount, turn))
+            self._serve()
 
     def _give(self, amount: int) -> None:
         self._free += amount
