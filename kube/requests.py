@@ -22,15 +22,17 @@ created (and by the webhook's caller for templates), so they are not derived her
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from kube.quantity import NANOS, QuantityError, round_up, to_nanos
-from kube.wire import Container, ContainerStatus, PodSpec, PodStatus, Quantities
+from kube.wire import Container, ContainerStatus, PodSpec, PodStatus, Quantities, Quantity
 
 CPU: Final = "cpu"
 PODS: Final = "pods"
 MEMORY: Final = "memory"
 HUGE_PAGES: Final = "hugepages-"
+MOST_SIZES: Final = 1024  # of nodes, of some 2 KiB each
 _MILLI: Final = NANOS // 1000
 
 Nanos = dict[str, int]
@@ -63,9 +65,17 @@ def rounded_amount(resource: str, nanos: int) -> int:
         raise QuantityError(f"{resource}: {error}") from None
 
 
-def amounts(quantities: Quantities) -> dict[str, int]:
-    """Return a resource list in the model's units (a node's allocatable, for instance)."""
-    return {name: rounded_amount(name, nanos) for name, nanos in _read(quantities).items()}
+def amounts(quantities: Quantities) -> Mapping[str, int]:
+    """Return a resource list in the model's units (a node's allocatable, for instance).
+
+    Equal ones have one answer, not to be changed: nodes come in few sizes.
+    """
+    return _amounts(tuple(quantities.items()))
+
+
+@lru_cache(maxsize=MOST_SIZES)
+def _amounts(written: tuple[tuple[str, Quantity], ...]) -> Mapping[str, int]:
+    return {name: rounded_amount(name, nanos) for name, nanos in _read(dict(written)).items()}
 
 
 def resized_containers(spec: PodSpec, status: PodStatus) -> dict[str, Nanos]:

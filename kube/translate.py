@@ -278,7 +278,7 @@ def _epoch(moment: datetime | None) -> float:
     return 0.0 if moment is None else moment.timestamp()
 
 
-def _allocatable(node: wire.Node, problems: list[str]) -> dict[str, int]:
+def _allocatable(node: wire.Node, problems: list[str]) -> Mapping[str, int]:
     try:
         return amounts(node.status.allocatable)
     except QuantityError:

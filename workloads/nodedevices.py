@@ -23,12 +23,14 @@ from cluster.deviceshape import MigProfile
 from cluster.events import DeviceSpec
 from kube import wire
 from kube.quantity import QuantityError, to_units
+from kube.requests import MOST_SIZES
 from workloads import mig
 from workloads.deviceasks import MIG_PREFIX, NVIDIA_SHARED, profile_of
 from workloads.devicenames import DeviceNames
 
 GPU: Final = "nvidia.com/gpu"
 AMD: Final = "amd.com/gpu"
+MOST_KINDS: Final = 4096  # of nodes that are remembered
 _COUNTABLE: Final = 1 << 31  # the model counts in 32 bits
 HAMI_REGISTER: Final = "hami.io/node-nvidia-register"
 """HAMi pkg/device/nvidia/device.go: "uuid,count,devmem,devcore,type,numa,health:" or JSON."""
@@ -56,11 +58,14 @@ _LABELS: Final = (*COUNT, *MEMORY, *PRODUCT, *TIER, *REPLICAS, *MIG_STRATEGY, *M
 _SIZE: Final = re.compile(r"([0-9]{1,9})(?:\.[0-9]+)? ?(gib|gb|gi|g|mib|mb|mi|m)?", re.IGNORECASE)
 
 
+_Amounts = tuple[tuple[str, int], ...]
+
+
 class _Facts(NamedTuple):
     """What a node says that its devices follow from; equal nodes have equal facts."""
 
     labels: tuple[str | None, ...]
-    amounts: tuple[tuple[str, int], ...]
+    amounts: _Amounts
     register: str
 
     def label(self, keys: tuple[str, ...]) -> str:
@@ -81,24 +86,34 @@ class NodeDevices:
         self._counts = ("aliyun.com/gpu-count", "volcano.sh/gpu-number")
         self._named = frozenset((*self._memory_units, *self._cores, *self._counts, GPU, AMD))
         self._known: dict[_Facts, tuple[DeviceSpec, ...]] = {}
+        self._sizes: dict[tuple[tuple[str, wire.Quantity], ...], _Amounts] = {}
 
     def of(self, node: wire.Node) -> tuple[DeviceSpec, ...]:
         """Return the devices of a node that none are reported of by Muster's plugin."""
-        labels, allocatable = node.metadata.labels, node.status.allocatable
-        amounts = tuple(
-            (name, _units(quantity))
-            for name, quantity in sorted(allocatable.items())
-            if name in self._named or name.startswith(("nvidia.com/gpu", MIG_PREFIX))
-        )
+        amounts = self._amounts(node.status.allocatable)
         if not amounts:
             return ()
         register = node.metadata.annotations.get(HAMI_REGISTER, "")
-        facts = _Facts(tuple(map(labels.get, _LABELS)), amounts, register)
+        facts = _Facts(tuple(map(node.metadata.labels.get, _LABELS)), amounts, register)
         found = self._known.get(facts)
         if found is None:
-            if len(self._known) >= 4096:  # noqa: PLR2004  # kinds of nodes; a bound on memory
+            if len(self._known) >= MOST_KINDS:
                 self._known.clear()
             found = self._known[facts] = self._derive(facts)
+        return found
+
+    def _amounts(self, allocatable: wire.Quantities) -> _Amounts:
+        """Return what of a node's resources its devices follow from."""
+        written = tuple(allocatable.items())
+        found = self._sizes.get(written)
+        if found is None:
+            if len(self._sizes) >= MOST_SIZES:
+                self._sizes.clear()
+            found = self._sizes[written] = tuple(
+                (name, _units(quantity))
+                for name, quantity in sorted(written)
+                if name in self._named or name.startswith(("nvidia.com/gpu", MIG_PREFIX))
+            )
         return found
 
     def _derive(self, facts: _Facts) -> tuple[DeviceSpec, ...]:
