@@ -8,6 +8,8 @@
                                                        │ no                   a few iterations long
                                                        ▼
                                      the first of the queue go on, a slice begins
+                                                       │
+                         one of them needed all of it: the others are the first of the queue again
 
 The loop runs what was ready before in front of what it has just read, so work that only gave way
 for an iteration would go before the request it gave way to. That is why the queue moves on in the
@@ -47,6 +49,8 @@ class Pace:
         self._queue: deque[asyncio.Future[None]] = deque()
         self._request = False
         self._waited = 0
+        self._begins = False  # the slice: nobody has gone on in it
+        self._back = 0  # how many stand at the front of the queue again since it began
 
     def arrived(self) -> None:
         """Note that something of a request was read, which is answered before any work."""
@@ -54,8 +58,12 @@ class Pace:
 
     async def breathe(self) -> None:
         """Let others run if the slice is over."""
-        if self.clock() - self._since >= SLICE_S:
-            await self._turn()
+        if not self._is_over():
+            return
+        await self._turn(len(self._queue))
+        while not self._may_go_on():
+            self._back += 1
+            await self._turn(self._back - 1)
 
     async def drive(self, work: Generator[None, None, T]) -> T:
         """Run a generator to its end and return its value, breathing at its yields."""
@@ -67,14 +75,23 @@ class Pace:
                 return result
             await self.breathe()
 
-    async def _turn(self) -> None:
+    def _is_over(self) -> bool:
+        return self.clock() - self._since >= SLICE_S
+
+    def _may_go_on(self) -> bool:
+        """Whether one whose turn has come has a part of the slice left; the first has it all."""
+        first, self._begins = self._begins, False
+        return first or not self._is_over()
+
+    async def _turn(self, place: int) -> None:
+        """Wait in the queue, behind the ``place`` first of it."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
         while self._queue and self._queue[0].done():  # cancelled
             del self._queue[0]
         if not self._queue:
             loop.call_soon(self._read_first)
-        self._queue.append(turn)
+        self._queue.insert(place, turn)
         await turn
 
     def _read_first(self) -> None:
@@ -89,6 +106,7 @@ class Pace:
             loop.call_soon(self._go_on)
             return
         self._request, self._waited, self._since = False, 0, self.clock()
+        self._begins, self._back = True, 0
         for _ in range(min(AT_ONCE, len(self._queue))):
             turn = self._queue.popleft()
             if not turn.done():  # else it was cancelled

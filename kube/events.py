@@ -109,6 +109,9 @@ class _Series:
         return self.waits and (not self.name or now - self.written_at >= SERIES_S)
 
 
+_Key = tuple[str, str, str]
+
+
 class EventRecorder:
     """Counts occurrences; ``run`` writes them. For one event loop."""
 
@@ -138,7 +141,10 @@ class EventRecorder:
         self._clock = clock
         self._steady = steady
         self._sleep = sleep
-        self._series: OrderedDict[tuple[str, str, str], _Series] = OrderedDict()
+        # By what they tell of, the longest untouched first; a series is in one of the two, so
+        # that nobody has to look through all of them.
+        self._waiting: OrderedDict[_Key, _Series] = OrderedDict()
+        self._written: OrderedDict[_Key, _Series] = OrderedDict()
         self._number = itertools.count()
         self.dropped = 0  # occurrences there was no room for
         self.failed = 0  # writes that failed
@@ -151,13 +157,14 @@ class EventRecorder:
         if not self._wanted():
             return
         key = (regarding.uid, reason, action)
-        series = self._series.get(key)
+        series = self._waiting.get(key) or self._written.pop(key, None)
         if series is None:
-            if len(self._series) >= self._limit and not self._make_room():
+            if not self._has_room():
                 self.dropped += 1
                 return
-            series = self._series[key] = _Series(regarding, reason, action, warning)
-        self._series.move_to_end(key)
+            series = _Series(regarding, reason, action, warning)
+        self._waiting[key] = series
+        self._waiting.move_to_end(key)
         series.count += 1
         series.note = note[:_NOTE_LIMIT]
         series.last = self._clock()
@@ -171,18 +178,21 @@ class EventRecorder:
     async def flush(self) -> int:
         """Write what is due, the longest untouched first; return how many writes were tried."""
         now = self._steady()
-        due = [series for series in self._series.values() if series.due(now)][:ROUND_LIMIT]
-        for series in due:
+        found = ((key, series) for key, series in self._waiting.items() if series.due(now))
+        due = list(itertools.islice(found, ROUND_LIMIT))
+        for key, series in due:
             await self._write(series, now)
+            if not series.waits:
+                self._written[key] = self._waiting.pop(key)
         return len(due)
 
-    def _make_room(self) -> bool:
-        """Forget the series that was untouched for longest and has nothing to be written."""
-        idle = next((key for key, series in self._series.items() if not series.waits), None)
-        if idle is None:
-            return False
-        del self._series[idle]
-        return True
+    def _has_room(self) -> bool:
+        """Whether one more series can be kept; one that is written may be forgotten for it."""
+        if len(self._waiting) + len(self._written) < self._limit:
+            return True
+        if self._written:
+            self._written.popitem(last=False)
+        return len(self._waiting) < self._limit
 
     async def _write(self, series: _Series, now: float) -> None:
         """Write one series; one that cannot be written is not tried again as it is."""

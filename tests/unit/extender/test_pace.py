@@ -99,6 +99,28 @@ async def test_work_takes_turns_in_the_order_it_asked() -> None:
     assert scene.said == names
 
 
+async def test_who_finds_the_slice_used_up_by_another_one_waits_for_the_next() -> None:
+    scene = Scene()
+    names = "plan", "events", "nodes"
+    tasks = [asyncio.create_task(scene.work(name, steps=3)) for name in names]
+    most = before = 0
+    while len(scene.said) < 2 * len(names):
+        await asyncio.sleep(0)
+        most, before = max(most, len(scene.said) - before), len(scene.said)
+    assert most == 1
+    await asyncio.gather(*tasks)
+    assert scene.said == [*names] * 3
+
+
+async def test_work_goes_on_though_the_process_gets_no_core_for_longer_than_a_slice() -> None:
+    scene = Scene()
+    task = asyncio.create_task(scene.work("work"))
+    while not task.done():
+        scene.clock.now += 2 * SLICE_S
+        await asyncio.sleep(0)
+    assert scene.said == ["work"]
+
+
 async def test_only_so_many_go_on_in_one_iteration() -> None:
     scene = Scene()
     tasks = [asyncio.create_task(scene.work(str(number))) for number in range(3 * AT_ONCE)]
