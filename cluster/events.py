@@ -317,7 +317,11 @@ class Tick:
 
     Ticks begin when the initial lists are in: a pod released to a node that no list told
     of is taken for broken from then on.
+
+    ``most``: of the deadlines that have passed, as many are looked at, ``None`` for all.
     """
+
+    most: int | None = None
 
 
 Event = (

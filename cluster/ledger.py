@@ -18,6 +18,7 @@ The states are drawn in ``cluster.holds``. Rules kept here:
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from heapq import heappop
+from itertools import count
 
 from cluster import devicetrouble
 from cluster.effects import DevicesDisturbed, HoldExpired, Overcommitted, PlanBroken
@@ -106,9 +107,16 @@ def from_note(note: PlanNote, gang: GangKey | None) -> Hold:
     )
 
 
-def expire(model: Model, out: Outcome, now: float) -> None:
-    """Drop assumed holds whose deadline has come."""
-    while model.deadlines and model.deadlines[0][0] <= now:
+def is_due(model: Model, now: float) -> bool:
+    """Return whether a deadline has come that ``expire`` has not looked at."""
+    return bool(model.deadlines) and model.deadlines[0][0] <= now
+
+
+def expire(model: Model, out: Outcome, now: float, most: int | None) -> None:
+    """Drop assumed holds whose deadline has come, of ``most`` deadlines or of all."""
+    for looked in count():
+        if looked == most or not is_due(model, now):
+            return
         deadline, row = heappop(model.deadlines)
         hold = model.holds[row] if row < model.pods.count else None
         if hold is not None and hold.state is HoldState.ASSUMED and hold.deadline == deadline:

@@ -17,6 +17,7 @@ from cluster.events import (
     PodForgotten,
     PodReleased,
     StandbyHeld,
+    Tick,
 )
 from cluster.holds import Hold, HoldState
 from cluster.model import Model
@@ -98,9 +99,9 @@ def skipped(model: Model, event: GangSkipped, out: Outcome) -> None:
         out.changed = True
 
 
-def tick(model: Model, out: Outcome, *, now: float) -> None:
+def tick(model: Model, event: Tick, out: Outcome, *, now: float) -> None:
     """Expire holds, and judge those on nodes that no list told of."""
-    ledger.expire(model, out, now)
+    ledger.expire(model, out, now, event.most)
     for node in sorted(model.unsettled):
         ledger.review(model, node, out)
     model.unsettled.clear()

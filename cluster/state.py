@@ -154,7 +154,7 @@ class ClusterState:
             case GangSkipped():
                 planevents.skipped(model, event, out)
             case Tick():
-                planevents.tick(model, out, now=now)
+                planevents.tick(model, event, out, now=now)
             case GangUpserted():
                 gangevents.gang_upserted(model, event, out)
             case GangGone():
@@ -295,6 +295,10 @@ class ClusterState:
     def dump(self) -> bytes:
         """Return the whole state as bytes, versioned; ``load`` gives an equal one."""
         return dumping.dump(self.frozen())
+
+    def is_due(self, now: float) -> bool:
+        """Return whether a hold's deadline has come that no ``Tick`` has looked at."""
+        return ledger.is_due(self._model, now)
 
     def frozen(self) -> dumping.Frozen:
         """Return the state of now at rest, to be dumped in pieces while events go on."""

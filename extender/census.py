@@ -95,10 +95,13 @@ class Census:
             await self._pace.breathe()
         self.queue = QueueDepth.of(waiting)
         self.gangs = {phase.value: phases[phase.value] for phase in GangPhase}
+        await self._pace.breathe()
         snapshot = self._state.snapshot()
-        states = snapshot.pods.state.array()
         self.spares = _kept(snapshot)
-        counts = np.bincount(states, minlength=max(PodState) + 1)
+        counts = np.zeros(max(PodState) + 1, dtype=np.int64)
+        for page in snapshot.pods.state.pages:  # a page ends in rows that are FREE
+            counts += np.bincount(page, minlength=len(counts))
+            await self._pace.breathe()
         self.holds = {name: int(counts[state]) for name, state in HELD.items()}
         self.after()
 

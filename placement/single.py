@@ -100,6 +100,7 @@ def slots(amounts: Ints, core: Ints) -> Ints:
     The first ranks are those that were placed first and at their best; whoever came to
     other hosts afterwards must not push them apart.
     """
-    positions = np.repeat(np.arange(len(amounts)), amounts)
+    used = np.flatnonzero(amounts)  # of all hosts a gang has few
+    positions = np.repeat(used, amounts[used])
     outside = core[positions] == 0
     return np.concatenate([positions[~outside], positions[outside]])
