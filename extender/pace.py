@@ -17,7 +17,7 @@ second iteration, when the request's bytes are here and its handler is about to 
 measured in time and not in steps: a step of a plan costs microseconds on a small cluster and a
 millisecond on a large one.
 
-Before sockets are read the core is offered to other processes. On a machine whose cores are all in
+Before sockets are read, and after an answer, the core is offered to other processes. On a machine whose cores are all in
 use a caller that was woken up waits else until the kernel's next tick, up to 4 ms, though the
 extender gives way to its request ten times in that time (docs/adr/0034).
 """
@@ -105,6 +105,8 @@ class Pace:
             self._request = False
             loop.call_soon(self._go_on)
             return
+        if self._waited:
+            self._offer()  # whoever has been answered goes on
         self._request, self._waited, self._since = False, 0, self.clock()
         self._begins, self._back = True, 0
         for _ in range(min(AT_ONCE, len(self._queue))):

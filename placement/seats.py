@@ -88,6 +88,7 @@ def _one_group(snapshot: Snapshot, here: Arena, request: Request, kin: Kin) -> S
         return (yield from _beside_kin(snapshot, here, kin))
     group = here.group
     found = yield from place_single(here, group.mandatory, len(group.rows))
+    yield
     if found is None or not found.amounts.any():
         return None
     yield

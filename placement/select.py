@@ -308,6 +308,7 @@ def place(
     if scope is None:
         return None
     amounts = yield from fill(tree, leaf, families, scope, need)
+    yield
     if families:
         return Placing(amounts, proven=False)
     minimal = yield from _is_minimal(tree, counts, scope, amounts, need)
@@ -321,6 +322,7 @@ def _is_minimal(
 ) -> Steps[bool]:
     """Tell whether no level below ``scope.first`` could do with fewer domains."""
     used = list(domains_used(tree, amounts))
+    yield
     used[scope.first] = 1  # is minimal: the descent begins there
     return (yield from at_bound(tree, counts, scope.level, scope.rivals, used=used, need=need))
 

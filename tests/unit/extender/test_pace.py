@@ -92,6 +92,17 @@ async def test_the_core_is_offered_once_for_all_work_that_waits_for_its_turn() -
     assert scene.offers == 4
 
 
+async def test_the_core_is_offered_to_whoever_has_been_answered() -> None:
+    scene = Scene()
+    offered: list[str] = []
+    scene.pace = Pace(scene.clock, lambda: offered.extend(scene.said[-1:]))
+    task = asyncio.create_task(scene.work("work"))
+    await iterations(1)
+    asyncio.get_running_loop().call_soon(scene.request)
+    await task
+    assert offered == ["answer"]
+
+
 async def test_work_takes_turns_in_the_order_it_asked() -> None:
     scene = Scene()
     names = [f"work {number}" for number in range(3 * AT_ONCE + 1)]
