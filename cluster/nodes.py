@@ -161,9 +161,9 @@ class NodeTable:
         )
 
     def prepare(self) -> Iterator[None]:
-        """Copy, one a step, the columns that events are writing to all the time."""
+        """Copy, a part a step, the columns that events are writing to all the time."""
         for column in (*self.free, *self.spare, *self.allocatable):
-            if column.prepare():
+            while column.prepare():
                 yield
 
     def grow(self, count: int) -> None:

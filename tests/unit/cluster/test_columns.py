@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cluster.columns import PAGE_ROWS, Column, PagedColumn
+from cluster.columns import PAGE_ROWS, PREPARED_ROWS, Column, PagedColumn
 from cluster.pagedlists import PagedList
 
 
@@ -44,6 +44,21 @@ def test_only_a_column_that_is_written_between_snapshots_is_copied_beforehand() 
     column.freeze(2)
     column.freeze(1)
     assert not column.prepare()  # between the last two nothing was written
+
+
+@pytest.mark.parametrize("parts", range(4))
+def test_a_long_column_is_copied_in_parts_and_the_first_write_copies_what_is_left(
+    parts: int,
+) -> None:
+    rows = 2 * PREPARED_ROWS + 5
+    column: Column[np.int64, int] = Column(np.int64, 0)
+    column.fill(np.arange(rows))
+    frozen = column.freeze(rows)
+    assert all(column.prepare() for _ in range(parts))
+    assert column.prepare() is (parts < 3)
+    column[rows - 1] = 0
+    assert frozen.tolist() == list(range(rows))
+    assert column.freeze(rows).tolist() == [*range(rows - 1), 0]
 
 
 def test_a_copy_made_beforehand_is_dropped_where_the_column_grows() -> None:
