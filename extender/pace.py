@@ -17,9 +17,9 @@ second iteration, when the request's bytes are here and its handler is about to 
 measured in time and not in steps: a step of a plan costs microseconds on a small cluster and a
 millisecond on a large one.
 
-Before sockets are read, and after an answer, the core is offered to other processes. On a machine whose cores are all in
-use a caller that was woken up waits else until the kernel's next tick, up to 4 ms, though the
-extender gives way to its request ten times in that time (docs/adr/0034).
+Before sockets are read, and after an answer, the core is offered to other processes. On a machine
+whose cores are all in use a caller that was woken up waits else until the kernel's next tick, up to
+4 ms, though the extender gives way to its request ten times in that time (docs/adr/0034).
 """
 
 import asyncio
