@@ -387,7 +387,6 @@ class Planner:
         )
         if not await self._holding.hold(held, self._pace):
             return False
-        await self._pace.breathe()
         self.decisions.pop(view.key, None)
         self.history.note(Asked(snapshot, question, Planned(plan, chosen)))
         self._reporter.planned(view, plan, held)

@@ -163,18 +163,6 @@ def test_an_assumed_hold_expires_at_its_deadline() -> None:
     assert cluster.pod_state(G0) is PodState.WAITING
 
 
-def test_of_many_deadlines_some_are_looked_at_in_one_tick() -> None:
-    cluster = held(deadline=NOW + 5)
-    assert not cluster.is_due(NOW + 4)
-    apply(cluster, Tick(most=1), now=NOW + 5)
-    assert [cluster.hold(pod) is None for pod in (G0, G1)].count(True) == 1
-    assert cluster.is_due(NOW + 5)
-    apply(cluster, Tick(most=1), now=NOW + 5)
-    assert cluster.hold(G0) is None
-    assert cluster.hold(G1) is None
-    assert not cluster.is_due(NOW + 5)
-
-
 def test_a_released_hold_never_expires() -> None:
     cluster = released(deadline=NOW + 5)
     assert apply(cluster, Tick(), now=NOW + 500) == []
