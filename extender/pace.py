@@ -31,7 +31,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 SLICE_S: Final = 0.0003  # of all work together; an answer takes as long, an iteration a tenth of it
-AT_ONCE: Final = 4  # of the queue: a pod's release takes a quarter of a slice
+AT_ONCE: Final = 4  # of the queue: a pod's release takes a third of a slice
 PATIENCE: Final = 4  # iterations that work waits for requests; who sends bytes slowly stops nobody
 
 

@@ -159,7 +159,7 @@ class EventRecorder:
         key = (regarding.uid, reason, action)
         series = self._waiting.get(key) or self._written.pop(key, None)
         if series is None:
-            if not self._has_room():
+            if not self._make_room():
                 self.dropped += 1
                 return
             series = _Series(regarding, reason, action, warning)
@@ -186,8 +186,8 @@ class EventRecorder:
                 self._written[key] = self._waiting.pop(key)
         return len(due)
 
-    def _has_room(self) -> bool:
-        """Whether one more series can be kept; one that is written may be forgotten for it."""
+    def _make_room(self) -> bool:
+        """Forget a written series if one more is too many; return whether there is room then."""
         if len(self._waiting) + len(self._written) < self._limit:
             return True
         if self._written:

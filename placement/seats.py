@@ -91,7 +91,6 @@ def _one_group(snapshot: Snapshot, here: Arena, request: Request, kin: Kin) -> S
     yield
     if found is None or not found.amounts.any():
         return None
-    yield
     rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
     yield
     seats = _in_order(here, request, found, rows)

@@ -57,7 +57,7 @@ class Budget:
             raise
 
     def _withdraw(self, amount: int, turn: asyncio.Future[None]) -> None:
-        if not turn.cancelled():
+        if turn.done() and not turn.cancelled():
             self._give(amount)  # given in the same moment
         elif (amount, turn) in self._waiting:  # not passed over by `_serve` in the same moment
             self._waiting.remove((amount, turn))

@@ -17,6 +17,7 @@ then all there is to go by.
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from cluster.deviceshape import MigProfile
@@ -85,36 +86,26 @@ class NodeDevices:
         self._cores = {way.cores for way in names.file.sharing if way.cores and way.multiples}
         self._counts = ("aliyun.com/gpu-count", "volcano.sh/gpu-number")
         self._named = frozenset((*self._memory_units, *self._cores, *self._counts, GPU, AMD))
-        self._known: dict[_Facts, tuple[DeviceSpec, ...]] = {}
-        self._sizes: dict[tuple[tuple[str, wire.Quantity], ...], _Amounts] = {}
+        self._derived = lru_cache(maxsize=MOST_KINDS)(self._derive)
+        self._amounts = lru_cache(maxsize=MOST_SIZES)(self._read)
 
     def of(self, node: wire.Node) -> tuple[DeviceSpec, ...]:
         """Return the devices of a node that none are reported of by Muster's plugin."""
-        amounts = self._amounts(node.status.allocatable)
+        amounts = self._amounts(tuple(node.status.allocatable.items()))
         if not amounts:
             return ()
         register = node.metadata.annotations.get(HAMI_REGISTER, "")
-        facts = _Facts(tuple(map(node.metadata.labels.get, _LABELS)), amounts, register)
-        found = self._known.get(facts)
-        if found is None:
-            if len(self._known) >= MOST_KINDS:
-                self._known.clear()
-            found = self._known[facts] = self._derive(facts)
-        return found
+        return self._derived(
+            _Facts(tuple(map(node.metadata.labels.get, _LABELS)), amounts, register)
+        )
 
-    def _amounts(self, allocatable: wire.Quantities) -> _Amounts:
+    def _read(self, allocatable: tuple[tuple[str, wire.Quantity], ...]) -> _Amounts:
         """Return what of a node's resources its devices follow from."""
-        written = tuple(allocatable.items())
-        found = self._sizes.get(written)
-        if found is None:
-            if len(self._sizes) >= MOST_SIZES:
-                self._sizes.clear()
-            found = self._sizes[written] = tuple(
-                (name, _units(quantity))
-                for name, quantity in sorted(written)
-                if name in self._named or name.startswith(("nvidia.com/gpu", MIG_PREFIX))
-            )
-        return found
+        return tuple(
+            (name, _units(quantity))
+            for name, quantity in sorted(allocatable)
+            if name in self._named or name.startswith(("nvidia.com/gpu", MIG_PREFIX))
+        )
 
     def _derive(self, facts: _Facts) -> tuple[DeviceSpec, ...]:
         amounts = dict(facts.amounts)
