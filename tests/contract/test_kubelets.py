@@ -122,6 +122,7 @@ async def test_when_a_newer_instance_ends_the_older_one_takes_the_resource_back(
             await eventually(lambda: not others.problems())
             await asyncio.sleep(OTHERS_S)  # what has just registered need not do so again
         await eventually(lambda: servers.registrations(four.resource) == 2)
+        await eventually(lambda: not servers.problems())
         await kubelet.until_allocatable(four.resource, 4)
         await kubelet.delete(await kubelet.run({four.resource: 4}))
 

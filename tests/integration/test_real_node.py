@@ -12,16 +12,15 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import grpc
 import pytest
 import pytest_asyncio
 from support.plainplugin import HEALTHY, PlainPlugin
 from support.realnode import NodeOptions, RealNode, real_cluster, real_node
+from support.realnode.podresources import lister
 
 from loadtest.assets import MINORS
 from protogen import deviceplugin_v1beta1_pb2 as wire
 from protogen import podresources_v1_pb2 as podresources
-from protogen.podresources_v1_pb2_grpc import PodResourcesListerStub
 
 # Containers may write to /dev/null, /dev/zero and their like anyway; not to this one.
 KERNEL_LOG = "/dev/kmsg"
@@ -45,10 +44,8 @@ def plugin(resource: str, count: int, answer: object = ids_in_environment) -> Pl
 
 async def given(node: RealNode, pod: str) -> dict[str, list[str]]:
     """What the kubelet says, on its own socket, that a pod was given: resource → ids."""
-    socket = f"unix:{node.pod_resources}"
-    options = (("grpc.default_authority", "localhost"),)
-    async with grpc.aio.insecure_channel(socket, options=options) as channel:
-        told = await PodResourcesListerStub(channel).List(podresources.ListPodResourcesRequest())
+    async with lister(node.pod_resources) as stub:
+        told = await stub.List(podresources.ListPodResourcesRequest())
     found: dict[str, list[str]] = {}
     for resources in told.pod_resources:
         if resources.name == pod:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import aiohttp
 from support.netns import run
 from support.realnode import images, settings
+from support.realnode.podresources import healthy_devices
 from support.realnode.pods import Seen, pod_spec, status_of
 from support.realnode.sandbox import CONTROL_PLANE, Inside, Sandbox
 from support.realnode.settings import NodeOptions
@@ -100,10 +101,16 @@ class RealNode:
         return _quantity(await self.node(), "capacity", resource)
 
     async def until_allocatable(self, resource: str, count: int | None) -> None:
-        """Wait until that many are allocatable."""
+        """Wait until the Node says so and the kubelet has them, which may be a while apart.
+
+        An instance of a plugin that follows another has as many: the Node's number is the same
+        before, in between and after, while the kubelet refuses every pod in between.
+        """
 
         async def reached() -> bool:
-            return await self.allocatable(resource) == count
+            if await self.allocatable(resource) != count:
+                return False
+            return await healthy_devices(self.pod_resources, resource) == (count or 0)
 
         await self.until(reached, f"{resource} allocatable: {count}")
 
