@@ -3,150 +3,219 @@
 ::
 
     a pod, read once ──► mask: what a pod of its shape must share with it, bit by bit
-                              │      tags, sizes, numbers, and what pods of a kind have in common
+                              │      tags, sizes, numbers, and what counts of a kind (``Tree``)
                               ▼
     pods as long as it ──► XOR, AND mask, all at once ──► nothing is left: an *echo*
 
+    a page ──► everybody echoes a pod that was read before? ──yes──► nothing is walked
+                      │ no
+                      ▼
+               the first echo of each, and whoever echoes none, are walked (``kube.packedfields``)
+
 Pods of a DaemonSet differ in names, addresses, IDs and times, most of which are as long in one pod
-as in the next. So a page of thousands has some ten shapes, and only of one pod of each it has to be
-found where its fields are (``kube.fieldtable``).
+as in the next; so do pods of a gang, and those of Deployments of one make. A million pods may have
+some fifty shapes, and only of one pod of each it has to be found where its fields are.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kube.fieldtable import BYTES, VARINT, Buffer, Flags, Places, Ranges, Wanted, varint
+from kube.fieldtable import BYTES, PADDING, VARINT, Buffer, Flags, Places, Ranges, varint
+from kube.packedfields import TREE, PodFields, Tree
 
 _FEWEST: Final = 32  # with fewer it takes less to find their fields
-_MOST_LENGTHS: Final = 64
-_MOST_SHAPES: Final = 3  # of one length, of some 10 KB each
 _SHARE: Final = 4  # one in so many of a few must have a shape, or the others are not looked at
+_LEFT: Final = 8  # whoever is left of a page: so few become shapes, and nothing has to be walked
+_TRIED: Final = 8  # shapes of one length, each on a few of the pods that are as long
+_MOST: Final = 256  # shapes, of some 15 KB each; owners' pods come in a row, so the old ones go
 _WORD: Final = 8
 _ROWS: Final = 128  # compared at once: with 4 KB each they stay in the processor's cache
+_NOBODY: Final = -1
 
 Words = NDArray[np.uint64]
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """What is looked at of a message.
-
-    ``shared``: fields that count as a whole. ``inner``: messages that are looked into. Of all
-    others only the size counts.
-    """
-
-    shared: Wanted
-    inner: Mapping[int, "Tree"] = field(default_factory=dict)
-
-    def shares(self, number: int) -> bool:
-        """Whether all of a field counts."""
-        return any(low <= number <= high for low, high in self.shared)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """A pod's words, and the bits of them that count."""
-
-    words: Words
-    mask: Words
+Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
 class Echoes:
-    """Which messages of a page have to be walked.
+    """Where the fields of a page's n pods are, by those of the pods that were walked.
 
-    ``walked``: int[m], their places. ``source``: int[n], the place among these of the one that each
-    echoes, or its own. ``shift``: int64[n], how far behind that one's bytes its own are.
+    ``fields``: of these. ``source``: int[n], which of these each pod echoes, or is. ``shift``:
+    int64[n], how far behind that one's bytes its own are. ``kin``: bool[n - 1], of each pod but the
+    first, whether what counts of it but its labels is the same as of the one before it.
     """
 
-    walked: NDArray[np.intp]
-    source: NDArray[np.intp]
+    fields: PodFields
+    source: Rows
     shift: Places
+    kin: Flags
 
-    @classmethod
-    def of(cls, source: NDArray[np.intp], items: Ranges) -> "Echoes":
-        """``source``: int[n], the place on the page of the one that each echoes, or its own."""
-        walked, among = np.unique(source, return_inverse=True)
-        return cls(walked, among, items.begin - items.begin[source])
+    @property
+    def broken(self) -> Flags:
+        """Which pods are to be read in another way."""
+        return self.fields.broken[self.source]
 
     def spread(self, ranges: Ranges) -> Ranges:
-        """Return of all messages where something is, from where it is in those that were walked."""
+        """Return of all pods where something is, from where it is in those that were walked."""
         begin, end = ranges.begin[self.source], ranges.end[self.source]
         shift = np.where(end, self.shift, 0)  # what is not there is at 0
         return Ranges(begin + shift, end + shift)
 
     def one(self, ranges: Ranges, place: int) -> tuple[int, int]:
-        """Return the same of one message."""
+        """Return the same of one pod."""
         source = self.source[place]
         begin, end = int(ranges.begin[source]), int(ranges.end[source])
         shift = int(self.shift[place]) if end else 0
         return begin + shift, end + shift
 
 
-class Shapes:
-    """Shapes met so far, the last ones of each length."""
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A pod's words, and the bits of them that count."""
 
-    def __init__(self, tree: Tree, *, fewest: int = _FEWEST) -> None:
-        """``fewest``: messages as long as each other that are worth to be compared."""
-        self._tree = tree
+    length: int
+    words: Words
+    mask: Words
+
+
+class Shapes:
+    """Shapes met so far; knows where the fields of their pods are."""
+
+    def __init__(self, *, fewest: int = _FEWEST) -> None:
+        """``fewest``: pods as long as each other that are worth to be compared."""
         self._fewest = fewest
-        self._known: dict[int, list[_Shape]] = {}
+        self._book = _Book()
 
     def echoes(self, buffer: Buffer, items: Ranges) -> Echoes:
-        """Tell which of these messages are echoes, and of which others."""
-        source = np.arange(len(items))
+        """Find which of these pods are echoes, and of which others."""
+        if len(self._book) > _MOST:
+            self._book = _Book()
+        number = self._shapes_of(buffer, items)
+        left = np.flatnonzero(number == _NOBODY)
+        if len(left) <= _LEFT < len(items):
+            self._remember(buffer, items, left, number)
+        if (number == _NOBODY).any():
+            return _by_page(buffer, items, number)
+        return self._book.echoes(items, number)
+
+    def _shapes_of(self, buffer: Buffer, items: Ranges) -> Rows:
+        """Return the number of each pod's shape; new ones are those of many."""
+        number = np.full(len(items), _NOBODY, dtype=np.intp)
         lengths = items.end - items.begin
-        found, counts = np.unique(lengths, return_counts=True)
-        for length in found[counts >= self._fewest].tolist():
-            self._find(buffer, items.begin, length, np.flatnonzero(lengths == length), source)
-        return Echoes.of(source, items)
+        for length in np.unique(lengths).tolist():
+            rows = np.flatnonzero(lengths == length)
+            for known in self._book.of_length(length):
+                same = self._like(buffer, items.begin[rows], self._book.shapes[known])
+                number[rows[same]] = known
+                rows = rows[~same]
+            while len(rows) >= self._fewest:
+                middle = int(rows[len(rows) // 2])  # one of the most, where there are several
+                shape = _shape(buffer, items, middle)
+                if shape is None:
+                    break
+                same = self._like(buffer, items.begin[rows], shape)
+                if np.count_nonzero(same) < self._fewest:
+                    break
+                number[rows[same]] = self._book.add(shape)
+                rows = rows[~same]
+        return number
 
-    def _find(
-        self,
-        buffer: Buffer,
-        begins: Places,
-        length: int,
-        rows: NDArray[np.intp],
-        source: NDArray[np.intp],
-    ) -> None:
-        """Find echoes among messages of one length: of shapes that are known, then of a new one."""
-        if len(self._known) >= _MOST_LENGTHS and length not in self._known:
-            self._known.clear()
-        known = self._known.setdefault(length, [])
-        for shape in [*known, None]:
-            if len(rows) < self._fewest:
-                return
-            middle = int(begins[rows[len(rows) // 2]])  # one of the most, where there are several
-            tried = shape or _shape(buffer, middle, length, self._tree)
-            if tried is None:
-                return
-            few = begins[rows[:: len(rows) // self._fewest]]
-            if _SHARE * np.count_nonzero(_like(buffer, few, tried)) < len(few):
-                continue
-            same = _like(buffer, begins[rows], tried)
-            source[rows[same]] = rows[same][:1]
-            rows = rows[~same]
-            if shape is None:
-                known.insert(0, tried)
-                del known[_MOST_SHAPES:]
+    def _like(self, buffer: Buffer, begins: Places, shape: _Shape) -> Flags:
+        """Tell which pods have a shape; of many not if it does not fit a few of them."""
+        if len(begins) > _SHARE * self._fewest:
+            few = begins[:: len(begins) // self._fewest]
+            if _SHARE * np.count_nonzero(_like(buffer, few, shape)) < len(few):
+                return np.zeros(len(begins), dtype=np.bool_)
+        return _like(buffer, begins, shape)
+
+    def _remember(self, buffer: Buffer, items: Ranges, left: Rows, number: Rows) -> None:
+        """Make shapes of pods that have none."""
+        lengths = items.end[left] - items.begin[left]
+        for row, length in zip(left.tolist(), lengths.tolist(), strict=True):
+            shape = _shape(buffer, items, row) if number[row] == _NOBODY else None
+            if shape is not None:
+                alone = left[(number[left] == _NOBODY) & (lengths == length)]
+                same = _like(buffer, items.begin[alone], shape)
+                number[alone[same]] = self._book.add(shape)
 
 
-def _shape(buffer: Buffer, begin: int, length: int, tree: Tree) -> _Shape | None:
-    """Return a message's shape, ``None`` for one that cannot be read."""
-    size = -(-length // _WORD) * _WORD
+def _by_page(buffer: Buffer, items: Ranges, number: Rows) -> Echoes:
+    """Walk a page: the first of each shape, and whoever has none."""
+    source = np.arange(len(items))
+    known = np.flatnonzero(number != _NOBODY)
+    _, first, among = np.unique(number[known], return_index=True, return_inverse=True)
+    source[known] = known[first][among]
+    walked, source = np.unique(source, return_inverse=True)
+    fields = PodFields(buffer, items.at(walked))
+    # Echoes of one pod are kin, and of two pods as these are: so each two are compared once.
+    pairs, pair = np.unique(source[1:] * len(walked) + source[:-1], return_inverse=True)
+    these, those = np.divmod(pairs, max(len(walked), 1))
+    kin = fields.same(these, those) & ~(fields.broken[these] | fields.broken[those])
+    return Echoes(fields, source, items.begin - fields.items.begin[source], kin[pair])
+
+
+class _Book:
+    """Shapes by number, and the fields of the pods that they were made of."""
+
+    def __init__(self) -> None:
+        self.shapes: list[_Shape] = []
+        self._by_length: dict[int, list[int]] = {}
+        self._fields: PodFields | None = None
+        self._kind = np.zeros(0, dtype=np.intp)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def of_length(self, length: int) -> list[int]:
+        """Return some shapes of pods of so many bytes, the newest first."""
+        return self._by_length.get(length, [])[: -_TRIED - 1 : -1]
+
+    def add(self, shape: _Shape) -> int:
+        """Enter a shape; return its number."""
+        self._fields = None
+        self.shapes.append(shape)
+        number = len(self.shapes) - 1
+        self._by_length.setdefault(shape.length, []).append(number)
+        return number
+
+    def echoes(self, items: Ranges, number: Rows) -> Echoes:
+        """Return pods that all have a shape as echoes of the pods these were made of."""
+        fields = self._fields or self._walked()
+        kind = self._kind[number]
+        kin = (kind[1:] == kind[:-1]) & ~fields.broken[number[1:]]
+        return Echoes(fields, number, items.begin - fields.items.begin[number], kin)
+
+    def _walked(self) -> PodFields:
+        """Walk the pods that the shapes were made of, and number what counts of them."""
+        sizes = np.array([shape.words.nbytes for shape in self.shapes], dtype=np.int64)
+        begins = sizes.cumsum() - sizes
+        lengths = np.array([shape.length for shape in self.shapes], dtype=np.int64)
+        buffer = Buffer(b"".join((*(shape.words.tobytes() for shape in self.shapes), PADDING)))
+        fields = PodFields(buffer, Ranges(begins, begins + lengths))
+        kinds: dict[Hashable, int] = {}
+        numbers = [kinds.setdefault(fields.counted(n), len(kinds)) for n in range(len(fields))]
+        self._kind = np.array(numbers, dtype=np.intp)
+        self._fields = fields
+        return fields
+
+
+def _shape(buffer: Buffer, items: Ranges, row: int) -> _Shape | None:
+    """Return a pod's shape, ``None`` for one that cannot be read."""
+    begin, end = int(items.begin[row]), int(items.end[row])
+    size = -(-(end - begin) // _WORD) * _WORD
     mask = np.full(size, 0xFF, dtype=np.uint8)
-    mask[length:] = 0
+    mask[end - begin :] = 0
     try:
-        for low, high in _free(buffer.bytes, begin, begin + length, tree):
+        for low, high in _free(buffer.bytes, begin, end, TREE):
             mask[low - begin : high - begin] = 0
     except (ValueError, IndexError):
         return None
     words = buffer.texts(np.array([begin]), size).view(np.uint64)[0]
-    return _Shape(words, mask.view(np.uint64))
+    return _Shape(end - begin, words, mask.view(np.uint64))
 
 
 def _free(body: bytes, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]]:

@@ -17,7 +17,7 @@ from kube.frames import Codec, ListMeta, Page, PageDecoder
 from kube.listed import LISTED_PODS, ListedPod
 from kube.packed import ACCEPT, MAGIC, READ_META, Lists
 from kube.packedechoes import Shapes
-from kube.packedpods import TREE, PackedPage
+from kube.packedpods import PackedPage
 from kube.resources import NODES, PODS, Resource
 from protogen import kubernetes_v1_pb2 as messages
 
@@ -32,7 +32,7 @@ class _PodLists:
 
     def __init__(self) -> None:
         self._codec = Codec(LISTED_PODS)
-        self._shapes = Shapes(TREE)
+        self._shapes = Shapes()
 
     def pages(self, body: bytes) -> Iterator[Page[ListedPod]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""

@@ -140,7 +140,7 @@ def told(page: PackedPage, read: str, place: int) -> object:
 def test_pods_of_one_daemon_set_are_found_by_one_of_them() -> None:
     page = echoing([whole((n, {}, {}, {"phase": "Running"}, "kube-system", "n0")) for n in (1, 2)])
     assert isinstance(page, PackedPage)
-    assert len(page._echoes.walked) == 1
+    assert len(page._fields) == 1
     assert [uid.hex()[:8] for uid in page.uids()] == ["00000001", "00000002"]
 
 

@@ -11,7 +11,7 @@ from kube import names
 from kube.listed import LISTED_PODS, JsonPage, ListedPage, ListedPod
 from kube.packedechoes import Shapes
 from kube.packedlists import PACKED
-from kube.packedpods import TREE, PackedPage
+from kube.packedpods import PackedPage
 from loadtest import packing
 from loadtest.pods import INDEX
 
@@ -221,7 +221,7 @@ def echoing(pods: list[JSON]) -> ListedPage:
     """Return a page as it is read where there are thousands of pods on it."""
     page = in_protobuf(pods)
     assert isinstance(page, PackedPage)
-    return PackedPage(page._buffer, page._items, Shapes(TREE, fewest=2))
+    return PackedPage(page._buffer, page._items, Shapes(fewest=2))
 
 
 def stored(pod: JSON) -> JSON:
