@@ -40,9 +40,9 @@ class GivenTable:
 
     def those(self, uids: Sequence[PodUid], nodes: Sequence[int]) -> list[int]:
         """Return the places of the pods that were given something on their nodes."""
-        given = map(self._nodes.__getitem__, nodes)
-        pairs = enumerate(zip(given, uids, strict=True))
-        return [place for place, (told, uid) in pairs if told is not None and uid.hex() in told]
+        given = enumerate(self._nodes.those(nodes))
+        known = ((place, told) for place, told in given if told is not None)
+        return [place for place, told in known if uids[place].hex() in told]
 
     def differs(self, node: int, told: Mapping[PodUid, tuple[str, ...]] | None) -> bool:
         """Tell whether a node says anything new; ``None``: it is as it was."""

@@ -5,7 +5,7 @@
       write ──► [owned page] ──freeze()──► [shared with a frozen view] ──write──► copy of the page
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -41,6 +41,30 @@ class PagedList(Generic[T]):
             self._shared[page] = 0
             self._frozen = None
         self._pages[page][row & _LIST_MASK] = value
+
+    def stretch(self, first: int, count: int) -> list[T]:
+        """Return the values of up to ``count`` rows from ``first`` on."""
+        found = list[T]()
+        while len(found) < count and first < self.capacity:
+            cell = first & _LIST_MASK
+            found += self._pages[first >> _LIST_SHIFT][cell : cell + count - len(found)]
+            first += _LIST_ROWS - cell
+        return found
+
+    def those(self, rows: Iterable[int]) -> list[T]:
+        """Return the values of some rows."""
+        pages = self._pages
+        return [pages[row >> _LIST_SHIFT][row & _LIST_MASK] for row in rows]
+
+    def put_those(self, rows: Iterable[int], values: Iterable[T]) -> None:
+        """Write some rows."""
+        pages, shared = self._pages, self._shared
+        for row, value in zip(rows, values, strict=True):
+            number = row >> _LIST_SHIFT
+            if shared[number]:
+                self[row] = value
+            else:
+                pages[number][row & _LIST_MASK] = value
 
     def put(self, first: int, values: Sequence[T]) -> None:
         """Write the rows from ``first`` on."""

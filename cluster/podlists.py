@@ -17,9 +17,9 @@ devices (``cluster.devicesettle``). Nothing is written before it is known that a
 nodes and resources aside, which the other way would make just so).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from struct import Struct
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from cluster import podevents
 from cluster.asks import asks_of
+from cluster.columns import PagedView
 from cluster.events import PodsBound, PodUpserted
 from cluster.ids import NO_ROW, PodUid
 from cluster.model import Model
@@ -36,7 +37,7 @@ from cluster.pods import PodState
 _UID_BYTES: Final = 16
 _INT32: Final = 1 << 31
 _ROW: Final = np.dtype(np.int32)  # as ``Model`` packs the pods of a node
-_LAST: Final = Struct("i")
+Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,23 +191,35 @@ def _occupy(model: Model, event: PodsBound, crowd: _Crowd, first: int) -> None:
         model.nodes.free[resource].add_at(crowd.nodes, -amounts)
     # A node's pods stand by priority, then by row: sorted so here, each node's are one stretch.
     priority = np.array([kind.priority for kind in event.kinds])[event.kind]
-    order = np.lexsort((priority, crowd.of)).astype(_ROW)  # stable: rows ascend by themselves
-    packed = (order + _ROW.type(first)).tobytes()
-    begin = 0
+    order = np.lexsort((priority, crowd.of))  # stable: rows ascend by themselves
+    _stand(model, crowd.nodes, (order + first).astype(_ROW), count)
+
+
+def _stand(model: Model, nodes: Rows, rows: NDArray[np.int32], count: Rows) -> None:
+    """Add rows to the pods of nodes: the first ``count[0]`` to the first one's, and so on."""
+    numbers, packed = nodes.tolist(), rows.tobytes()
+    before = model.nodes.pods.those(numbers)
     ends = (count.cumsum() * _ROW.itemsize).tolist()
-    for node, end in zip(crowd.nodes.tolist(), ends, strict=True):
-        _stand_on(model, node, packed[begin:end])
-        begin = end
+    begins = [0, *ends[:-1]]
+    after = [old + packed[begin:end] for old, begin, end in zip(before, begins, ends, strict=True)]
+    priority = model.pods.priority.peek(model.pods.count)
+    some = np.flatnonzero([bool(old) for old in before])
+    last = np.frombuffer(b"".join([old[-_ROW.itemsize :] for old in before]), dtype=_ROW)
+    first = rows[(count.cumsum() - count)[some]]
+    above, below = priority[last], priority[first]
+    misplaced = some[(above > below) | (above == below) & (last > first)].tolist()
+    for place, stretch in zip(
+        misplaced, _sorted([after[n] for n in misplaced], priority), strict=True
+    ):
+        after[place] = stretch
+    model.nodes.pods.put_those(numbers, after)
 
 
-def _stand_on(model: Model, node: int, packed: bytes) -> None:
-    """Add rows, by priority, to the pods of a node."""
-    before = model.nodes.pods[node]
-    if before:
-        (last,), (first,) = _LAST.unpack(before[-_LAST.size :]), _LAST.unpack_from(packed)
-        priority = model.pods.priority
-        if (priority[last], last) > (priority[first], first):
-            for row in np.frombuffer(packed, dtype=_ROW).tolist():
-                model.insert(node, row)
-            return
-    model.nodes.pods[node] = before + packed
+def _sorted(stretches: list[bytes], priority: PagedView[np.int32, int]) -> Iterator[bytes]:
+    """Sort the rows of each stretch by priority, then by row."""
+    rows = np.frombuffer(b"".join(stretches), dtype=_ROW)
+    sizes = np.array([len(one) for one in stretches], dtype=np.intp)
+    whose = np.repeat(np.arange(len(sizes)), sizes // _ROW.itemsize)
+    packed = rows[np.lexsort((rows, priority[rows], whose))].tobytes()
+    ends = sizes.cumsum().tolist()
+    return (packed[begin:end] for begin, end in pairwise((0, *ends)))
