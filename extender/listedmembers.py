@@ -15,6 +15,7 @@ An API server lists the pods of a gang next to each other, since their names beg
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
@@ -29,7 +30,8 @@ from kube import wire
 from kube.errors import DecodeError
 from kube.listed import ListedPage, Times
 from kube.ownkeys import shared
-from kube.packedpods import PackedPage
+from kube.packedkeys import SiblingKeys
+from kube.packedpods import OwnBytes, PackedPage
 from kube.quantity import QuantityError
 
 _FEWEST: Final = 3  # that are worth to be judged together
@@ -55,6 +57,29 @@ class Listed:
     may: NDArray[np.bool_]
 
 
+class _First:
+    """The first of a run, for the others to be read by."""
+
+    def __init__(self, meta: wire.ObjectMeta, own: OwnBytes, apart: tuple[bytes, bytes]) -> None:
+        """Find its keys. Raises ``ValueError``, ``IndexError`` where there are none."""
+        self.meta = meta
+        self._keys = SiblingKeys.of(meta, own.labels)
+        self._apart = apart
+
+    def sibling(
+        self, page: PackedPage, place: int, own: OwnBytes, apart: tuple[bytes, bytes]
+    ) -> wire.ObjectMeta | None:
+        """Return the metadata of a pod that is alike, ``None`` of another one."""
+        if apart != self._apart:
+            return None
+        known = self._keys.read(own.name, own.uid, own.labels)
+        if known is not None:
+            return known
+        # Not every pod has an address of a network plugin's, say.
+        meta = _meta(page, place)
+        return meta if meta is not None and shared(meta) == shared(self.meta) else None
+
+
 class ListedMembers:
     """Tells of members of gangs that run already."""
 
@@ -66,11 +91,13 @@ class ListedMembers:
         page = listed.page
         if not isinstance(page, PackedPage):
             return begin  # in JSON every pod is looked at for itself
-        end = _planned_end(page, begin)
-        for run in _runs(page, listed, begin, end):
+        after = int(np.searchsorted(page.kin, begin, side="right"))
+        end = int(page.kin[after]) if after < len(page.kin) else len(page)
+        planned_ones = list(takewhile(OwnBytes.is_planned, page.own(begin, end)))
+        for run in _runs(page, listed, begin, planned_ones):
             if len(run) >= _FEWEST:
                 self._tell_run(listed, run, telling)
-        return end
+        return begin + max(len(planned_ones), 1)
 
     def _tell_run(self, listed: Listed, run: list[_Seen], telling: Telling) -> None:
         like = self._judge(listed.page, run[0].place)
@@ -108,32 +135,39 @@ class ListedMembers:
             return None  # told by the one-by-one way
 
 
-def _planned_end(page: PackedPage, begin: int) -> int:
-    """Return the end of the planned pods of one kin from a place on."""
-    after = int(np.searchsorted(page.kin, begin, side="right"))
-    stop = int(page.kin[after]) if after < len(page.kin) else len(page)
-    end = begin + 1
-    while end < stop and page.is_planned(end):
-        end += 1
-    return end
-
-
-def _runs(page: PackedPage, listed: Listed, begin: int, end: int) -> Iterator[list[_Seen]]:
-    """Yield pods that follow each other and are alike."""
-    run, like = list[_Seen](), None
-    for place in range(begin, end):
-        seen = _seen(page, place) if listed.may[place] else None
-        own = None if seen is None else (shared(seen.meta), page.apart(place, listed.nodes[place]))
-        if own is None or own != like:
+def _runs(
+    page: PackedPage, listed: Listed, begin: int, owns: Sequence[OwnBytes]
+) -> Iterator[list[_Seen]]:
+    """Yield planned pods, from a place on, that follow each other and are alike."""
+    run, first = list[_Seen](), None
+    for place, own in enumerate(owns, begin):
+        apart = own.apart(listed.nodes[place]) if listed.may[place] else None
+        meta = None
+        if first is not None and apart is not None:
+            meta = first.sibling(page, place, own, apart)
+        if meta is None:
             yield run
-            run, like = [], own
-        if seen is not None:
-            run.append(seen)
+            run, first = [], None if apart is None else _first(page, place, own, apart)
+            meta = None if first is None else first.meta
+        if meta is not None:
+            run.append(_Seen(place, meta))
     yield run
 
 
-def _seen(page: PackedPage, place: int) -> _Seen | None:
+def _first(
+    page: PackedPage, place: int, own: OwnBytes, apart: tuple[bytes, bytes]
+) -> _First | None:
+    meta = _meta(page, place)
+    if meta is None:
+        return None
     try:
-        return _Seen(place, page.meta(place))
+        return _First(meta, own, apart)
+    except (ValueError, IndexError):
+        return None
+
+
+def _meta(page: PackedPage, place: int) -> wire.ObjectMeta | None:
+    try:
+        return page.meta(place)
     except DecodeError:
         return None

@@ -47,7 +47,10 @@ def select(pod: wire.Pod) -> bool:
     return not _OWN.isdisjoint(keys)
 
 
+def is_own(key: str) -> bool:
+    """Return whether a key has a value of each pod's own."""
+    return key in _OWN or key.startswith(_OF_NETWORKS)
+
+
 def _left(keys: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    return frozenset(
-        (key, keys[key]) for key in keys if key not in _OWN and not key.startswith(_OF_NETWORKS)
-    )
+    return frozenset((key, keys[key]) for key in keys if not is_own(key))

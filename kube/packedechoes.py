@@ -36,6 +36,7 @@ _MOST: Final = 256  # shapes, of some 15 KB each; owners' pods come in a row, so
 _WORD: Final = 8
 _ROWS: Final = 128  # compared at once: with 4 KB each they stay in the processor's cache
 _NOBODY: Final = -1
+_ALL: Final = slice(None)
 
 Words = NDArray[np.uint64]
 Rows = NDArray[np.intp]
@@ -60,10 +61,11 @@ class Echoes:
         """Which pods are to be read in another way."""
         return self.fields.broken[self.source]
 
-    def spread(self, ranges: Ranges) -> Ranges:
-        """Return of all pods where something is, from where it is in those that were walked."""
-        begin, end = ranges.begin[self.source], ranges.end[self.source]
-        shift = np.where(end, self.shift, 0)  # what is not there is at 0
+    def spread(self, ranges: Ranges, some: slice = _ALL) -> Ranges:
+        """Return of pods where something is, from where it is in those that were walked."""
+        source = self.source[some]
+        begin, end = ranges.begin[source], ranges.end[source]
+        shift = np.where(end, self.shift[some], 0)  # what is not there is at 0
         return Ranges(begin + shift, end + shift)
 
     def one(self, ranges: Ranges, place: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 ::
 
-    Pod ── metadata ── uid, version, times │ labels, annotations, owners │ namespace … ┐
+    Pod ── metadata ── name, UID, times … │ labels, annotations, owners │ namespace … ┐
         ├─ spec ────── node, volumes, pin  │                             │ the rest    ├ *counted*
         │    └─ containers                 │                             │ amounts …   │
         └─ status ──── conditions, started │                             │ phase       ┘
@@ -54,6 +54,7 @@ _TOP: Final = _one(_POD.METADATA_FIELD_NUMBER, _POD.SPEC_FIELD_NUMBER, _POD.STAT
 _SHARED_META: Final = _one(_META.NAMESPACE_FIELD_NUMBER, _META.DELETIONTIMESTAMP_FIELD_NUMBER)
 _LABELS: Final = ((_META.LABELS_FIELD_NUMBER, _META.OWNERREFERENCES_FIELD_NUMBER),)
 _OWN_META: Final = _one(
+    _META.NAME_FIELD_NUMBER,
     _META.UID_FIELD_NUMBER,
     _META.RESOURCEVERSION_FIELD_NUMBER,
     _META.CREATIONTIMESTAMP_FIELD_NUMBER,
@@ -164,6 +165,7 @@ class PodFields:
         spec = walk(buffer, top.value(2), _SHARED_SPEC + _OWN_SPEC)
         status = walk(buffer, top.value(3), _SHARED_STATUS + _OWN_STATUS)
         affinity = walk(buffer, spec.value(_SPEC.AFFINITY_FIELD_NUMBER), _AFFINITY + _one(_PIN))
+        self.name = meta.value(_META.NAME_FIELD_NUMBER)
         self.uid = meta.value(_META.UID_FIELD_NUMBER)
         self.version = meta.value(_META.RESOURCEVERSION_FIELD_NUMBER)
         self.namespace = meta.value(_META.NAMESPACE_FIELD_NUMBER)

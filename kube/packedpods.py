@@ -14,8 +14,8 @@ met in stretches, and only the first pod of each is decoded. A pod with anything
 """
 
 import re
-from collections.abc import Hashable, Sequence
-from typing import Final, overload
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final, NamedTuple, overload
 
 import numpy as np
 from google.protobuf.message import DecodeError as BadMessage
@@ -62,6 +62,34 @@ _DIGITS: Final = np.array([n for n in range(_UID_TEXT) if n not in (8, 13, 18, 2
 _DASHES: Final = np.array([8, 13, 18, 23])
 _NIBBLES: Final = np.full(256, _NO_DIGIT, dtype=np.uint8)
 _NIBBLES[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
+
+
+class OwnBytes(NamedTuple):
+    """What of a planned pod may be its own, as it stands on its page.
+
+    ``labels``: and annotations and owners. ``pin``: its node affinity.
+    """
+
+    name: bytes
+    uid: bytes
+    labels: bytes
+    pin: bytes
+    volumes: bytes
+    conditions: bytes
+
+    def is_planned(self) -> bool:
+        """Whether it carries a plan; may be true of one that only looks like it."""
+        return _PLANNED in self.labels
+
+    def apart(self, node: str) -> tuple[bytes, bytes] | None:
+        """Return what may tell it from its kin, ``node`` being that of its plan.
+
+        Its pin, without the node that it names, and its volumes, without the name of its token.
+        ``None`` for a pod that says something of its devices: it is like no other.
+        """
+        if _DEVICES in self.conditions:
+            return None
+        return self.pin.replace(node.encode(), _OWN_NODE), _TOKEN.sub(b"", self.volumes)
 
 
 class PackedPage(ListedPage):
@@ -179,17 +207,15 @@ class PackedPage(ListedPage):
             raise DecodeError(f"{PODS} {self._called(place)}: metadata: {error}") from error
         return found
 
-    def apart(self, place: int, node: str) -> Hashable:
-        """Return what may tell a planned pod from its kin, ``node`` being that of its plan.
-
-        Its pin, without the node that it names; its volumes, without the name of its token; and
-        the pod itself if it says something of its devices.
-        """
-        looked_at = self._fields.pin, self._fields.volumes, self._fields.conditions
-        each = (self._echoes.one(one, place) for one in looked_at)
-        pin, volumes, conditions = (self._buffer.bytes[begin:end] for begin, end in each)
-        says = place if _DEVICES in conditions else -1
-        return pin.replace(node.encode(), _OWN_NODE), _TOKEN.sub(b"", volumes), says
+    def own(self, begin: int, end: int) -> Iterator[OwnBytes]:
+        """Yield what planned pods of one kin, from place to place, may differ in."""
+        fields, body = self._fields, self._buffer.bytes
+        who = fields.name, fields.uid, fields.labels
+        what = fields.pin, fields.volumes, fields.conditions
+        each = [self._echoes.spread(one, slice(begin, end)) for one in (*who, *what)]
+        columns = [zip(one.begin.tolist(), one.end.tolist(), strict=True) for one in each]
+        for places in zip(*columns, strict=True):
+            yield OwnBytes._make([body[low:high] for low, high in places])
 
     def pod(self, place: int) -> wire.Pod:
         """Return all of a pod. Raises ``DecodeError`` for what is no pod."""

@@ -67,7 +67,7 @@ class World:
         self.arrived: list[object] = []
         self.feed.arrived = self.come
         self.attached: dict[PodUid, object] = {}
-        self.feed.attached = lambda uid, *about: self.attached.update({uid: about})
+        self.feed.attached = self.attach
         self.feed.expected = self.arrived.append
         self.listed = ListedPods(engine, self.feed)
         for name, managed in (("ns", "true"), ("closed", "false"), ("kube-system", "true")):
@@ -82,6 +82,11 @@ class World:
     def come(self, uid: PodUid, pod: wire.Pod, gang: GangKey | None) -> None:
         if not (gang and pod.spec.node_name and is_quiet(pod)):
             self.arrived.append((uid, pod, gang))
+
+    def attach(self, uid: PodUid, meta: wire.ObjectMeta, ended: bool) -> None:  # noqa: FBT001
+        # Of siblings nobody reads versions and times.
+        said = meta.namespace, meta.name, meta.uid, meta.labels, meta.annotations
+        self.attached[uid] = said, meta.owner_references, ended
 
     def take(self, pod: wire.Pod) -> None:
         try:
