@@ -5,8 +5,9 @@ they must: a hundred feature labels on 130,000 nodes are 13 MB and not 52.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -87,24 +88,26 @@ class LabelTable:
 
     def extend(self, first: int, labels: Sequence[Mapping[str, str]]) -> None:
         """Write the labels of nodes that are new, from row ``first`` on; there must be room."""
-        for key in dict.fromkeys(key for one in labels for key in one):
+        for key, texts in _by_key(labels):
             if key not in self._codes:
                 self._new_key(key)
-            texts = [one.get(key) for one in labels]
-            found = self._coded(key, texts)
-            self._codes[key].put(first, np.array([found[text] for text in texts]))
+            self._codes[key].put(first, self._coded(key, texts))
         self._counts.put(first, np.array([len(one) for one in labels]))
         self._frozen = None
 
-    def _coded(self, key: str, texts: Sequence[str | None]) -> dict[str | None, int]:
+    def _coded(self, key: str, texts: Sequence[str | None]) -> NDArray[np.int64]:
         """Return the codes of values of one key, each used as often as it stands there."""
-        codes, values = self._codes[key], self._values[key]
-        found: dict[str | None, int] = {None: ABSENT}
-        for text, users in Counter(texts).items():
-            if text is not None:
-                code = found[text] = values.acquire(text, users)
-                self._widen(codes, code)
-        return found
+        if texts.count(texts[0]) == len(texts):
+            return np.full(len(texts), self._code(key, texts[0], len(texts)))
+        found = {text: self._code(key, text, users) for text, users in Counter(texts).items()}
+        return np.array([found[text] for text in texts])
+
+    def _code(self, key: str, text: str | None, users: int) -> int:
+        if text is None:
+            return ABSENT
+        code = self._values[key].acquire(text, users)
+        self._widen(self._codes[key], code)
+        return code
 
     def tables(self) -> dict[str, NameTable[str]]:
         """Return the values of every key (for ``dump``)."""
@@ -161,6 +164,18 @@ class LabelTable:
         self._codes[key] = codes
         self._values[key] = NameTable()
         return codes
+
+
+def _by_key(
+    labels: Sequence[Mapping[str, str]],
+) -> Iterator[tuple[str, Sequence[str | None]]]:
+    """Yield each key, as they first come, and its value on each node, ``None`` where it is not."""
+    keys = tuple(labels[0]) if labels else ()
+    if all(tuple(one) == keys for one in labels):  # nodes of one make
+        yield from zip(keys, zip(*(one.values() for one in labels), strict=True), strict=True)
+        return
+    for key in dict.fromkeys(chain.from_iterable(labels)):
+        yield key, [one.get(key) for one in labels]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ The same class carries ``Snapshot.overlay``: started from frozen tables it is a 
 cluster that shares everything it does not touch.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush
 from struct import Struct
@@ -112,11 +112,19 @@ class Model:
         """Return the row of a node name, a dead one when the node is unknown."""
         known = len(self.nodes.names)
         row = self.nodes.row(name)
-        if row >= known:
-            self.topology_changed()  # its arrays have one entry per row
-        if row >= self.devices.node_rows:
-            self.devices.grow_nodes(self.nodes.alive.capacity)
+        if row >= known or row >= self.devices.node_rows:
+            self._new_nodes()
         return row
+
+    def node_rows(self, names: Sequence[str]) -> int:
+        """Return the first of the rows of nodes that are all unknown, in one stretch."""
+        first = self.nodes.rows(names)
+        self._new_nodes()
+        return first
+
+    def _new_nodes(self) -> None:
+        self.topology_changed()  # its arrays have one entry per row
+        self.devices.grow_nodes(self.nodes.alive.capacity)
 
     def new_pod(self, uid: PodUid) -> int:
         """Return the row of a pod seen for the first time."""

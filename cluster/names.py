@@ -9,7 +9,7 @@ A frozen view finds ids through the *live* dictionary (a copy of 130,000 entries
 snapshot would be waste) and believes an answer only when its own list confirms it.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeVar, cast
 from weakref import ref
 
@@ -56,10 +56,25 @@ class NameTable(Generic[T]):
                 return None
         return number
 
+    def find_all(self, values: Iterable[T]) -> list[int | None]:
+        """Return the ids of many values, ``None`` for those that have none."""
+        return list(map(self._ids.get if self._base is None else self.find, values))
+
     def add(self, value: T) -> int:
         """Return the id of ``value``, a new one when it has none yet."""
         number = self.find(value)
         return self._new(value) if number is None else number
+
+    def extend(self, values: Sequence[T]) -> int:
+        """Give new ids, in a row, to values that have none; return the first. None may be free."""
+        first = self._count
+        self._count += len(values)
+        self._values.grow(self._count)
+        self._values.put(first, values)
+        self._refs += [0] * len(values)
+        self._ids.update(zip(values, range(first, self._count), strict=True))
+        self._frozen = None
+        return first
 
     @property
     def has_free_ids(self) -> bool:

@@ -14,6 +14,7 @@ Nobody stands on a node that nobody has named yet, so there is nothing to judge 
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -34,8 +35,7 @@ def enter(model: Model, event: NodesListed, out: Outcome) -> None:
         for node in event.nodes:
             nodeevents.upsert(model, node, out)
         return
-    first, *_ = [model.node_row(node.name) for node in event.nodes]  # one stretch: no id was free
-    _write(model, event.nodes, first)
+    _write(model, event.nodes, model.node_rows([node.name for node in event.nodes]))
     model.node_changes += len(event.nodes)
     out.changed = True
     if any(node.ready and not node.unschedulable for node in event.nodes):
@@ -60,8 +60,11 @@ def _write(model: Model, nodes: Sequence[NodeUpserted], first: int) -> None:
     ids = {each: table.taint_sets.acquire(each, n) for each, n in Counter(taints).items()}
     table.taint_set.put(first, np.array([ids[each] for each in taints], dtype=np.int32))
     table.labels.extend(first, [node.labels for node in nodes])
-    amounts = [nodeevents.capacity_of(node) for node in nodes]
-    for name in dict.fromkeys(name for some in amounts for name in some):  # ids as if one by one
+    # Nodes of a size share the very mapping.
+    sizes = {id(node.allocatable): node for node in nodes}
+    capacity = {size: nodeevents.capacity_of(node) for size, node in sizes.items()}
+    amounts = [capacity[id(node.allocatable)] for node in nodes]
+    for name in dict.fromkeys(chain.from_iterable(amounts)):  # ids as if one by one
         column = np.array([some.get(name, 0) for some in amounts], dtype=np.int64)
         number = table.resource(name)
         table.allocatable[number].put(first, column)

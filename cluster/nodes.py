@@ -8,7 +8,7 @@ is minus what its pods use. When the node comes, capacity is added and all sums 
     free = allocatable - used,   used = Σ requests of the pods that occupy the node
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -74,6 +74,12 @@ class NodeTable:
         row = self.names.add(name)
         self.grow(len(self.names))
         return row
+
+    def rows(self, names: Sequence[str]) -> int:
+        """Return the first of the rows of names that are all unknown, in one stretch."""
+        first = self.names.extend(names)
+        self.grow(len(self.names))
+        return first
 
     def refer(self, row: int, delta: int) -> None:
         """Count users of a row (occupying pods, spares, nominations); free it with the last."""

@@ -92,7 +92,7 @@ def _is_plain(kind: PodUpserted) -> bool:
 
 def _crowd(model: Model, event: PodsBound) -> _Crowd | None:
     """Return where the pods stand; ``None`` if that takes more than adding up."""
-    found = map(model.nodes.names.find, event.nodes)
+    found = model.nodes.names.find_all(event.nodes)
     rows = [
         model.node_row(name) if row is None else row
         for row, name in zip(found, event.nodes, strict=True)

@@ -89,8 +89,10 @@ class SiblingKeys:
         """Return the values of its own keys. Raises ``ValueError``, ``IndexError``."""
         found, at = list[str](), 0
         for one in self._own:
-            size, begin = varint(raw, at + len(one.before))
-            length, value = varint(raw, begin + len(one.within))
+            begin = at + len(one.before)
+            size, begin = (raw[begin], begin + 1) if raw[begin] < MORE else varint(raw, begin)
+            value = begin + len(one.within)
+            length, value = (raw[value], value + 1) if raw[value] < MORE else varint(raw, value)
             end = value + length
             same = raw.startswith(one.before, at) and raw.startswith(one.within, begin)
             if not same or end != begin + size:

@@ -17,6 +17,7 @@ there are. A dialect is only asked when one of its keys is there, or if it has n
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from cluster.gangs import GangSpec
@@ -131,6 +132,11 @@ def _candidates(pod: wire.Pod) -> tuple[int, ...]:
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
         return _ALWAYS_IN_ORDER  # nearly every pod of a cluster ends here
+    return _asked(tuple(labels), tuple(annotations))
+
+
+@lru_cache(maxsize=1024)  # the pods of an owner have the same keys
+def _asked(labels: tuple[str, ...], annotations: tuple[str, ...]) -> tuple[int, ...]:
     found = _KEYS.intersection(labels) | _KEYS.intersection(annotations)
     return tuple(sorted(_ALWAYS.union(*(_BY_KEY[key] for key in found))))
 

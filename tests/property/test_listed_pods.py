@@ -11,6 +11,7 @@ Pods of every sort: ours and not, bound and not, ended, resized, with what canno
 """
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -47,6 +48,7 @@ from kube import names, translate, wire
 from kube.errors import DecodeError
 from kube.events import EventRecorder
 from kube.listed import ListedPage
+from kube.packedechoes import Shapes
 from kube.packedpods import PackedPage
 from workloads.managed import Policy
 
@@ -121,9 +123,21 @@ def test_and_pages_where_pods_are_echoes_of_others(pages: list[list[JSON]]) -> N
     both_ways(pages, echoing)
 
 
-@given(page=PAGE)
-def test_an_echo_is_read_as_if_there_were_no_other(page: list[JSON]) -> None:
-    one, many = in_protobuf(list(map(stored, page))), echoing(list(map(stored, page)))
+@given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), min_size=2, max_size=4))
+def test_and_pages_where_pods_are_echoes_of_pods_of_other_pages(pages: list[list[JSON]]) -> None:
+    both_ways(pages, partial(echoing, shapes=Shapes(fewest=1)))
+
+
+@given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), min_size=1, max_size=3))
+@pytest.mark.parametrize("fewest", [1, 2, 3])
+def test_an_echo_is_read_as_if_there_were_no_other(fewest: int, pages: list[list[JSON]]) -> None:
+    shapes = Shapes(fewest=fewest)
+    for page in pages:
+        is_read_as_if_alone(page, echoing(page, shapes))
+
+
+def is_read_as_if_alone(page: list[JSON], many: ListedPage) -> None:
+    one = in_protobuf(page)
     assert isinstance(one, PackedPage)
     assert isinstance(many, PackedPage)
     for places in ("leaders", "kin"):
@@ -143,10 +157,43 @@ def told(page: PackedPage, read: str, place: int) -> object:
 
 
 def test_pods_of_one_daemon_set_are_found_by_one_of_them() -> None:
-    page = echoing([whole((n, {}, {}, {"phase": "Running"}, "kube-system", "n0")) for n in (1, 2)])
+    page = echoing(daemons(2))
     assert isinstance(page, PackedPage)
     assert len(page._fields) == 1
-    assert [uid.hex()[:8] for uid in page.uids()] == ["00000001", "00000002"]
+    assert [uid.hex()[:8] for uid in page.uids()] == ["00000064", "00000067"]
+
+
+def daemons(count: int, node: str = "n0") -> list[JSON]:
+    numbers = range(100, 100 + 3 * count, 3)  # all with UIDs of one form
+    return [whole((n, {}, {}, {"phase": "Running"}, "kube-system", node)) for n in numbers]
+
+
+def test_one_of_many_with_a_length_of_its_own_becomes_a_shape_and_nothing_is_walked() -> None:
+    shapes = Shapes(fewest=8)
+    pods = [*daemons(30), *daemons(1, node="n0-with-a-longer-name")]
+    first, second = echoing(pods, shapes), echoing(pods[::-1], shapes)
+    assert isinstance(first, PackedPage)
+    assert isinstance(second, PackedPage)
+    assert second._fields is first._fields  # those of the pods that the shapes were made of
+    assert len(first._fields) == 2
+    assert second.nodes() == first.nodes()[::-1]
+
+
+def test_where_many_pods_are_unlike_all_others_they_are_walked() -> None:
+    pods = [*daemons(30), *(daemons(1, node="n" * size)[0] for size in range(1, 31))]
+    page = echoing(pods, Shapes(fewest=8))
+    assert isinstance(page, PackedPage)
+    assert len(page._fields) > 2
+    assert page.nodes() == ["n0"] * 30 + ["n" * size for size in range(1, 31)]
+
+
+def test_shapes_are_forgotten_when_there_are_very_many() -> None:
+    shapes = Shapes(fewest=1)
+    for first in range(0, 600, 50):
+        names = [f"n{'x' * size}" for size in range(first, first + 50)]
+        page = echoing([daemons(1, node=name)[0] for name in names], shapes)
+        assert page.nodes() == names
+    assert len(shapes._book) < 400
 
 
 @pytest.mark.parametrize("read", [in_json, in_protobuf])

@@ -217,11 +217,14 @@ def in_protobuf(pods: list[JSON]) -> ListedPage:
     return page
 
 
-def echoing(pods: list[JSON]) -> ListedPage:
-    """Return a page as it is read where there are thousands of pods on it."""
+def echoing(pods: list[JSON], shapes: Shapes | None = None) -> ListedPage:
+    """Return a page as it is read where there are thousands of pods on it.
+
+    ``shapes``: those of the pages before it.
+    """
     page = in_protobuf(pods)
     assert isinstance(page, PackedPage)
-    return PackedPage(page._buffer, page._items, Shapes(fewest=2))
+    return PackedPage(page._buffer, page._items, shapes or Shapes(fewest=2))
 
 
 def stored(pod: JSON) -> JSON:

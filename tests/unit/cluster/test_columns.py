@@ -136,3 +136,23 @@ def test_a_list_with_few_entries_has_few_pages_of_its_own() -> None:
     holds[70_000] = "held"
     assert sum(value is not None for _, value in holds.items()) == 1
     assert len(list(holds.items())) < 2000
+
+
+def test_stretches_of_a_list_go_over_its_pages_and_end_with_it() -> None:
+    names: PagedList[int] = PagedList(-1)
+    names.grow(2000)
+    names.put(1000, range(100))
+    assert names.stretch(1020, 10) == list(range(20, 30))
+    assert names.stretch(1099, 3) == [99, -1, -1]
+    assert names.stretch(names.capacity - 1, 5) == [-1]
+    assert names.stretch(names.capacity, 5) == []
+
+
+def test_many_rows_of_a_list_are_read_and_written_as_one_by_one() -> None:
+    names: PagedList[str] = PagedList("")
+    names.grow(3000)
+    names[1] = "before"
+    frozen = names.freeze(3000)
+    names.put_those([1, 2999, 5], ["one", "last", "five"])
+    assert names.those([5, 2999, 0, 1]) == ["five", "last", "", "one"]
+    assert (frozen[1], frozen[2999]) == ("before", "")
