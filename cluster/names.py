@@ -26,7 +26,7 @@ class NameTable(Generic[T]):
     __slots__ = ("_base", "_count", "_free", "_frozen", "_ids", "_refs", "_values")
 
     def __init__(self, *, like: "NameView[T] | None" = None) -> None:
-        self._base = like
+        self._base = like or None  # of an empty one nothing can be found
         self._ids: dict[T, int] = {}
         self._values: PagedList[T | None] = PagedList(
             None, like=None if like is None else like.values
