@@ -17,6 +17,7 @@ as in the next; so do pods of a gang, and those of Deployments of one make. A mi
 some fifty shapes, and only of one pod of each it has to be found where its fields are.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -109,9 +110,12 @@ class Shapes:
         """Return the number of each pod's shape; new ones are those of many."""
         number = np.full(len(items), _NOBODY, dtype=np.intp)
         lengths = items.end - items.begin
-        for length in np.unique(lengths).tolist():
+        for length, count in Counter(lengths.tolist()).items():
+            shapes = self._book.of_length(length)
+            if not shapes and count < self._fewest:
+                continue
             rows = np.flatnonzero(lengths == length)
-            for known in self._book.of_length(length):
+            for known in shapes:
                 same = self._like(buffer, items.begin[rows], self._book.shapes[known])
                 number[rows[same]] = known
                 rows = rows[~same]
