@@ -2,8 +2,8 @@
 
 ::
 
-    planned pods of one kin ──► metadata ──► alike but for rank, node and plan? ──no──► a new run
-      (``PackedPage.kin``)                            │ yes
+    planned pods of one kin ──► their own bytes ──► alike but for rank, node, plan? ──no──► new run
+      (``PackedPage.kin``)   (``kube.packedkeys``)    │ yes
                                                       ▼
                           a run ──► too short? ──► Siblings.judge of its first ──None──► alone
                                                       │
@@ -34,6 +34,9 @@ from kube.packedkeys import SiblingKeys
 from kube.packedpods import OwnBytes, PackedPage
 from kube.quantity import QuantityError
 
+_Apart = tuple[bytes, bytes]
+"""See ``OwnBytes.apart``."""
+
 _FEWEST: Final = 3  # that are worth to be judged together
 UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
 
@@ -60,24 +63,18 @@ class Listed:
 class _First:
     """The first of a run, for the others to be read by."""
 
-    def __init__(self, meta: wire.ObjectMeta, own: OwnBytes, apart: tuple[bytes, bytes]) -> None:
+    def __init__(self, meta: wire.ObjectMeta, own: OwnBytes, apart: _Apart) -> None:
         """Find its keys. Raises ``ValueError``, ``IndexError`` where there are none."""
-        self.meta = meta
+        self._meta, self._apart = meta, apart
         self._keys = SiblingKeys.of(meta, own.labels)
-        self._apart = apart
 
-    def sibling(
-        self, page: PackedPage, place: int, own: OwnBytes, apart: tuple[bytes, bytes]
-    ) -> wire.ObjectMeta | None:
-        """Return the metadata of a pod that is alike, ``None`` of another one."""
-        if apart != self._apart:
-            return None
-        known = self._keys.read(own.name, own.uid, own.labels)
-        if known is not None:
-            return known
-        # Not every pod has an address of a network plugin's, say.
-        meta = _meta(page, place)
-        return meta if meta is not None and shared(meta) == shared(self.meta) else None
+    def read(self, own: OwnBytes, apart: _Apart) -> wire.ObjectMeta | None:
+        """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
+        return self._keys.read(own.name, own.uid, own.labels) if apart == self._apart else None
+
+    def is_like(self, meta: wire.ObjectMeta, apart: _Apart) -> bool:
+        """Tell of others: not every pod has an address of a network plugin's, say."""
+        return apart == self._apart and shared(meta) == shared(self._meta)
 
 
 class ListedMembers:
@@ -142,26 +139,20 @@ def _runs(
     run, first = list[_Seen](), None
     for place, own in enumerate(owns, begin):
         apart = own.apart(listed.nodes[place]) if listed.may[place] else None
-        meta = None
-        if first is not None and apart is not None:
-            meta = first.sibling(page, place, own, apart)
+        meta = None if first is None or apart is None else first.read(own, apart)
         if meta is None:
-            yield run
-            run, first = [], None if apart is None else _first(page, place, own, apart)
-            meta = None if first is None else first.meta
+            meta = None if apart is None else _meta(page, place)
+            if first is None or meta is None or apart is None or not first.is_like(meta, apart):
+                yield run
+                run, first = [], _first(meta, own, apart)
         if meta is not None:
             run.append(_Seen(place, meta))
     yield run
 
 
-def _first(
-    page: PackedPage, place: int, own: OwnBytes, apart: tuple[bytes, bytes]
-) -> _First | None:
-    meta = _meta(page, place)
-    if meta is None:
-        return None
+def _first(meta: wire.ObjectMeta | None, own: OwnBytes, apart: _Apart | None) -> _First | None:
     try:
-        return _First(meta, own, apart)
+        return None if meta is None or apart is None else _First(meta, own, apart)
     except (ValueError, IndexError):
         return None
 
