@@ -7,7 +7,7 @@
                               ▼
     pods as long as it ──► XOR, AND mask, all at once ──► nothing is left: an *echo*
 
-    a page ──► everybody echoes a pod that was read before? ──yes──► nothing is walked
+    a page ──► everybody echoes a pod of another page? ──yes──► nothing is walked
                       │ no
                       ▼
                the first echo of each, and whoever echoes none, are walked (``kube.packedfields``)
@@ -98,11 +98,13 @@ class Shapes:
         """Find which of these pods are echoes, and of which others."""
         if len(self._book) > _MOST:
             self._book = _Book()
+        known = len(self._book)
         number = self._shapes_of(buffer, items)
         left = np.flatnonzero(number == _NOBODY)
         if _LEFT * len(left) <= len(items):
             self._remember(buffer, items, left, number)
-        if (number == _NOBODY).any():
+        # Where owners are many each page has new shapes, and the page is less than the book.
+        if len(self._book) > known or (number == _NOBODY).any():
             return _by_page(buffer, items, number)
         return self._book.echoes(items, number)
 

@@ -171,12 +171,12 @@ def daemons(count: int, node: str = "n0") -> list[JSON]:
 def test_one_of_many_with_a_length_of_its_own_becomes_a_shape_and_nothing_is_walked() -> None:
     shapes = Shapes(fewest=8)
     pods = [*daemons(30), *daemons(1, node="n0-with-a-longer-name")]
-    first, second = echoing(pods, shapes), echoing(pods[::-1], shapes)
-    assert isinstance(first, PackedPage)
+    first, second, third = (echoing(some, shapes) for some in (pods, pods[::-1], pods))
     assert isinstance(second, PackedPage)
-    assert second._fields is first._fields  # those of the pods that the shapes were made of
-    assert len(first._fields) == 2
-    assert second.nodes() == first.nodes()[::-1]
+    assert isinstance(third, PackedPage)
+    assert third._fields is second._fields  # those of the pods that the shapes were made of
+    assert len(second._fields) == 2
+    assert third.nodes() == first.nodes() == second.nodes()[::-1]
 
 
 def test_where_many_pods_are_unlike_all_others_they_are_walked() -> None:

@@ -172,7 +172,8 @@ def members(draw: st.DrawFn) -> list[JSON]:
 
 
 def member(gang: str, rank: int, *, node: str = "n0", odd: str = "") -> JSON:
-    number = ord(gang) * 100 + rank
+    # When a pod was made does not change: an early one is not the one that another page tells of.
+    number = ord(gang) * 100 + rank + (50 if odd == "early" else 0)
     index = {INDEX: "x" if odd == "index" else str(rank)}
     devices = {node: ["gpu-0"]} if odd == "devices" else {}
     spares = ["n2"] if odd == "spares" else []
