@@ -110,8 +110,7 @@ class Model:
 
     def node_row(self, name: str) -> int:
         """Return the row of a node name, a dead one when the node is unknown."""
-        known = len(self.nodes.names)
-        row = self.nodes.row(name)
+        known, row = len(self.nodes.names), self.nodes.row(name)
         if row >= known or row >= self.devices.node_rows:
             self._new_nodes()
         return row
@@ -124,7 +123,8 @@ class Model:
 
     def _new_nodes(self) -> None:
         self.topology_changed()  # its arrays have one entry per row
-        self.devices.grow_nodes(self.nodes.alive.capacity)
+        if len(self.nodes.names) > self.devices.node_rows:
+            self.devices.grow_nodes(self.nodes.alive.capacity)
 
     def new_pod(self, uid: PodUid) -> int:
         """Return the row of a pod seen for the first time."""

@@ -197,20 +197,19 @@ def _occupy(model: Model, event: PodsBound, crowd: _Crowd, first: int) -> None:
 
 def _stand(model: Model, nodes: Rows, rows: NDArray[np.int32], count: Rows) -> None:
     """Add rows to the pods of nodes: the first ``count[0]`` to the first one's, and so on."""
-    numbers, packed = nodes.tolist(), rows.tobytes()
+    numbers, packed, begins = nodes.tolist(), rows.tobytes(), count.cumsum() - count
     before = model.nodes.pods.those(numbers)
-    ends = (count.cumsum() * _ROW.itemsize).tolist()
-    begins = [0, *ends[:-1]]
-    after = [old + packed[begin:end] for old, begin, end in zip(before, begins, ends, strict=True)]
+    places = zip((begins * _ROW.itemsize).tolist(), (count * _ROW.itemsize).tolist(), strict=True)
+    more = [packed[begin : begin + size] for begin, size in places]
+    after = [old + new for old, new in zip(before, more, strict=True)]
     priority = model.pods.priority.peek(model.pods.count)
     some = np.flatnonzero([bool(old) for old in before])
     last = np.frombuffer(b"".join([old[-_ROW.itemsize :] for old in before]), dtype=_ROW)
-    first = rows[(count.cumsum() - count)[some]]
+    first = rows[begins[some]]
     above, below = priority[last], priority[first]
     misplaced = some[(above > below) | (above == below) & (last > first)].tolist()
-    for place, stretch in zip(
-        misplaced, _sorted([after[n] for n in misplaced], priority), strict=True
-    ):
+    mended = _sorted([after[place] for place in misplaced], priority)
+    for place, stretch in zip(misplaced, mended, strict=True):
         after[place] = stretch
     model.nodes.pods.put_those(numbers, after)
 

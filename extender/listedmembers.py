@@ -139,10 +139,14 @@ def _runs(
     run, first = list[_Seen](), None
     for place, own in enumerate(owns, begin):
         apart = own.apart(listed.nodes[place]) if listed.may[place] else None
-        meta = None if first is None or apart is None else first.read(own, apart)
+        if apart is None:
+            yield run
+            run, first = [], None
+            continue
+        meta = None if first is None else first.read(own, apart)
         if meta is None:
-            meta = None if apart is None else _meta(page, place)
-            if first is None or meta is None or apart is None or not first.is_like(meta, apart):
+            meta = _meta(page, place)
+            if first is None or meta is None or not first.is_like(meta, apart):
                 yield run
                 run, first = [], _first(meta, own, apart)
         if meta is not None:
@@ -150,9 +154,9 @@ def _runs(
     yield run
 
 
-def _first(meta: wire.ObjectMeta | None, own: OwnBytes, apart: _Apart | None) -> _First | None:
+def _first(meta: wire.ObjectMeta | None, own: OwnBytes, apart: _Apart) -> _First | None:
     try:
-        return None if meta is None or apart is None else _First(meta, own, apart)
+        return None if meta is None else _First(meta, own, apart)
     except (ValueError, IndexError):
         return None
 

@@ -47,6 +47,11 @@ _BLOCK: Final = 64  # bytes compared at once
 _TAILS: Final = np.array([(1 << 8 * size) - 1 for size in range(8)] + [-1], dtype=np.int64)
 
 
+def single(*numbers: int) -> Wanted:
+    """Return stretches of one field each."""
+    return tuple((number, number) for number in numbers)
+
+
 class Buffer:
     """The bytes of a page, readable from any place."""
 

@@ -30,8 +30,8 @@ from kube.packedfields import TREE, PodFields, Tree
 
 _FEWEST: Final = 32  # with fewer it takes less to find their fields
 _SHARE: Final = 4  # one in so many of a few must have a shape, or the others are not looked at
-_LEFT: Final = 16  # one in so many of a page may be left: of these come new shapes, too,
-_AT_ONCE: Final = 8  # so many, by hand at 0.3 ms each; to walk all there are takes some 5 ms
+_LEFT: Final = 16  # if one in so many of a page has no shape, some become shapes
+_AT_ONCE: Final = 8  # so many of them: a shape takes 0.3 ms by hand, to walk a page some 5 ms
 _TRIED: Final = 8  # shapes of one length, each on a few of the pods that are as long
 _MOST: Final = 256  # shapes, of some 15 KB each; owners' pods come in a row, so the old ones go
 _WORD: Final = 8
@@ -118,7 +118,7 @@ class Shapes:
                 continue
             rows = np.flatnonzero(lengths == length)
             for known in shapes:
-                same = self._like(buffer, items.begin[rows], self._book.shapes[known])
+                same = self._like_if_few_are(buffer, items.begin[rows], self._book.shapes[known])
                 number[rows[same]] = known
                 rows = rows[~same]
             while len(rows) >= self._fewest:
@@ -126,14 +126,14 @@ class Shapes:
                 shape = _shape(buffer, items, middle)
                 if shape is None:
                     break
-                same = self._like(buffer, items.begin[rows], shape)
+                same = self._like_if_few_are(buffer, items.begin[rows], shape)
                 if np.count_nonzero(same) < self._fewest:
                     break
                 number[rows[same]] = self._book.add(shape)
                 rows = rows[~same]
         return number
 
-    def _like(self, buffer: Buffer, begins: Places, shape: _Shape) -> Flags:
+    def _like_if_few_are(self, buffer: Buffer, begins: Places, shape: _Shape) -> Flags:
         """Tell which pods have a shape; of many not if it does not fit a few of them."""
         if len(begins) > _SHARE * self._fewest:
             few = begins[:: len(begins) // self._fewest]

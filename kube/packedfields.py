@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kube.fieldtable import Buffer, Flags, Ranges, Wanted, alike, entries, walk
+from kube.fieldtable import Buffer, Flags, Ranges, Wanted, alike, entries, single, walk
 from protogen import kubernetes_v1_pb2 as messages
 
 
@@ -40,20 +40,16 @@ class Tree:
         return any(low <= number <= high for low, high in self.shared)
 
 
-def _one(*numbers: int) -> Wanted:
-    return tuple((number, number) for number in numbers)
-
-
 _POD, _META, _SPEC = messages.Pod, messages.ObjectMeta, messages.PodSpec
 _STATUS, _CONTAINER, _CONTAINER_STATUS = (
     messages.PodStatus,
     messages.Container,
     messages.ContainerStatus,
 )
-_TOP: Final = _one(_POD.METADATA_FIELD_NUMBER, _POD.SPEC_FIELD_NUMBER, _POD.STATUS_FIELD_NUMBER)
-_SHARED_META: Final = _one(_META.NAMESPACE_FIELD_NUMBER, _META.DELETIONTIMESTAMP_FIELD_NUMBER)
+_TOP: Final = single(_POD.METADATA_FIELD_NUMBER, _POD.SPEC_FIELD_NUMBER, _POD.STATUS_FIELD_NUMBER)
+_SHARED_META: Final = single(_META.NAMESPACE_FIELD_NUMBER, _META.DELETIONTIMESTAMP_FIELD_NUMBER)
 _LABELS: Final = ((_META.LABELS_FIELD_NUMBER, _META.OWNERREFERENCES_FIELD_NUMBER),)
-_OWN_META: Final = _one(
+_OWN_META: Final = single(
     _META.NAME_FIELD_NUMBER,
     _META.UID_FIELD_NUMBER,
     _META.RESOURCEVERSION_FIELD_NUMBER,
@@ -66,7 +62,7 @@ _SHARED_SPEC: Final = (
     (21, 33),  # up to ephemeral containers, which ask for nothing
     (35, 63),
 )
-_OWN_SPEC: Final = _one(
+_OWN_SPEC: Final = single(
     _SPEC.VOLUMES_FIELD_NUMBER,
     _SPEC.NODENAME_FIELD_NUMBER,
     _SPEC.AFFINITY_FIELD_NUMBER,
@@ -77,14 +73,14 @@ _AFFINITY: Final = (
     (messages.Affinity.PODAFFINITY_FIELD_NUMBER, messages.Affinity.PODANTIAFFINITY_FIELD_NUMBER),
 )
 _PIN: Final = messages.Affinity.NODEAFFINITY_FIELD_NUMBER
-_SHARED_STATUS: Final = _one(_STATUS.PHASE_FIELD_NUMBER)
-_OWN_STATUS: Final = _one(
+_SHARED_STATUS: Final = single(_STATUS.PHASE_FIELD_NUMBER)
+_OWN_STATUS: Final = single(
     _STATUS.CONDITIONS_FIELD_NUMBER,
     _STATUS.STARTTIME_FIELD_NUMBER,
     _STATUS.CONTAINERSTATUSES_FIELD_NUMBER,
     _STATUS.INITCONTAINERSTATUSES_FIELD_NUMBER,
 )
-_OF_CONTAINER: Final = _one(
+_OF_CONTAINER: Final = single(
     _CONTAINER.NAME_FIELD_NUMBER,
     _CONTAINER.PORTS_FIELD_NUMBER,
     _CONTAINER.RESOURCES_FIELD_NUMBER,
@@ -164,7 +160,7 @@ class PodFields:
         meta = walk(buffer, self.meta, _SHARED_META + _LABELS + _OWN_META)
         spec = walk(buffer, top.value(2), _SHARED_SPEC + _OWN_SPEC)
         status = walk(buffer, top.value(3), _SHARED_STATUS + _OWN_STATUS)
-        affinity = walk(buffer, spec.value(_SPEC.AFFINITY_FIELD_NUMBER), _AFFINITY + _one(_PIN))
+        affinity = walk(buffer, spec.value(_SPEC.AFFINITY_FIELD_NUMBER), _AFFINITY + single(_PIN))
         self.name = meta.value(_META.NAME_FIELD_NUMBER)
         self.uid = meta.value(_META.UID_FIELD_NUMBER)
         self.version = meta.value(_META.RESOURCEVERSION_FIELD_NUMBER)

@@ -29,6 +29,7 @@ from kube.fieldtable import (
     Flags,
     Ranges,
     alike,
+    single,
     varints,
     walk,
 )
@@ -237,9 +238,9 @@ class PackedPage(ListedPage):
 
     def _times(self, where: Ranges) -> Times:
         """Return times; one before 1970, or that cannot be read, is no time."""
-        seconds = ((messages.Time.SECONDS_FIELD_NUMBER,) * 2,)
-        time = walk(self._buffer, self._echoes.spread(where), seconds)
-        found = varints(self._buffer, time.value(seconds[0][0])).astype(np.float64)
+        seconds = messages.Time.SECONDS_FIELD_NUMBER
+        time = walk(self._buffer, self._echoes.spread(where), single(seconds))
+        found = varints(self._buffer, time.value(seconds)).astype(np.float64)
         found[time.broken | self._broken] = np.nan
         return found
 

@@ -85,7 +85,7 @@ class World:
         if not (gang and pod.spec.node_name and is_quiet(pod)):
             self.arrived.append((uid, pod, gang))
 
-    def attach(self, uid: PodUid, meta: wire.ObjectMeta, ended: bool) -> None:  # noqa: FBT001
+    def attach(self, uid: PodUid, meta: wire.ObjectMeta, ended: bool) -> None:  # noqa: FBT001  a listener
         # Of siblings nobody reads versions and times.
         said = meta.namespace, meta.name, meta.uid, meta.labels, meta.annotations
         self.attached[uid] = said, meta.owner_references, ended
