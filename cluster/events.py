@@ -64,9 +64,21 @@ class NodeUpserted:
 
 @dataclass(frozen=True, slots=True)
 class NodesListed:
-    """Nodes of a list, told together: the same as one by one, in their order."""
+    """Nodes of a list, told together: those of a kind differ in names and labels only.
 
-    nodes: tuple[NodeUpserted, ...]
+    ``kinds``: a node of each kind, in the order in which the kinds come first in ``kind``. The rest
+    is parallel, one entry a node: ``kind`` int[n], an index into ``kinds``.
+    """
+
+    kinds: tuple[NodeUpserted, ...]
+    kind: NDArray[np.intp]
+    names: Sequence[str]
+    labels: Sequence[Mapping[str, str]]
+
+    def node(self, place: int) -> NodeUpserted:
+        """Return one of the nodes."""
+        like: NodeUpserted = self.kinds[self.kind[place]]
+        return replace(like, name=self.names[place], labels=self.labels[place])
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,17 +97,15 @@ class LabelTable:
 
     def _coded(self, key: str, texts: Sequence[str | None]) -> NDArray[np.int64]:
         """Return the codes of values of one key, each used as often as it stands there."""
-        if texts.count(texts[0]) == len(texts):
-            return np.full(len(texts), self._code(key, texts[0], len(texts)))
-        found = {text: self._code(key, text, users) for text, users in Counter(texts).items()}
+        codes, values = self._codes[key], self._values[key]
+        users = {texts[0]: len(texts)} if texts.count(texts[0]) == len(texts) else Counter(texts)
+        present = {text: count for text, count in users.items() if text is not None}
+        found: dict[str | None, int] = {None: ABSENT}
+        found.update(values.acquire_all(present).items())
+        self._widen(codes, max(found.values()))
+        if len(users) == 1:
+            return np.full(len(texts), found[texts[0]])
         return np.array([found[text] for text in texts])
-
-    def _code(self, key: str, text: str | None, users: int) -> int:
-        if text is None:
-            return ABSENT
-        code = self._values[key].acquire(text, users)
-        self._widen(self._codes[key], code)
-        return code
 
     def tables(self) -> dict[str, NameTable[str]]:
         """Return the values of every key (for ``dump``)."""

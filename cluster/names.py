@@ -9,7 +9,7 @@ A frozen view finds ids through the *live* dictionary (a copy of 130,000 entries
 snapshot would be waste) and believes an answer only when its own list confirms it.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Generic, TypeVar, cast
 from weakref import ref
 
@@ -95,6 +95,13 @@ class NameTable(Generic[T]):
             number = self.add(value)
         self._refs[number] += users
         return number
+
+    def acquire_all(self, users: Mapping[T, int]) -> dict[T, int]:
+        """``acquire`` each value for so many users; return the ids."""
+        new = [value for value in users if self.find(value) is None]
+        if new and not self._free:
+            self.extend(new)
+        return {value: self.acquire(value, count) for value, count in users.items()}
 
     def release(self, number: int) -> bool:
         """Count one user less; free the id and return True when that was the last."""

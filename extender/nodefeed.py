@@ -1,6 +1,8 @@
 """From nodes on the wire to events of the model, one by one or, from the first list, many."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
 
 from cluster.events import Event, NodesListed, NodeUpserted
 from extender.engine import Engine
@@ -29,11 +31,11 @@ class NodeFeed:
 
     def take_all(self, nodes: Sequence[wire.Node]) -> None:
         """Take nodes of the first list over. Raises ``ValueError``, with none, if one is odd."""
-        read = [self._read(node) for node in nodes]
-        event = NodesListed(tuple(event for event, _ in read))
-        self._apply(event, [node.metadata.name for node in nodes])
-        for _, problems in read:
-            self._tell(problems)
+        kinds, kind, problems = self._kinds(nodes)
+        names = [node.metadata.name for node in nodes]
+        labels = [node.metadata.labels for node in nodes]
+        self._apply(NodesListed(kinds, np.array(kind, dtype=np.intp), names, labels), names)
+        self._tell(problems)
 
     def gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a node."""
@@ -41,6 +43,27 @@ class NodeFeed:
 
     def _read(self, node: wire.Node) -> tuple[NodeUpserted, Sequence[str]]:
         return translate.read_node(node, self._devices.of)
+
+    def _kinds(
+        self, nodes: Sequence[wire.Node]
+    ) -> tuple[tuple[NodeUpserted, ...], list[int], list[str]]:
+        """Return a node of each kind, which kind each is of, and what could not be read."""
+        kinds: list[NodeUpserted] = []
+        kind: list[int] = []
+        told: list[str] = []
+        known: dict[Hashable, int] = {}
+        for node in nodes:
+            own = translate.node_kind(node, self._devices.says(node))
+            number = known.get(own)
+            if number is None:
+                event, problems = self._read(node)
+                number = len(kinds)
+                kinds.append(event)
+                told.extend(problems)
+                if not problems:  # of each such node it is told, by its name
+                    known[own] = number
+            kind.append(number)
+        return tuple(kinds), kind, told
 
     def _tell(self, problems: Sequence[str]) -> None:
         for problem in problems:

@@ -1,8 +1,8 @@
-"""Lists in protobuf → wire structs: for kinds of which there are very many.
+"""Objects in protobuf → wire structs: for kinds of which there are very many.
 
 ::
 
-    page ──► upb, as far as proto/kubernetes_v1.proto names fields ──► wire structs, as from JSON
+    object ──► upb, as far as proto/kubernetes_v1.proto names fields ──► wire struct, as from JSON
 
 It is two thirds of the bytes of JSON, and a fraction of its CPU on the API server, for which a
 starting extender waits more than for itself.
@@ -13,7 +13,7 @@ Custom resources have no protobuf, and a server may answer in JSON whatever it w
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, Generic, TypeVar, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -21,13 +21,10 @@ from google.protobuf.message import DecodeError as BadMessage
 from google.protobuf.message import Message
 from msgspec.structs import FieldInfo
 
-from kube.errors import DecodeError
-from kube.frames import PART_ITEMS, Codec, ListMeta, Page
-from kube.resources import KubeObject, Resource
+from kube.frames import ListMeta
 from kube.transport import JSON
 from protogen import kubernetes_v1_pb2 as messages
 
-T = TypeVar("T", bound=KubeObject)
 Convert = Callable[[Any], Any]
 
 BAD_INPUT: Final = (BadMessage, ValueError, OverflowError)
@@ -44,70 +41,6 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 ACCEPT: Final = f"{PROTOBUF},{JSON}"
 
 _Struct = type[msgspec.Struct]
-_Page = type[messages.PackedNodes] | type[messages.PackedPods]
-
-
-class Lists(Generic[T]):
-    """Reads the lists of one kind. ``page``: the message that one comes in."""
-
-    def __init__(self, resource: Resource[T], page: _Page) -> None:
-        """See ``reader`` for what is raised."""
-        self._resource = resource
-        self._codec = Codec(resource)
-        self._page = page
-        self._message = messages.Node if page is messages.PackedNodes else messages.Pod
-        self._object = reader(resource.type, self._message)
-
-    @property
-    def accept(self) -> str:
-        """Return the ``Accept`` of a list."""
-        return ACCEPT
-
-    def pages(self, body: bytes) -> Iterator[Page[T]]:
-        """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""
-        if not body.startswith(MAGIC):
-            yield from self._codec.pages(body)
-            return
-        packed = memoryview(body)[len(MAGIC) :]  # upb reads any buffer; its stubs say bytes
-        found = self._list(cast("bytes", packed))
-        meta, items = _meta(self._resource, found), found.raw.items
-        for begin in range(0, max(len(items), 1), PART_ITEMS):
-            yield self._part(items[begin : begin + PART_ITEMS], meta)
-
-    def _list(self, packed: bytes) -> Any:
-        """Return the list; if there is a message in it that is none, with its items unread."""
-        try:
-            return self._page.FromString(packed)
-        except BadMessage:
-            pass
-        try:
-            return messages.PackedList.FromString(packed)
-        except BadMessage as error:
-            raise DecodeError(f"list of {self._resource}: {error}") from error
-
-    def _part(self, items: Sequence[Any], meta: ListMeta) -> Page[T]:
-        found: list[T] = []
-        problems: list[str] = []
-        for item in items:
-            try:
-                message = self._message.FromString(item) if isinstance(item, bytes) else item
-                found.append(self._object(message))
-            except BAD_INPUT as error:
-                problems.append(f"{self._resource} after {_name(found)}: {error}; left out")
-        return Page(found, meta, tuple(problems))
-
-
-def _name(found: Sequence[KubeObject]) -> str:
-    """Return the name of the last object that could be read."""
-    return found[-1].metadata.name if found else "the first ones"
-
-
-def _meta(resource: Resource[Any], found: Any) -> ListMeta:
-    """Return a list's metadata. Raises ``DecodeError`` if there is no list."""
-    if not found.HasField("raw"):
-        raise DecodeError(f"list of {resource}: there is no list in it")
-    meta: ListMeta = READ_META(found.raw.metadata)
-    return meta
 
 
 def reader(struct: type[Any], message: type[Message]) -> Convert:
@@ -122,7 +55,7 @@ def reader(struct: type[Any], message: type[Message]) -> Convert:
 def _reader(struct: _Struct, message: Descriptor) -> Convert:
     wanted = {field.encode_name: field for field in msgspec.structs.fields(struct)}
     names: dict[str, Any] = {"Struct": struct, "texts": _texts, "quantities": _quantities}
-    names |= {"moment": _moment, "each": _each}
+    names |= {"moment": moment, "each": _each}
     arguments = ", ".join(_arguments(wanted, message, "message", names))
     if wanted:
         raise TypeError(f"{message.full_name} has no {', '.join(wanted)}, which {struct} reads")
@@ -222,7 +155,7 @@ _texts: Final = _Entries(_text).all
 _quantities: Final = _Entries(_quantity).all
 
 
-def _moment(time: messages.Time) -> datetime | None:
+def moment(time: messages.Time) -> datetime | None:
     """Return a time; Go writes its zero, which is null in JSON, as an empty message."""
     return _utc(time.seconds) if time.HasField("seconds") else None
 

@@ -5,7 +5,7 @@ unmodelled (the pod is then placed softly) or returned as a problem to be logged
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from itertools import chain
@@ -36,7 +36,7 @@ from kube.volumes import UNCONSTRAINED, VolumeLookup, restricts
 
 __all__ = [
     "Translator", "encode_plan", "namespace_event", "namespace_gone", "node_event", "node_gone",
-    "plan_note", "pod_event", "pod_gone", "pod_uid", "pod_uids", "read_node",
+    "node_kind", "plan_note", "pod_event", "pod_gone", "pod_uid", "pod_uids", "read_node",
 ]  # fmt: skip
 
 _UUID_LENGTH: Final = 36
@@ -214,11 +214,22 @@ def read_node(
         allocatable=_allocatable(node, problems),
         taints=tuple(_taints(node, problems)),
         unschedulable=node.spec.unschedulable,
-        ready=all(c.status == "True" for c in node.status.conditions if c.type == "Ready"),
+        ready=_is_ready(node),
         devices=_devices(meta, problems) or (() if derive is None else derive(node)),
         allocations=_allocations(meta, problems),
     )
     return event, tuple(problems)
+
+
+def node_kind(node: wire.Node, devices: Hashable = None) -> Hashable:
+    """Return what is equal of nodes whose events differ in names and labels only.
+
+    ``devices``: what ``derive`` goes by, but for annotations of ours and allocatable.
+    """
+    note = node.metadata.annotations.get
+    amounts_of = tuple(node.status.allocatable.items())
+    own = note(names.NODE_TOPOLOGY), note(names.NODE_ALLOCATIONS)
+    return node.spec, _is_ready(node), amounts_of, own, devices
 
 
 def node_gone(meta: wire.ObjectMeta) -> NodeGone:
@@ -276,6 +287,10 @@ def _stays(meta: wire.ObjectMeta) -> bool:
 
 def _epoch(moment: datetime | None) -> float:
     return 0.0 if moment is None else moment.timestamp()
+
+
+def _is_ready(node: wire.Node) -> bool:
+    return all(c.status == "True" for c in node.status.conditions if c.type == "Ready")
 
 
 def _allocatable(node: wire.Node, problems: list[str]) -> Mapping[str, int]:

@@ -6,32 +6,6 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class PackedNodes(_message.Message):
-    __slots__ = ("raw",)
-    RAW_FIELD_NUMBER: _ClassVar[int]
-    raw: NodeList
-    def __init__(self, raw: _Optional[_Union[NodeList, _Mapping]] = ...) -> None: ...
-
-class PackedPods(_message.Message):
-    __slots__ = ("raw",)
-    RAW_FIELD_NUMBER: _ClassVar[int]
-    raw: PodList
-    def __init__(self, raw: _Optional[_Union[PodList, _Mapping]] = ...) -> None: ...
-
-class PackedList(_message.Message):
-    __slots__ = ("raw",)
-    RAW_FIELD_NUMBER: _ClassVar[int]
-    raw: List
-    def __init__(self, raw: _Optional[_Union[List, _Mapping]] = ...) -> None: ...
-
-class List(_message.Message):
-    __slots__ = ("metadata", "items")
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    ITEMS_FIELD_NUMBER: _ClassVar[int]
-    metadata: ListMeta
-    items: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, metadata: _Optional[_Union[ListMeta, _Mapping]] = ..., items: _Optional[_Iterable[bytes]] = ...) -> None: ...
-
 class ListMeta(_message.Message):
     __slots__ = ("resourceVersion", "next", "remainingItemCount")
     RESOURCEVERSION_FIELD_NUMBER: _ClassVar[int]
@@ -128,14 +102,6 @@ class Quantity(_message.Message):
     string: str
     def __init__(self, string: _Optional[str] = ...) -> None: ...
 
-class NodeList(_message.Message):
-    __slots__ = ("metadata", "items")
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    ITEMS_FIELD_NUMBER: _ClassVar[int]
-    metadata: ListMeta
-    items: _containers.RepeatedCompositeFieldContainer[Node]
-    def __init__(self, metadata: _Optional[_Union[ListMeta, _Mapping]] = ..., items: _Optional[_Iterable[_Union[Node, _Mapping]]] = ...) -> None: ...
-
 class Node(_message.Message):
     __slots__ = ("metadata", "spec", "status")
     METADATA_FIELD_NUMBER: _ClassVar[int]
@@ -183,14 +149,6 @@ class NodeCondition(_message.Message):
     reason: str
     message: str
     def __init__(self, type: _Optional[str] = ..., status: _Optional[str] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
-
-class PodList(_message.Message):
-    __slots__ = ("metadata", "items")
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    ITEMS_FIELD_NUMBER: _ClassVar[int]
-    metadata: ListMeta
-    items: _containers.RepeatedCompositeFieldContainer[Pod]
-    def __init__(self, metadata: _Optional[_Union[ListMeta, _Mapping]] = ..., items: _Optional[_Iterable[_Union[Pod, _Mapping]]] = ...) -> None: ...
 
 class Pod(_message.Message):
     __slots__ = ("metadata", "spec", "status")

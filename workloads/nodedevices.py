@@ -59,15 +59,18 @@ _LABELS: Final = (*COUNT, *MEMORY, *PRODUCT, *TIER, *REPLICAS, *MIG_STRATEGY, *M
 _SIZE: Final = re.compile(r"([0-9]{1,9})(?:\.[0-9]+)? ?(gib|gb|gi|g|mib|mb|mi|m)?", re.IGNORECASE)
 
 
+_LABELLED: Final = frozenset(_LABELS)
+_UNLABELLED: Final = (None,) * len(_LABELS)
 _Amounts = tuple[tuple[str, int], ...]
+Said = tuple[tuple[str | None, ...], str]
 
 
 class _Facts(NamedTuple):
     """What a node says that its devices follow from; equal nodes have equal facts."""
 
     labels: tuple[str | None, ...]
-    amounts: _Amounts
     register: str
+    amounts: _Amounts
 
     def label(self, keys: tuple[str, ...]) -> str:
         """Return the value of the first of some labels that is set."""
@@ -92,12 +95,14 @@ class NodeDevices:
     def of(self, node: wire.Node) -> tuple[DeviceSpec, ...]:
         """Return the devices of a node that none are reported of by Muster's plugin."""
         amounts = self._amounts(tuple(node.status.allocatable.items()))
-        if not amounts:
-            return ()
-        register = node.metadata.annotations.get(HAMI_REGISTER, "")
-        return self._derived(
-            _Facts(tuple(map(node.metadata.labels.get, _LABELS)), amounts, register)
-        )
+        return self._derived(_Facts(*self.says(node), amounts)) if amounts else ()
+
+    def says(self, node: wire.Node) -> Said:
+        """Return what a node says of its devices, beside its amounts: labels and HAMi's word."""
+        labels, annotations = node.metadata.labels, node.metadata.annotations
+        plain = _LABELLED.isdisjoint(labels)
+        said = _UNLABELLED if plain else tuple(map(labels.get, _LABELS))
+        return said, annotations.get(HAMI_REGISTER, "")
 
     def _read(self, allocatable: tuple[tuple[str, wire.Quantity], ...]) -> _Amounts:
         """Return what of a node's resources its devices follow from."""

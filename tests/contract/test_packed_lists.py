@@ -229,6 +229,52 @@ def told(value: object) -> Iterator[str]:
             yield from told(inner)
 
 
+def host(name: str, number: int) -> JSON:
+    """Return a host of a make: behind what is read of it, it is as no other."""
+    heartbeat = f"2026-01-02T03:04:{number:02d}Z"
+    labels = {"zone": f"z{number % 2}", "host": name, "gpu": "a100"}
+    return {
+        "metadata": {
+            "name": name,
+            "labels": labels,
+            "annotations": {"ttl": "0", "example.com/address": f"10.0.0.{number:03d}"},
+        },
+        "spec": {"podCIDR": "10.0.0.0/24", "providerID": f"example:///{name}"},
+        "status": {
+            "capacity": {"cpu": "192", "memory": "2Ti"},
+            "allocatable": {"cpu": "192", "memory": f"{2000 + number}Gi", "example.com/gpu": "8"},
+            "conditions": [
+                {"type": kind, "status": said, "reason": "R", "lastHeartbeatTime": heartbeat}
+                for kind, said in (("DiskPressure", "False"), ("Ready", "True"))
+            ],
+            "addresses": [{"type": "InternalIP", "address": f"10.0.0.{number}"}],
+            "images": [
+                {"names": [f"example.com/{'x' * n}"], "sizeBytes": n} for n in range(number % 7)
+            ],
+        },
+    }
+
+
+async def test_hosts_of_one_make_are_read_together_and_are_what_json_says_of_them(
+    plane: Plane, clients: tuple[KubeClient, KubeClient], api: Api, namespace: str
+) -> None:
+    hosts = [host(f"{namespace}-{n:02d}", n) for n in range(40)]
+    for one in hosts:
+        await api.create("/api/v1/nodes", one)
+    try:
+        plain, packed = clients
+        expected = [n async for page in plain.pages(NODES) for n in page.items]
+        found = [n async for page in packed.pages(NODES) for n in page.items]
+    finally:
+        for one in hosts:
+            await api.delete(f"/api/v1/nodes/{one['metadata']['name']}")
+    assert found == expected
+    ours = [node for node in found if node.metadata.name.startswith(f"{namespace}-")]
+    assert len(ours) == len(hosts)
+    if not isinstance(plane, SimulatedPlane):  # which answers in JSON
+        assert len({id(node.spec) for node in ours}) == 1
+
+
 @pytest.mark.usefixtures("rich")
 async def test_pods_in_protobuf_are_the_pods(
     clients: tuple[KubeClient, KubeClient], namespace: str
