@@ -72,8 +72,8 @@ def _check(model: Model, event: PodsBound) -> None:
     for kind in event.kinds:
         podevents.check(model, replace(kind, uid=event.uids[0], node=event.nodes[0]))
     wide = np.abs(event.ranks) >= _INT32
-    for place, uid in enumerate(event.uids):
-        if len(uid) != _UID_BYTES or not event.nodes[place] or wide[place]:
+    if wide.any() or "" in event.nodes or set(map(len, event.uids)) != {_UID_BYTES}:
+        for place in range(len(event.uids)):
             podevents.check(model, event.pod(place))
 
 

@@ -21,7 +21,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.events import PlanNote
 from cluster.ids import PodUid
 from extender.feed import Feed
 from extender.siblings import Sibling, planned
@@ -29,24 +28,16 @@ from extender.telling import Telling
 from kube import wire
 from kube.errors import DecodeError
 from kube.listed import ListedPage, Times
+from kube.ownbytes import Apart, OwnBytes
 from kube.ownkeys import shared
 from kube.packedkeys import SiblingKeys
-from kube.packedpods import OwnBytes, PackedPage
+from kube.packedpods import PackedPage
 from kube.quantity import QuantityError
 
-_Apart = tuple[bytes, bytes]
-"""See ``OwnBytes.apart``."""
-
+_Run = list[tuple[int, wire.ObjectMeta]]
+"""Alike pods: each one's place on its page, and its metadata."""
 _FEWEST: Final = 3  # that are worth to be judged together
 UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """One pod of a run. ``place``: on its page."""
-
-    place: int
-    meta: wire.ObjectMeta
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +54,22 @@ class Listed:
 class _First:
     """The first of a run, for the others to be read by."""
 
-    def __init__(self, meta: wire.ObjectMeta, own: OwnBytes, apart: _Apart) -> None:
+    def __init__(self, meta: wire.ObjectMeta, own: OwnBytes, node: str) -> None:
         """Find its keys. Raises ``ValueError``, ``IndexError`` where there are none."""
-        self._meta, self._apart = meta, apart
+        self._meta, self._apart = meta, Apart.of(own, node)
         self._keys = SiblingKeys.of(meta, own.labels)
 
-    def read(self, own: OwnBytes, apart: _Apart) -> wire.ObjectMeta | None:
-        """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
-        return self._keys.read(own.name, own.uid, own.labels) if apart == self._apart else None
+    def is_apart_as(self, own: OwnBytes, node: str) -> bool:
+        """Tell whether nothing but its metadata can tell a pod from this one."""
+        return self._apart.is_of(own, node)
 
-    def is_like(self, meta: wire.ObjectMeta, apart: _Apart) -> bool:
+    def read(self, own: OwnBytes) -> wire.ObjectMeta | None:
+        """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
+        return self._keys.read(own.name, own.uid, own.labels)
+
+    def is_like(self, meta: wire.ObjectMeta) -> bool:
         """Tell of others: not every pod has an address of a network plugin's, say."""
-        return apart == self._apart and shared(meta) == shared(self._meta)
+        return shared(meta) == shared(self._meta)
 
 
 class ListedMembers:
@@ -96,34 +91,23 @@ class ListedMembers:
                 self._tell_run(listed, run, telling)
         return begin + max(len(planned_ones), 1)
 
-    def _tell_run(self, listed: Listed, run: list[_Seen], telling: Telling) -> None:
-        like = self._judge(listed.page, run[0].place)
+    def _tell_run(self, listed: Listed, run: _Run, telling: Telling) -> None:
+        first, _ = run[0]
+        like = self._judge(listed.page, first)
         if like is None:
             return
         number = telling.number(like.event)
-        for one in run:
+        for place, meta in run:
             # What a pod asks for its gang was submitted when the pod was made: nobody's before
             # the first one's.
-            if listed.created[one.place] < listed.created[run[0].place]:
+            if listed.created[place] < listed.created[first]:
                 continue
-            note = planned(one.meta, listed.nodes[one.place])
-            if note is not None:
-                self._tell_one(like, one, note, listed.uids[one.place], telling, number)
-
-    def _tell_one(
-        self,
-        like: Sibling,
-        one: _Seen,
-        note: PlanNote,
-        uid: PodUid,
-        telling: Telling,
-        number: int,
-    ) -> None:
-        member = self._feed.siblings.member(like, one.meta)
-        if member is None:
-            return
-        telling.add(number, one.place, member.rank, note)
-        self._feed.runs(uid, one.meta, like.placed, member)
+            note = planned(meta, listed.nodes[place])
+            member = None if note is None else self._feed.siblings.member(like, meta)
+            if note is None or member is None:
+                continue
+            telling.add(number, place, member.rank, note)
+            self._feed.runs(listed.uids[place], meta, like.placed, member)
 
     def _judge(self, page: ListedPage, place: int) -> Sibling | None:
         try:
@@ -132,31 +116,34 @@ class ListedMembers:
             return None  # told by the one-by-one way
 
 
-def _runs(
-    page: PackedPage, listed: Listed, begin: int, owns: Sequence[OwnBytes]
-) -> Iterator[list[_Seen]]:
+def _runs(page: PackedPage, listed: Listed, begin: int, owns: Sequence[OwnBytes]) -> Iterator[_Run]:
     """Yield planned pods, from a place on, that follow each other and are alike."""
-    run, first = list[_Seen](), None
-    for place, own in enumerate(owns, begin):
-        apart = own.apart(listed.nodes[place]) if listed.may[place] else None
-        if apart is None:
+    run: _Run = []
+    first: _First | None = None
+    some = slice(begin, begin + len(owns))
+    each = zip(owns, listed.nodes[some], listed.may[some].tolist(), strict=True)
+    for place, (own, node, may) in enumerate(each, begin):
+        if not may or own.says_of_devices():
             yield run
             run, first = [], None
             continue
-        meta = None if first is None else first.read(own, apart)
+        if first is not None and not first.is_apart_as(own, node):
+            yield run
+            run, first = [], None
+        meta = None if first is None else first.read(own)
         if meta is None:
             meta = _meta(page, place)
-            if first is None or meta is None or not first.is_like(meta, apart):
+            if first is None or meta is None or not first.is_like(meta):
                 yield run
-                run, first = [], _first(meta, own, apart)
+                run, first = [], _first(meta, own, node)
         if meta is not None:
-            run.append(_Seen(place, meta))
+            run.append((place, meta))
     yield run
 
 
-def _first(meta: wire.ObjectMeta | None, own: OwnBytes, apart: _Apart) -> _First | None:
+def _first(meta: wire.ObjectMeta | None, own: OwnBytes, node: str) -> _First | None:
     try:
-        return None if meta is None else _First(meta, own, apart)
+        return None if meta is None else _First(meta, own, node)
     except (ValueError, IndexError):
         return None
 

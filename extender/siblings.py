@@ -11,6 +11,7 @@ Members of a gang differ in name, rank, node, plan and pin. Whether two pods dif
 else is for those to see who have them as bytes (``extender.listedmembers``).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cluster.events import PlanNote, PodUpserted
@@ -22,17 +23,21 @@ from kube.requests import resized_containers
 from kube.translate import Translator
 from kube.volumes import VolumeIndex, restricts
 from workloads.book import GangBook
-from workloads.dialect import Member
+from workloads.dialect import Member, Ranked
 from workloads.registry import Placed, conflicts_as, place, speaks_for
 
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """One of a gang's running members. ``event``: of which all but its place holds for each."""
+    """One of a gang's running members. ``event``: of which all but its place holds for each.
+
+    ``rank``: tells a sibling's rank, where that alone sets them apart.
+    """
 
     pod: wire.Pod
     event: PodUpserted
     placed: Placed
+    rank: Callable[[wire.ObjectMeta], int] | None
 
 
 def planned(meta: wire.ObjectMeta, node: str) -> PlanNote | None:
@@ -70,7 +75,10 @@ class Siblings:
         if conflicts_as(pod, placed) or self._outsiders.of(member.key):
             return None  # to be told of
         event = self.event(pod, member)
-        return None if event.finished or event.terminating else Sibling(pod, event, placed)
+        if event.finished or event.terminating:
+            return None
+        rank = placed.dialect.rank if isinstance(placed.dialect, Ranked) else None
+        return Sibling(pod, event, placed, rank)
 
     def event(self, pod: wire.Pod, member: Member) -> PodUpserted:
         """Return the event of a pod that is Muster's, in its place."""
@@ -85,10 +93,13 @@ class Siblings:
 
     def member(self, like: Sibling, meta: wire.ObjectMeta) -> Member | None:
         """Return a sibling's own place; ``None`` if it is in another gang after all."""
+        theirs = like.placed.member
+        if like.rank is not None:
+            return self._book.seat(Member(theirs.key, theirs.role, like.rank(meta)))
         found = speaks_for(wire.Pod(metadata=meta, spec=like.pod.spec, status=like.pod.status))
         if found is None or found[0] is not like.placed.dialect:
             return None
-        own, theirs = found[1], like.placed.member
+        own = found[1]
         same = own.key == theirs.key and own.role == theirs.role and own.template is None
         return self._book.seat(own) if same else None
 

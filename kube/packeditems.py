@@ -67,12 +67,16 @@ def _raw(body: bytes) -> tuple[int, int]:
 def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
     """Return a list's metadata, and where its items are."""
     meta, begins, ends = b"", [], []
+    stop_short = min(stop, len(body)) - 2
     while at < stop:
-        if body[at] == _ITEM_TAG and body[at + 1] >= MORE > body[at + 2]:
-            tag, begin = _ITEM_TAG, at + 3  # up to 16 KiB, as nearly all are
-            at = begin + (body[at + 1] & 0x7F | body[at + 2] << 7)
-        else:
-            tag, begin, at = _head(body, at)
+        if at < stop_short and body[at] == _ITEM_TAG:
+            begin, low, high = at + 3, body[at + 1], body[at + 2]
+            if low >= MORE > high:  # 128 bytes up to 16 KiB, as nearly all have
+                at = begin + (low & 0x7F | high << 7)
+                begins.append(begin)
+                ends.append(at)
+                continue
+        tag, begin, at = _head(body, at)
         if tag == _ITEM_TAG:
             begins.append(begin)
             ends.append(at)

@@ -10,8 +10,8 @@ Members of a gang differ in the values of a few keys of their own (``kube.ownkey
 the same bytes everywhere else is a sibling, and only these values are read of it.
 """
 
-from dataclasses import dataclass
-from typing import Final, Self
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
@@ -44,6 +44,16 @@ class _Own:
     is_label: bool
 
 
+class _Layout(NamedTuple):
+    """Where values stand in bytes of one length. ``same``: and what stands before, between, behind.
+
+    Sizes of values are among what is the same, so whoever has that has its values there, too.
+    """
+
+    same: tuple[tuple[bytes, int], ...]
+    values: tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SiblingKeys:
     """What siblings of one pod say in their labels, annotations and owners, in that order."""
@@ -51,6 +61,8 @@ class SiblingKeys:
     meta: ObjectMeta
     _own: tuple[_Own, ...]
     _after: bytes
+    _layouts: dict[int, _Layout] = field(default_factory=dict)
+    """By length: a rank has one digit or two, and most plans are as long as the next one."""
 
     @classmethod
     def of(cls, meta: ObjectMeta, raw: bytes) -> Self:
@@ -87,7 +99,17 @@ class SiblingKeys:
 
     def _values(self, raw: bytes) -> list[str] | None:
         """Return the values of its own keys. Raises ``ValueError``, ``IndexError``."""
-        found, at = list[str](), 0
+        layout = self._layouts.get(len(raw))
+        if layout is None or not _fits(layout, raw):
+            places = self._places(raw)
+            if places is None:
+                return None
+            layout = self._layouts[len(raw)] = _layout(raw, places)
+        return [raw[begin:end].decode() for begin, end in layout.values]
+
+    def _places(self, raw: bytes) -> list[tuple[int, int]] | None:
+        """Return where the values of its own keys are. Raises ``ValueError``, ``IndexError``."""
+        found, at = list[tuple[int, int]](), 0
         for one in self._own:
             begin = at + len(one.before)
             size, begin = (raw[begin], begin + 1) if raw[begin] < MORE else varint(raw, begin)
@@ -97,10 +119,24 @@ class SiblingKeys:
             same = raw.startswith(one.before, at) and raw.startswith(one.within, begin)
             if not same or end != begin + size:
                 return None
-            found.append(raw[value:end].decode())
+            found.append((value, end))
             at = end
         whole = at + len(self._after) == len(raw) and raw.endswith(self._after)
         return found if whole else None
+
+
+def _layout(raw: bytes, values: list[tuple[int, int]]) -> _Layout:
+    begins = [0, *(end for _, end in values)]
+    ends = [*(begin for begin, _ in values), len(raw)]
+    same = tuple((raw[begin:end], begin) for begin, end in zip(begins, ends, strict=True))
+    return _Layout(same, tuple(values))
+
+
+def _fits(layout: _Layout, raw: bytes) -> bool:
+    for text, at in layout.same:  # noqa: SIM110  a generator takes twice as long
+        if not raw.startswith(text, at):
+            return False
+    return True
 
 
 def _key(raw: bytes, begin: int) -> str:

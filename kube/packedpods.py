@@ -13,9 +13,8 @@ met in stretches, and only the first pod of each is decoded. A pod with anything
 ``kube.fieldtable`` does not read is decoded by itself.
 """
 
-import re
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Final, NamedTuple, overload
+from typing import Final, overload
 
 import numpy as np
 from google.protobuf.message import DecodeError as BadMessage
@@ -29,9 +28,8 @@ from kube.fieldtable import (
     Flags,
     Ranges,
     alike,
-    single,
+    seconds,
     varints,
-    walk,
 )
 from kube.listed import (
     NO_VERSION,
@@ -42,7 +40,7 @@ from kube.listed import (
     Times,
     Versions,
 )
-from kube.names import DEVICES_HEALTHY, PLAN
+from kube.ownbytes import OwnBytes, looks_planned
 from kube.ownkeys import shared
 from kube.packed import BAD_INPUT, reader
 from kube.packedechoes import Shapes
@@ -50,11 +48,7 @@ from kube.resources import PODS
 from kube.translate import pod_uid
 from protogen import kubernetes_v1_pb2 as messages
 
-_PLANNED: Final = PLAN.encode()
-_DEVICES: Final = DEVICES_HEALTHY.encode()
-_TOKEN: Final = re.compile(rb"kube-api-access-[a-z0-9]{5}")
-"""The volume that kube-apiserver adds to each pod (plugin/pkg/admission/serviceaccount)."""
-_OWN_NODE: Final = b"\xff\xff"  # stands where a name stood: no text has such bytes
+_BETWEEN: Final = b"\0"  # in no name
 _UID_TEXT: Final = 36
 _UID_BYTES: Final = 16
 _BASE: Final = 10  # of numbers in text
@@ -63,34 +57,6 @@ _DIGITS: Final = np.array([n for n in range(_UID_TEXT) if n not in (8, 13, 18, 2
 _DASHES: Final = np.array([8, 13, 18, 23])
 _NIBBLES: Final = np.full(256, _NO_DIGIT, dtype=np.uint8)
 _NIBBLES[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
-
-
-class OwnBytes(NamedTuple):
-    """What of a planned pod may be its own, as it stands on its page.
-
-    ``labels``: and annotations and owners. ``pin``: its node affinity.
-    """
-
-    name: bytes
-    uid: bytes
-    labels: bytes
-    pin: bytes
-    volumes: bytes
-    conditions: bytes
-
-    def is_planned(self) -> bool:
-        """Whether it carries a plan; may be true of one that only looks like it."""
-        return _PLANNED in self.labels
-
-    def apart(self, node: str) -> tuple[bytes, bytes] | None:
-        """Return what may tell it from its kin, ``node`` being that of its plan.
-
-        Its pin, without the node that it names, and its volumes, without the name of its token.
-        ``None`` for a pod that says something of its devices: it is like no other.
-        """
-        if _DEVICES in self.conditions:
-            return None
-        return self.pin.replace(node.encode(), _OWN_NODE), _TOKEN.sub(b"", self.volumes)
 
 
 class PackedPage(ListedPage):
@@ -153,9 +119,13 @@ class PackedPage(ListedPage):
 
     def nodes(self) -> list[str]:
         """Return the node of each, "" for one that is not bound."""
-        where = self._echoes.spread(self._fields.node)
+        where, body = self._echoes.spread(self._fields.node), self._buffer.bytes
         places = zip(where.begin.tolist(), where.end.tolist(), strict=True)
-        return [self._text(begin, end) for begin, end in places]
+        raw = [body[begin:end] for begin, end in places]
+        whole = _BETWEEN.join(raw)
+        if whole.isascii() and whole.count(_BETWEEN) + 1 == len(raw):
+            return whole.decode().split(_BETWEEN.decode())
+        return [one.decode(errors="replace") for one in raw]
 
     def versions(self) -> Versions:
         """Return the resource version of each."""
@@ -196,7 +166,7 @@ class PackedPage(ListedPage):
     def is_planned(self, place: int) -> bool:
         """Whether a pod carries a plan."""
         begin, end = self._echoes.one(self._fields.labels, place)
-        return _PLANNED in self._buffer.bytes[begin:end]
+        return looks_planned(self._buffer.bytes[begin:end])
 
     def meta(self, place: int) -> wire.ObjectMeta:
         """Return a pod's metadata. Raises ``DecodeError`` where it cannot be read."""
@@ -238,10 +208,9 @@ class PackedPage(ListedPage):
 
     def _times(self, where: Ranges) -> Times:
         """Return times; one before 1970, or that cannot be read, is no time."""
-        seconds = messages.Time.SECONDS_FIELD_NUMBER
-        time = walk(self._buffer, self._echoes.spread(where), single(seconds))
-        found = varints(self._buffer, time.value(seconds)).astype(np.float64)
-        found[time.broken | self._broken] = np.nan
+        value, broken = seconds(self._buffer, self._echoes.spread(where))
+        found = varints(self._buffer, value).astype(np.float64)
+        found[broken | self._broken] = np.nan
         return found
 
 

@@ -98,6 +98,14 @@ class Dialect(Protocol):
         """Return what a member's own metadata says, ``None`` when an object says it."""
 
 
+@runtime_checkable
+class Ranked(Protocol):
+    """A dialect of whose members siblings differ in rank only (``kube.ownkeys``)."""
+
+    def rank(self, meta: wire.ObjectMeta, /) -> int:
+        """Return the rank of a member's sibling: that of ``Dialect.member``."""
+
+
 class PodTemplate(wire.Wire, frozen=True):
     """core/v1 PodTemplateSpec: what the pods will carry."""
 

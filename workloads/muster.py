@@ -24,7 +24,11 @@ class MusterLabels:
         if not keys.gang:
             return None
         key = gang_key(self.name, pod.metadata.namespace, keys.gang)
-        return Member(key, keys.role, pod_rank(pod.metadata))
+        return Member(key, keys.role, self.rank(pod.metadata))
+
+    def rank(self, meta: wire.ObjectMeta) -> int:
+        """Return the rank of a member, and of its siblings: they say the same but for it."""
+        return pod_rank(meta)
 
     def spec_from_pod(self, pod: wire.Pod) -> GangSpec | None:
         """Return what the pod's keys ask for its gang.

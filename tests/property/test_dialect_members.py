@@ -1,11 +1,15 @@
 """Whatever stands in the labels of a pod, reading its place in a gang never fails."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from support.wirepods import pod
 
+from kube import names, ownkeys
 from workloads import kubeflow, leaderworkerset, ray, registry, spark
-from workloads.ranks import MAX_RANK
+from workloads.dialect import Ranked
+from workloads.ranks import COMPLETION_INDEX, MAX_RANK, POD_INDEX
 
 KEYS = (
     *registry.markers(), kubeflow.OPERATOR, kubeflow.REPLICA_TYPE, kubeflow.REPLICA_INDEX,
@@ -13,6 +17,7 @@ KEYS = (
     leaderworkerset.WORKER_INDEX, spark.APP, spark.ROLE, spark.EXECUTOR_ID, spark.OPERATOR_APP,
 )  # fmt: skip
 TELLING = ("mpi-operator", "pytorchjob-controller", "head", "worker", "executor", "launcher")
+OWN = (COMPLETION_INDEX, POD_INDEX, names.PLAN, "k8s.ovn.org/pod-networks")
 VALUES = st.one_of(
     st.sampled_from(TELLING),
     st.integers(-2, 2**40).map(str),
@@ -31,3 +36,27 @@ def test_a_place_is_read_or_there_is_none(name: str, labels: dict[str, str]) -> 
     assert dialect
     assert local or not name
     assert -1 <= place.rank <= MAX_RANK
+
+
+@given(
+    labels=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4),
+    own=st.sets(st.sampled_from(OWN)),
+    values=st.lists(VALUES, min_size=2 * len(OWN), max_size=2 * len(OWN)),
+)
+def test_siblings_of_a_ranked_dialect_differ_in_their_ranks(
+    labels: dict[str, str], own: set[str], values: list[str]
+) -> None:
+    assert all(map(ownkeys.is_own, OWN))
+    these, those = (
+        pod("p", labels={names.GANG: "g", **labels, **dict(zip(sorted(own), some, strict=False))})
+        for some in (values[: len(OWN)], values[len(OWN) :])
+    )
+    placed = registry.place(these)
+    assert placed is not None
+    if isinstance(placed.dialect, Ranked):
+        rank = placed.dialect.rank(those.metadata)
+        assert registry.place(those) == replace(placed, member=replace(placed.member, rank=rank))
+
+
+def test_muster_tells_ranks() -> None:
+    assert isinstance(registry.dialect_of(pod("p", labels={names.GANG: "g"})), Ranked)

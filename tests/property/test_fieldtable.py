@@ -11,7 +11,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.fieldtable import PADDING, Buffer, Ranges, alike, entries, varints, walk
+from kube.fieldtable import (
+    PADDING,
+    Buffer,
+    Ranges,
+    alike,
+    entries,
+    seconds,
+    single,
+    varints,
+    walk,
+)
 
 WANTED = ((1, 1), (3, 5), (16, 16), (18, 30))
 Field = tuple[int, int | bytes]
@@ -128,6 +138,29 @@ def test_bytes_of_any_sort_are_broken_or_read_and_never_beyond_their_end(
         told = ~found.broken & (stretch.begin < stretch.end)
         assert (stretch.begin >= ranges.begin)[told].all()
         assert (stretch.end <= ranges.end)[told].all()
+
+
+TIMES = st.lists(
+    st.one_of(
+        st.builds(lambda n: encoded([(1, n), (2, 0)]), st.integers(0, 1 << 34)),
+        st.builds(lambda n: encoded([(1, n)]), st.integers(0, 300)),
+        st.just(b""),
+        SORTED.map(encoded),
+        st.binary(max_size=9),
+    ),
+    max_size=6,
+)
+
+
+@given(TIMES, st.booleans())
+def test_seconds_are_those_that_are_walked_to(times: list[bytes], as_go: bool) -> None:  # noqa: FBT001  drawn
+    kept = [one for one in times if not as_go or one[:1] == b"\x08"]
+    buffer, ranges = laid_out(kept)
+    fields = walk(buffer, ranges, single(1))
+    value, broken = seconds(buffer, ranges)
+    assert broken.tolist() == fields.broken.tolist()
+    read = varints(buffer, value)[~broken]
+    assert read.tolist() == varints(buffer, fields.value(1))[~broken].tolist()
 
 
 def test_what_is_cut_short_is_broken() -> None:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from support.listedpods import in_protobuf
 
 from kube import names
+from kube.ownbytes import OwnBytes
 from kube.ownkeys import shared
 from kube.packedkeys import SiblingKeys
-from kube.packedpods import OwnBytes, PackedPage
+from kube.packedpods import PackedPage
 
 JSON = dict[str, Any]
 INDEX = "batch.kubernetes.io/job-completion-index"
