@@ -1,4 +1,4 @@
-"""Python's cycle collector, kept from walking through the model (ADR 0032).
+"""Python's cycle collector, kept from walking through the model (ADR 0032), and malloc's heap.
 
 ::
 
@@ -17,6 +17,8 @@ when something goes wrong at a high rate (each exception knows its frames) all a
 import gc
 from typing import Final
 
+from extender import heap
+
 THRESHOLDS: Final = (100_000, 50, 1000)  # should a second ever bring more; the tick comes first
 LONGEST: Final = 16  # ticks between collections
 
@@ -27,7 +29,9 @@ class Collector:
     def __init__(self) -> None:
         self._every = 1
         self._left = 1
+        self._listed = False
         gc.set_threshold(*THRESHOLDS)
+        heap.keep()
 
     def tick(self) -> None:
         """Freeze what is there, and look for cycles first if it is time to."""
@@ -37,8 +41,16 @@ class Collector:
             self._every = 1 if found else min(2 * self._every, LONGEST)
             self._left = self._every
         gc.freeze()
+        if self._listed:
+            self._listed = False
+            heap.give_back()
 
     def settle(self) -> None:
         """Collect all that was never frozen, once: what a start leaves behind."""
         gc.collect()
         gc.freeze()
+        heap.give_back()
+
+    def listed(self) -> None:
+        """Note that a list was read again: its last page is in use until the next tick."""
+        self._listed = True

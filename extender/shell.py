@@ -354,6 +354,7 @@ class Extender:
         await self.sync.synced.wait()
         if self.collector is not None:
             self.collector.settle()
+            self.sync.on_listed = self.collector.listed
         await self.begun.wait()
         await self.planner.run()
 

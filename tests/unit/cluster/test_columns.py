@@ -156,3 +156,15 @@ def test_many_rows_of_a_list_are_read_and_written_as_one_by_one() -> None:
     names.put_those([1, 2999, 5], ["one", "last", "five"])
     assert names.those([5, 2999, 0, 1]) == ["five", "last", "", "one"]
     assert (frozen[1], frozen[2999]) == ("before", "")
+
+
+def test_room_for_few_rows_doubles_and_for_many_grows_by_a_quarter() -> None:
+    column: Column[np.int64, int] = Column(np.int64, 0)
+    rooms = set()
+    for count in range(1, 200_000, 500):
+        column.grow(count)
+        assert column.capacity >= count
+        rooms.add(column.capacity)
+    small, large = sorted(room for room in rooms if room < 1 << 15), sorted(rooms)
+    assert len(small) < 10
+    assert all(b <= a + a // 4 for a, b in zip(large, large[1:], strict=False) if a >= 1 << 15)

@@ -74,3 +74,39 @@ def test_what_is_frozen_is_freed_with_its_last_user_and_not_walked_through() -> 
         print(young < 500, gone() is None)
     """)
     assert run(code) == "True True"
+
+
+HOLES = """
+from extender.garbage import Collector
+
+def resident_mib():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4 // 1024
+
+def read_a_list():
+    answers = [bytearray(b"x" * (1 << 20)) for _ in range(60)]
+
+collector = Collector()
+before = resident_mib()
+read_a_list()
+"""
+
+
+def test_what_a_list_was_read_into_is_kept_until_it_has_ended() -> None:
+    code = HOLES + textwrap.dedent("""
+        free = resident_mib() - before
+        collector.settle()
+        print(free > 50, resident_mib() - before < 20)
+    """)
+    assert run(code) == "True True"
+
+
+def test_what_a_list_was_read_into_again_is_given_back_at_the_next_tick() -> None:
+    code = HOLES + textwrap.dedent("""
+        collector.tick()
+        free = resident_mib() - before
+        collector.listed()
+        collector.tick()
+        print(free > 50, resident_mib() - before < 20)
+    """)
+    assert run(code) == "True True"
