@@ -1,5 +1,7 @@
 """Copy-on-write columns: a frozen view never changes, and only what is written is copied."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -167,4 +169,4 @@ def test_room_for_few_rows_doubles_and_for_many_grows_by_a_quarter() -> None:
         rooms.add(column.capacity)
     small, large = sorted(room for room in rooms if room < 1 << 15), sorted(rooms)
     assert len(small) < 10
-    assert all(b <= a + a // 4 for a, b in zip(large, large[1:], strict=False) if a >= 1 << 15)
+    assert all(b <= a + a // 4 for a, b in pairwise(large) if a >= 1 << 15)
