@@ -45,7 +45,7 @@ from kube.podwrites import (
 )
 from kube.release import NOTHING, Extra
 from kube.resources import PODS, KubeObject, Resource
-from kube.transport import JSON, Request, Stream, Transport
+from kube.transport import Request, Stream, Transport
 from kube.wire import PartialObject, Pod
 
 T = TypeVar("T", bound=KubeObject)
@@ -310,8 +310,10 @@ class KubeClient:
 
     async def _listed(self, resource: Resource[T], path: str, query: Mapping[str, str]) -> bytes:
         packed = self._packed.get(resource)
-        accept = JSON if packed is None else packed.accept
-        return await self._transport.send(Request("GET", path, dict(query), accept=accept))
+        request = Request("GET", path, dict(query))
+        if packed is not None:
+            request = replace(request, accept=packed.accept, behind=packed.behind)
+        return await self._transport.send(request)
 
     def _decoded(self, resource: Resource[T], body: bytes) -> Iterator[Page[T]]:
         packed: PageDecoder[T] | None = self._packed.get(resource)

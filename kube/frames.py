@@ -117,6 +117,11 @@ class PageDecoder(Protocol[T]):
         """Return what a page may come as, as a header says it."""
         ...
 
+    @property
+    def behind(self) -> bytes:
+        """Return what an answer is to be followed by, so that it need not be copied."""
+        ...
+
     def pages(self, body: bytes) -> Iterator[Page[T]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list at all."""
         ...

@@ -32,19 +32,19 @@ def read_list(resource: Resource[Any], body: bytes) -> tuple[ListMeta, Ranges]:
 
 
 def parts(body: bytes, items: Ranges, size: int) -> Iterator[tuple[Buffer, Ranges]]:
-    """Yield items in parts, each in bytes that go on behind it: only of the last they are copied.
+    """Yield items in parts, each in bytes that go on behind it.
 
-    An answer has 20 MB, and to copy it takes longer than to find a field of all its pods.
+    An answer has 20 MB, and to copy it takes longer than to find a field of all its pods: it is
+    read with ``PADDING`` behind it (``transport.Request.behind``), and copied where it is not.
     """
-    last = max(len(items) - 1, 0) // size * size
-    whole = Buffer(body) if last else None
-    for first in range(0, last, size):
+    whole: Buffer | None = None
+    for first in range(0, max(len(items), 1), size):
         begin, end = (side[first : first + size] for side in (items.begin, items.end))
-        if whole is not None and end[-1] + len(PADDING) <= len(body):
+        if len(begin) and end[-1] + len(PADDING) <= len(body):
+            whole = whole or Buffer(body)
             yield whole, Ranges(begin, end)
         else:
             yield _copied(body, begin, end)
-    yield _copied(body, items.begin[last:], items.end[last:])
 
 
 def _copied(body: bytes, begin: Places, end: Places) -> tuple[Buffer, Ranges]:
@@ -58,6 +58,8 @@ def _raw(body: bytes) -> tuple[int, int]:
     at = len(MAGIC)
     while at < len(body):
         tag, begin, end = _head(body, at)
+        if tag == _RAW_TAG and end > len(body) - len(PADDING) * body.endswith(PADDING):
+            raise ValueError(f"it ends in the middle: {len(body)} bytes of {end}")
         if tag == _RAW_TAG:
             return begin, end
         at = end
@@ -67,9 +69,8 @@ def _raw(body: bytes) -> tuple[int, int]:
 def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
     """Return a list's metadata, and where its items are."""
     meta, begins, ends = b"", [], []
-    stop_short = min(stop, len(body)) - 2
     while at < stop:
-        if at < stop_short and body[at] == _ITEM_TAG:
+        if at < stop - 2 and body[at] == _ITEM_TAG:
             begin, low, high = at + 3, body[at + 1], body[at + 2]
             if low >= MORE > high:  # 128 bytes up to 16 KiB, as nearly all have
                 at = begin + (low & 0x7F | high << 7)
@@ -82,7 +83,7 @@ def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
             ends.append(at)
         elif tag == _META_TAG:
             meta = body[begin:at]
-    if at != stop or stop > len(body):
+    if at != stop:
         raise ValueError("it ends in the middle of a field")
     return meta, Ranges(np.array(begins, dtype=np.int64), np.array(ends, dtype=np.int64))
 

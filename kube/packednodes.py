@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kube import wire
-from kube.fieldtable import Buffer, Places, Ranges, heads
+from kube.fieldtable import PADDING, Buffer, Places, Ranges, heads
 from kube.frames import Codec, Page
 from kube.nodelayout import Layout, layout_of
 from kube.packed import ACCEPT, BAD_INPUT, MAGIC, reader
@@ -51,6 +51,7 @@ class NodeLists:
     """Reads lists of nodes."""
 
     accept: Final = ACCEPT
+    behind: Final = PADDING
 
     def __init__(self, *, fewest: int = _FEWEST) -> None:
         """``fewest``: nodes as long as each other that are worth to be compared."""
@@ -61,7 +62,7 @@ class NodeLists:
     def pages(self, body: bytes) -> Iterator[Page[wire.Node]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""
         if not body.startswith(MAGIC):
-            yield from self._codec.pages(body)
+            yield from self._codec.pages(body.removesuffix(PADDING))
             return
         meta, items = read_list(NODES, body)
         for buffer, part in parts(body, items, PART_NODES):

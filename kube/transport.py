@@ -84,7 +84,8 @@ class Retry:
 class Request:
     """One request. ``path`` is encoded already; ``query`` is not.
 
-    ``stores``: False for a POST that only asks (a review): it is retried like a read.
+    ``stores``: False for a POST that only asks (a review): it is retried like a read. ``behind``:
+    what the answer's body is to be followed by, which costs a copy of it later on.
     """
 
     method: str
@@ -95,6 +96,7 @@ class Request:
     accept: str = JSON
     retry_429: bool = True
     stores: bool = True
+    behind: bytes = b""
 
     @property
     def target(self) -> str:
@@ -227,7 +229,8 @@ class Transport:
         opened = await self._connect(request, credentials, limits)
         async with opened:
             try:
-                return await opened.read()
+                blocks = [block async for block in opened.content.iter_any()]
+                return b"".join((*blocks, request.behind))
             except _FAILURES as error:
                 raise _transport_error(request, error) from error
 

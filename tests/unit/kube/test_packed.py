@@ -8,6 +8,7 @@ import pytest
 
 from kube import packed, wire
 from kube.errors import DecodeError
+from kube.fieldtable import PADDING
 from kube.frames import Page
 from kube.listed import LISTED_PODS, JsonPage
 from kube.packedlists import PACKED
@@ -49,21 +50,33 @@ def test_a_list_says_its_version_and_what_is_left_of_it() -> None:
 
 def test_a_server_may_answer_in_json_whatever_it_was_asked_for() -> None:
     node: JSON = {"metadata": {"name": "n"}}
-    body = orjson.dumps({"metadata": META, "items": [node]})
+    body = orjson.dumps({"metadata": META, "items": [node]}) + PADDING
     assert only(PACKED[NODES], body).items[0].metadata.name == "n"
-    body = orjson.dumps({"metadata": META, "items": [pod(1)]})
+    body = orjson.dumps({"metadata": META, "items": [pod(1)]}) + PADDING
     assert JsonPage(only(PACKED[LISTED_PODS], body).items).nodes() == ["n1"]
 
 
 @pytest.mark.parametrize("resource", [NODES, LISTED_PODS])
 @pytest.mark.parametrize("kept", [5, 20, -1])
-def test_a_page_that_is_cut_off_is_refused_by_name(resource: Any, kept: int) -> None:
+@pytest.mark.parametrize("behind", [b"", PADDING])
+def test_a_page_that_is_cut_off_is_refused_by_name(resource: Any, kept: int, behind: bytes) -> None:
     kind = "Node" if resource is NODES else "Pod"
     item = packing.packed(kind, {"metadata": {"name": "x" * 40}})
     whole = packing.page(f"{kind}List", META, [item])
     ends = whole.index(b"x" * 40) + 40  # what follows is of no importance
     with pytest.raises(DecodeError, match=f"list of {resource}"):
-        only(PACKED[resource], whole[:kept] if kept > 0 else whole[: ends - 1])
+        only(PACKED[resource], (whole[:kept] if kept > 0 else whole[: ends - 1]) + behind)
+
+
+@pytest.mark.parametrize("count", [0, 1, 1200])
+def test_what_is_behind_an_answer_is_no_part_of_it(count: int) -> None:
+    node = packing.packed("Node", {"metadata": {"name": "n"}})
+    one = packing.packed("Pod", pod(1))
+    for resource, kind, item in ((NODES, "NodeList", node), (LISTED_PODS, "PodList", one)):
+        lists: Any = PACKED[resource]
+        body = packing.page(kind, META, [item] * count)
+        read = [sum(len(p.items) for p in lists.pages(body + b)) for b in (b"", lists.behind)]
+        assert read == [count, count]
 
 
 def test_a_node_with_text_that_is_none_is_told_and_the_others_are_read() -> None:
