@@ -15,8 +15,6 @@ from typing import Final
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc, malloc.h
 _KEPT_BYTES: Final = 128 << 20  # a few answers: one is read while others are applied
 _LONGEST_BYTES: Final = 32 << 20  # as much as glibc takes from its heap at all; answers have 20 MB
-
-
 _LIBC: Final = ctypes.CDLL(None)
 
 
