@@ -13,17 +13,24 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Generic, TypeVar, cast
 from weakref import ref
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cluster.pagedlists import PagedList, PagedListView
+from cluster.texts import ABSENT, TextIndex, Texts
 
 T = TypeVar("T", bound=Hashable)
 
 _BORROWED: Final = 1 << 40
+_TOGETHER: Final = 100  # texts that are worth an index
 
 
 class NameTable(Generic[T]):
     """The live, growing side. ``None`` cannot be a value."""
 
-    __slots__ = ("_base", "_count", "_free", "_frozen", "_ids", "_refs", "_values")
+    __slots__ = (
+        "_base", "_count", "_free", "_frozen", "_ids", "_index", "_indexed", "_refs", "_values",
+    )  # fmt: skip
 
     def __init__(self, *, like: "NameView[T] | None" = None) -> None:
         self._base = like or None  # of an empty one nothing can be found
@@ -37,6 +44,8 @@ class NameTable(Generic[T]):
         self._refs: list[int] = [_BORROWED] * self._count
         # Weak: a view knows its table, and a cycle would wait for the garbage collector.
         self._frozen: ref[NameView[T]] | None = None
+        self._index: TextIndex | None = None
+        self._indexed = 0
 
     def __len__(self) -> int:
         """Return the number of ids ever handed out, free ones included."""
@@ -56,9 +65,23 @@ class NameTable(Generic[T]):
                 return None
         return number
 
-    def find_all(self, values: Iterable[T]) -> list[int | None]:
-        """Return the ids of many values, ``None`` for those that have none."""
-        return list(map(self._ids.get if self._base is None else self.find, values))
+    def find_all(self, values: Sequence[T]) -> NDArray[np.intp]:
+        """Return int[n]: the ids of many values, ``ABSENT`` for those that have none."""
+        if self._base is None and isinstance(values, Texts) and len(values) >= _TOGETHER:
+            return self._find_texts(values)
+        ids = map(self._ids.get if self._base is None else self.find, values)
+        return np.array([ABSENT if number is None else number for number in ids], dtype=np.intp)
+
+    def _find_texts(self, texts: Texts) -> NDArray[np.intp]:
+        """Return the same for texts of a page; the index may lack what is new."""
+        if self._index is None or 2 * self._indexed < self._count:
+            self._index = TextIndex(cast("Iterable[str | None]", self._values.peek(self._count)))
+            self._indexed = self._count
+        found = self._index.find(texts)
+        for place in np.flatnonzero(found == ABSENT).tolist():
+            number = self._ids.get(cast("T", texts[place]))
+            found[place] = ABSENT if number is None else number
+        return found
 
     def add(self, value: T) -> int:
         """Return the id of ``value``, a new one when it has none yet."""
@@ -83,6 +106,7 @@ class NameTable(Generic[T]):
 
     def remove(self, number: int) -> None:
         """Free an id for reuse."""
+        self._index = None  # its number may be another one's next
         self._ids.pop(self[number], None)
         self._values[number] = None
         self._free.append(number)

@@ -22,6 +22,7 @@ from cluster import nodeevents
 from cluster.events import NodesListed
 from cluster.model import Model
 from cluster.outcome import Outcome
+from cluster.texts import ABSENT
 
 T = TypeVar("T", bound=np.generic)
 
@@ -50,7 +51,7 @@ def _are_plain(model: Model, event: NodesListed) -> bool:
     known = model.nodes.names
     if not event.names or known.has_free_ids or len(set(event.names)) < len(event.names):
         return False
-    nobody = all(row is None for row in known.find_all(event.names))
+    nobody = bool((known.find_all(event.names) == ABSENT).all())
     return nobody and not any(node.allocations for node in event.kinds)
 
 

@@ -33,6 +33,7 @@ from cluster.ids import NO_ROW, PodUid
 from cluster.model import Model
 from cluster.outcome import Outcome
 from cluster.pods import PodState
+from cluster.texts import ABSENT, are_empty
 
 _UID_BYTES: Final = 16
 _INT32: Final = 1 << 31
@@ -72,7 +73,7 @@ def _check(model: Model, event: PodsBound) -> None:
     for kind in event.kinds:
         podevents.check(model, replace(kind, uid=event.uids[0], node=event.nodes[0]))
     wide = np.abs(event.ranks) >= _INT32
-    if wide.any() or "" in event.nodes or set(map(len, event.uids)) != {_UID_BYTES}:
+    if wide.any() or are_empty(event.nodes).any() or set(map(len, event.uids)) != {_UID_BYTES}:
         for place in range(len(event.uids)):
             podevents.check(model, event.pod(place))
 
@@ -92,12 +93,10 @@ def _is_plain(kind: PodUpserted) -> bool:
 
 def _crowd(model: Model, event: PodsBound) -> _Crowd | None:
     """Return where the pods stand; ``None`` if that takes more than adding up."""
-    found = model.nodes.names.find_all(event.nodes)
-    rows = [
-        model.node_row(name) if row is None else row
-        for row, name in zip(found, event.nodes, strict=True)
-    ]
-    nodes, of = np.unique(np.array(rows, dtype=np.intp), return_inverse=True)
+    rows = model.nodes.names.find_all(event.nodes)
+    for place in np.flatnonzero(rows == ABSENT).tolist():
+        rows[place] = model.node_row(event.nodes[place])
+    nodes, of = np.unique(rows, return_inverse=True)
     demand: dict[int, NDArray[np.int64]] = {}
     for number, kind in enumerate(event.kinds):
         count = np.bincount(of[event.kind == number], minlength=len(nodes))

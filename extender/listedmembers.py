@@ -34,8 +34,8 @@ from kube.packedkeys import SiblingKeys
 from kube.packedpods import PackedPage
 from kube.quantity import QuantityError
 
-_Run = list[tuple[int, wire.ObjectMeta]]
-"""Alike pods: each one's place on its page, and its metadata."""
+_Run = list[tuple[int, str, wire.ObjectMeta]]
+"""Alike pods: each one's place on its page, its node and its metadata."""
 _FEWEST: Final = 3  # that are worth to be judged together
 UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
 
@@ -92,17 +92,17 @@ class ListedMembers:
         return begin + max(len(planned_ones), 1)
 
     def _tell_run(self, listed: Listed, run: _Run, telling: Telling) -> None:
-        first, _ = run[0]
+        first, *_ = run[0]
         like = self._judge(listed.page, first)
         if like is None:
             return
         number = telling.number(like.event)
-        for place, meta in run:
+        for place, node, meta in run:
             # What a pod asks for its gang was submitted when the pod was made: nobody's before
             # the first one's.
             if listed.created[place] < listed.created[first]:
                 continue
-            note = planned(meta, listed.nodes[place])
+            note = planned(meta, node)
             member = None if note is None else self._feed.siblings.member(like, meta)
             if note is None or member is None:
                 continue
@@ -137,7 +137,7 @@ def _runs(page: PackedPage, listed: Listed, begin: int, owns: Sequence[OwnBytes]
                 yield run
                 run, first = [], _first(meta, own, node)
         if meta is not None:
-            run.append((place, meta))
+            run.append((place, node, meta))
     yield run
 
 

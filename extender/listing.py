@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from cluster.events import PodUpserted
 from cluster.ids import NO_ROW, PodUid
+from cluster.texts import are_empty
 from extender.engine import Engine
 from extender.feed import Feed
 from extender.listedmembers import UNREADABLE, Listed, ListedMembers
@@ -103,8 +104,7 @@ class ListedPods:
     def _take_new(self, page: ListedPage, uids: list[PodUid]) -> list[int]:
         everyone = list(range(len(page)))
         nodes, created, started = page.nodes(), page.created(), page.started()
-        bound = np.array([node != "" for node in nodes], dtype=np.bool_)
-        may = bound & ~np.isnan(created) & ~np.isnan(started)
+        may = ~are_empty(nodes) & ~np.isnan(created) & ~np.isnan(started)
         telling = self._telling(Listed(page, uids, nodes, created, may))
         event = telling.event(uids, nodes, created, started)
         if event is None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cluster.events import PlanNote, PodsBound, PodUpserted
 from cluster.ids import PodUid
+from cluster.texts import some_of
 from kube.listed import Times
 
 ALONE: Final = -1
@@ -60,7 +61,7 @@ class Telling:
             kinds=tuple(self.kinds[n] for n in used[order].tolist()),
             kind=np.argsort(order)[kind],
             uids=[uids[place] for place in places],
-            nodes=[nodes[place] for place in places],
+            nodes=some_of(nodes, told),
             created=created[told],
             started=started[told],
             ranks=self.ranks[told],

@@ -208,7 +208,7 @@ class ListedPage(Sequence[ListedPod]):
         """Return the UID of each."""
 
     @abstractmethod
-    def nodes(self) -> list[str]:
+    def nodes(self) -> Sequence[str]:
         """Return the node of each, "" for one that is not bound."""
 
     @abstractmethod

@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError as BadMessage
 from numpy.typing import NDArray
 
 from cluster.ids import PodUid
+from cluster.texts import LONGEST, Texts, laid_out
 from kube import wire
 from kube.errors import DecodeError
 from kube.fieldtable import (
@@ -48,7 +49,7 @@ from kube.resources import PODS
 from kube.translate import pod_uid
 from protogen import kubernetes_v1_pb2 as messages
 
-_BETWEEN: Final = b"\0"  # in no name
+_WORD: Final = 8
 _UID_TEXT: Final = 36
 _UID_BYTES: Final = 16
 _BASE: Final = 10  # of numbers in text
@@ -117,15 +118,17 @@ class PackedPage(ListedPage):
             found[place] = pod_uid(self[place].metadata.uid)
         return found
 
-    def nodes(self) -> list[str]:
+    def nodes(self) -> Sequence[str]:
         """Return the node of each, "" for one that is not bound."""
-        where, body = self._echoes.spread(self._fields.node), self._buffer.bytes
-        places = zip(where.begin.tolist(), where.end.tolist(), strict=True)
-        raw = [body[begin:end] for begin, end in places]
-        whole = _BETWEEN.join(raw)
-        if whole.isascii() and whole.count(_BETWEEN) + 1 == len(raw):
-            return whole.decode().split(_BETWEEN.decode())
-        return [one.decode(errors="replace") for one in raw]
+        where = self._echoes.spread(self._fields.node)
+        sizes = where.end - where.begin
+        width = -(-int(sizes.max(initial=1)) // _WORD) * _WORD
+        if width > LONGEST:
+            places = zip(where.begin.tolist(), where.end.tolist(), strict=True)
+            return [self._text(begin, end) for begin, end in places]
+        raw = self._buffer.texts(where.begin, width)
+        raw[np.arange(width) >= sizes[:, None]] = 0
+        return Texts(laid_out(sizes, raw.view(np.uint64)))
 
     def versions(self) -> Versions:
         """Return the resource version of each."""

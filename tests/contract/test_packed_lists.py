@@ -312,7 +312,7 @@ async def test_alike_pods_are_of_one_kind_and_their_own_is_told(
     (page,) = (one.items for one in whole)
     assert isinstance(page, PackedPage)
     assert page.leaders.tolist() == [0, 5, 6, 7]  # alike-0 to alike-4, bound, gated-…, waiting
-    assert page.nodes() == [item["spec"].get("nodeName", "") for item in items]
+    assert list(page.nodes()) == [item["spec"].get("nodeName", "") for item in items]
     uids = [item["metadata"]["uid"].replace("-", "") for item in items]
     assert [uid.hex() for uid in page.uids()] == uids
     expected = [page.pod(place).metadata.creation_timestamp for place in range(len(page))]

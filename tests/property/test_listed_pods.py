@@ -176,7 +176,7 @@ def test_one_of_many_with_a_length_of_its_own_becomes_a_shape_and_nothing_is_wal
     assert isinstance(third, PackedPage)
     assert third._fields is second._fields  # those of the pods that the shapes were made of
     assert len(second._fields) == 2
-    assert third.nodes() == first.nodes() == second.nodes()[::-1]
+    assert list(third.nodes()) == list(first.nodes()) == second.nodes()[::-1]
 
 
 def test_where_many_pods_are_unlike_all_others_they_are_walked() -> None:
@@ -184,7 +184,7 @@ def test_where_many_pods_are_unlike_all_others_they_are_walked() -> None:
     page = echoing(pods, Shapes(fewest=8))
     assert isinstance(page, PackedPage)
     assert len(page._fields) > 2
-    assert page.nodes() == ["n0"] * 30 + ["n" * size for size in range(1, 31)]
+    assert list(page.nodes()) == ["n0"] * 30 + ["n" * size for size in range(1, 31)]
 
 
 def test_shapes_are_forgotten_when_there_are_very_many() -> None:
@@ -192,7 +192,7 @@ def test_shapes_are_forgotten_when_there_are_very_many() -> None:
     for first in range(0, 600, 50):
         names = [f"n{'x' * size}" for size in range(first, first + 50)]
         page = echoing([daemons(1, node=name)[0] for name in names], shapes)
-        assert page.nodes() == names
+        assert list(page.nodes()) == names
     assert len(shapes._book) < 400
 
 

@@ -100,7 +100,7 @@ def test_alike_pods_have_one_kind_whatever_their_names_nodes_and_times_are() -> 
     )
     assert found.leaders.tolist() == [0, 2, 3, 4, 5]
     assert found.kind(0) == found.kind(1) != found.kind(2)
-    assert found.nodes() == [f"n{n}" for n in range(1, 7)]
+    assert list(found.nodes()) == [f"n{n}" for n in range(1, 7)]
 
 
 def test_a_uid_that_is_no_uuid_is_one_all_the_same() -> None:
