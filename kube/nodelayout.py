@@ -26,7 +26,7 @@ from kube.fieldtable import BYTES, VARINT, Buffer, Flags, Places, Ranges, varint
 from kube.packed import BAD_INPUT, moment
 from protogen import kubernetes_v1_pb2 as messages
 
-_NODE, _META, _SPEC = messages.Node, messages.ObjectMeta, messages.NodeSpec
+_META, _SPEC = messages.ObjectMeta, messages.NodeSpec
 _STATUS, _CONDITION = messages.NodeStatus, messages.NodeCondition
 _WORD: Final = 8
 _ROWS: Final = 128  # compared at once: with 4 KB each they stay in the processor's cache

@@ -28,7 +28,7 @@ class OwnBytes(NamedTuple):
 
     def is_planned(self) -> bool:
         """Whether it carries a plan; see ``looks_planned``."""
-        return _PLANNED in self.labels
+        return looks_planned(self.labels)
 
     def says_of_devices(self) -> bool:
         """Whether it may say something of its devices: then it is like no other."""
