@@ -209,9 +209,17 @@ class Driver:
                 self._kubelet.start(NAMESPACE, name)
                 self._set_end(seen, now)
             while self._ends and self._ends[0][0] <= now:
-                _, index = heapq.heappop(self._ends)
-                if self.book.entries[index].place is Place.SUBMITTED:
-                    self._end(index)
+                self._end_when_whole(heapq.heappop(self._ends)[1], now)
+
+    def _end_when_whole(self, index: int, now: float) -> None:
+        """End a gang whose time is over; one that has lost a member runs on until it is whole."""
+        entry = self.book.entries[index]
+        if entry.place is not Place.SUBMITTED:
+            return
+        if self._watching.gangs[entry.name].whole:
+            self._end(index)
+        else:
+            heapq.heappush(self._ends, (now + TICK_S, index))
 
     def _set_end(self, seen: Seen, now: float) -> None:
         runs = self.book.entries[seen.gang].plan.runs
@@ -260,8 +268,12 @@ class Driver:
         entry = self.book.entries[seen.gang]
         if entry.place is Place.SUBMITTED and entry.name == seen.name and name not in self._lost:
             self._lost.add(name)
-            log.replaced_pods += 1
-            self._start(self._jobs.replace(entry, seen, name))
+            self._watching.lose(seen, name)
+            self._start(self._substitute(entry, seen, name, log))
+
+    async def _substitute(self, entry: Entry, seen: Seen, name: str, log: PhaseLog) -> None:
+        replaced = await self._jobs.replace(entry, seen, name)
+        log.replaced_pods += replaced  # here: `+= await` would add to what it was before
 
     # ── work in the background ──────────────────────────────────────────────────────────
 

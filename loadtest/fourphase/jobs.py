@@ -13,7 +13,7 @@ from kube import names
 from loadtest import nodes, pods
 from loadtest.api import JSON, Api, ApiFailed
 from loadtest.fourphase.asking import asking
-from loadtest.fourphase.book import Entry
+from loadtest.fourphase.book import Entry, Place
 from loadtest.fourphase.pools import Ask
 from loadtest.fourphase.site import JOBS, NAMESPACE, PODS, priority_class
 from loadtest.fourphase.watching import Seen, Watching
@@ -24,7 +24,7 @@ _POLL_S: Final = 0.05
 
 
 class Jobs:
-    """Creates and deletes gangs. Creations and deletions of one gang never overlap."""
+    """Creates and deletes gangs. Writes for one gang never overlap."""
 
     def __init__(self, api: Api, watching: Watching) -> None:
         self._api, self._watching = api, watching
@@ -40,8 +40,15 @@ class Jobs:
             members = _members(gang, owner, entry.plan.ask)
             await nodes.create_all(self._api, PODS, members, in_flight=_WRITES_PER_GANG)
 
-    async def replace(self, entry: Entry, seen: Seen, lost: str) -> None:
-        """Delete a lost member and create another of the same rank."""
+    async def replace(self, entry: Entry, seen: Seen, lost: str) -> bool:
+        """Delete a lost member and create another of the same rank; False: its gang has left."""
+        async with self._busy.setdefault(seen.name, asyncio.Lock()):
+            if entry.place is not Place.SUBMITTED or entry.name != seen.name:
+                return False
+            await self._substitute(entry, seen, lost)
+            return True
+
+    async def _substitute(self, entry: Entry, seen: Seen, lost: str) -> None:
         rank = int(lost.removeprefix(f"{seen.name}-").partition("-")[0])
         substitute = f"{seen.name}-{rank}-x{len(seen.extra)}"
         self._watching.expect_substitute(seen, substitute)

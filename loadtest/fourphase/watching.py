@@ -21,7 +21,10 @@ from loadtest.wirejson import JsonObject, name_of, text_at
 
 @dataclass(slots=True)
 class Seen:
-    """One attempt of a gang. ``present``, ``bound``, ``done``: pods now; ``extra``: substitutes."""
+    """One attempt of a gang. ``present``, ``bound``, ``done``: pods now; ``extra``: substitutes.
+
+    ``lost``: rows of members that are being deleted and replaced; nobody counts on them.
+    """
 
     gang: int
     name: str
@@ -33,11 +36,12 @@ class Seen:
     ask: Ask = WHOLE_HOST
     was_whole: bool = False
     extra: list[str] = field(default_factory=list)
+    lost: set[int] = field(default_factory=set)
 
     @property
     def whole(self) -> bool:
-        """Whether all members are bound or have succeeded."""
-        return self.bound + self.done >= self.size
+        """Whether all members are bound or have succeeded, and none of them is lost."""
+        return not self.lost and self.bound + self.done >= self.size
 
     def members(self) -> list[str]:
         """Return the names of all pods there ever were."""
@@ -80,6 +84,12 @@ class Watching:
         self.gangs[entry.name] = seen
         self._blocks.append(seen)
         return seen
+
+    def lose(self, seen: Seen, name: str) -> None:
+        """Note that a bound member is lost, before it is deleted."""
+        found = self._find(name)
+        if found is not None and not self.pods.has("gone", found[1]):
+            seen.lost.add(found[1])
 
     def expect_substitute(self, seen: Seen, name: str) -> None:
         """Make a row for a pod that takes a lost member's place."""
@@ -180,6 +190,7 @@ class Watching:
         if not self.pods.has("created", row) or not self.pods.note("gone", row, now):
             return
         seen.present -= 1
+        seen.lost.discard(row)
         self.moved_at = now
         if not self.pods.has("done", row):
             self._freed(seen, row)

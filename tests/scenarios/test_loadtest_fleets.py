@@ -98,8 +98,9 @@ def test_a_philly_trace_starts_every_gang_on_a_lingjun_fleet(tmp_path: Path, dat
     assert "Trace philly, seed 0: 60 jobs" in text
 
 
-def test_a_trace_goes_on_through_faults(tmp_path: Path, data: str) -> None:
-    asked = ("--trace", "philly", "--jobs", "60", "--speed", "2000", "--data", data)
+@pytest.mark.parametrize("speed", ["2000", "20000"])  # jobs end before who was lost is replaced
+def test_a_trace_goes_on_through_faults(tmp_path: Path, data: str, speed: str) -> None:
+    asked = ("--trace", "philly", "--jobs", "60", "--speed", speed, "--data", data)
     chaos = ("--chaos", "kill-extender@philly:0.2,node-failures@philly:0.4,conflicts")
     report = reported(tmp_path, "--nodes", "40", *asked, *chaos)
     assert (

@@ -138,6 +138,8 @@ def test_a_lost_member_leaves_a_gap_that_its_substitute_fills(world: World) -> N
         world.bind(f"{seen.name}-{rank}", rank)
     lost = world.fleet.hosts[1].name
     assert world.watching.victims([lost]) == [(seen, f"{seen.name}-1")]
+    world.watching.lose(seen, f"{seen.name}-1")
+    assert not seen.whole  # from the moment it is lost, whenever the watch sees it go
     substitute = f"{seen.name}-1-x0"
     world.watching.expect_substitute(seen, substitute)
     world.gone(f"{seen.name}-1")
