@@ -2,11 +2,12 @@
 
 Events about a gang are written on its first pod that waits and on the controller that made
 that pod (the Job that people describe), once per change of reason; the recorder aggregates
-what repeats. Numbers go here and to ``explain``, never into the
-reasons on the extender wire.
+what repeats. Where all are bound, ``extender.boundgangs`` finds one of them. Numbers go here and
+to ``explain``, never into the reasons on the extender wire.
 """
 
 import logging
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from cluster.events import PlanHeld
 from cluster.gangview import GangView
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
+from extender.boundgangs import Told
 from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPod, PendingPods
 from kube.events import EventRecorder, Regarding
@@ -40,6 +42,8 @@ class Reporter:
         self._pods = pods
         self._recorder = recorder
         self._metrics = metrics
+        self.on_bound: Callable[[Told], None] = lambda _told: None
+        """Tells of a gang all of whose members are bound; their names are not known here."""
         self._conflicts: dict[GangKey, str] = {}  # what was told of each gang
         self._for_first: dict[GangKey, str] = {}  # plans to be told to the first pod that is made
 
@@ -178,6 +182,11 @@ class Reporter:
         text = f"its devices on node {node} are healthy again"
         self._on_bound(pod, "DevicesHealthy", text, warning=False)
 
+    def tell_bound(self, pod: Pod, told: Told) -> None:
+        """Tell a bound member, and who made it, of its gang."""
+        owner = self._pods.controller(pod)
+        self._tell_both(_ref(pod), owner, told.reason, told.text, warning=told.warning)
+
     def _on_bound(self, pod: Pod, reason: str, text: str, *, warning: bool) -> None:
         ref, owner = _ref(pod), self._pods.controller(pod)
         log.info("device health", extra={"pod": str(ref), "reason": reason, "text": text})
@@ -252,9 +261,12 @@ class Reporter:
     def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> bool:
         """Record an Event on the first member that is not bound: only their names are known.
 
-        False where there is none, or no pod yet.
+        False where there is no pod yet.
         """
         rows = np.concatenate([view.waiting, view.blocked, view.assumed, view.released])
+        if not len(rows) and len(view.bound):
+            self.on_bound(Told(view.key, reason, text, warning))
+            return True
         uid = self._state.pod_uid(int(rows[0])) if len(rows) else None
         return uid is not None and self._tell(uid, reason, text, warning=warning)
 
@@ -263,11 +275,16 @@ class Reporter:
         pod = self._pods.get(uid)
         if pod is None:
             return False
-        self._record(pod.ref, reason, text, action="Planning", warning=warning)
-        if pod.controller is not None:
-            about = _controller(pod.ref.namespace, pod.controller)
-            self._recorder.record(about, reason, text, action="Planning", warning=warning)
+        self._tell_both(pod.ref, pod.controller, reason, text, warning=warning)
         return True
+
+    def _tell_both(
+        self, ref: PodRef, owner: OwnerReference | None, reason: str, text: str, *, warning: bool
+    ) -> None:
+        self._record(ref, reason, text, action="Planning", warning=warning)
+        if owner is not None:
+            about = _controller(ref.namespace, owner)
+            self._recorder.record(about, reason, text, action="Planning", warning=warning)
 
     def _warn(self, ref: PodRef, reason: str, text: str, *, action: str) -> None:
         self._record(ref, reason, text, action=action, warning=True)

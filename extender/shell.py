@@ -18,6 +18,7 @@ from extender.api import ReadApi
 from extender.app import Job, Parts
 from extender.binding import Binder
 from extender.bindtime import BindTimes
+from extender.boundgangs import BoundGangs
 from extender.candidacy import Candidacy
 from extender.census import Census
 from extender.conditions import Conditions
@@ -242,6 +243,7 @@ class Extender:
                 "conditions": lambda: self._as_leader(conditions.run),
                 "networks": lambda: self._informed(nets.run),
                 "devices": lambda: self._informed(devices.run),
+                "bound-gangs": self._telling_bound(reporter),
                 **self._asking(),
                 "ticker": self._tick,
                 "census": lambda: self._once_listed(census.run),
@@ -320,6 +322,12 @@ class Extender:
             self.repairer.forget_mended()
             self.partial.forget_gone()
             self.conditions.forget_gone()
+
+    def _telling_bound(self, reporter: Reporter) -> Job:
+        """Return the job that tells gangs which nobody of waits."""
+        told = BoundGangs(self.engine, self.client, reporter.tell_bound)
+        reporter.on_bound = told.put
+        return lambda: self._as_leader(told.run)
 
     def _asking(self) -> dict[str, Job]:
         """Return the job that asks for nodes, where the operator wants it."""

@@ -134,6 +134,20 @@ async def test_a_gang_that_lacks_spares_says_so_and_takes_them_when_room_appears
     assert line.startswith("hot spares: 2 of 2 kept")
 
 
+async def test_a_gang_that_runs_is_told_of_a_seat_that_it_lost(cluster: World) -> None:
+    await start(cluster, Gang("filler", 4))
+    await start(cluster, TRIO)
+    (seat,) = seats(cluster, "g")
+    await cluster.api.delete(f"{NODES}/{seat}")
+
+    async def told() -> bool:
+        return len(await cluster.events("SparesMissing")) == 2
+
+    await eventually(told)
+    kinds = [event["regarding"] for event in await cluster.events("SparesMissing")]
+    assert {each["kind"]: each["name"] for each in kinds} == {"Pod": "g-0", "Job": "g"}
+
+
 async def test_seats_are_counted_in_metrics_and_survive_a_complete_relist(cluster: World) -> None:
     await start(cluster, TRIO)
     before = seats(cluster, "g")
