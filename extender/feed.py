@@ -259,6 +259,15 @@ class Feed:
         self.expected(member)
         self.attached(uid, meta, False)
 
+    def run_together(
+        self, uids: Sequence[PodUid], placed: Placed, members: Iterable[Member]
+    ) -> None:
+        """Take note of such members of one gang, all without a network of their own (``runs``)."""
+        if placed.spec is not None:
+            self._describe(list(self._specs.seen_all(uids, placed.spec)))
+        for member in members:
+            self.expected(member)
+
     def expect(self, uid: PodUid, pod: wire.Pod, placed: Placed) -> PodUpserted:
         """Take note of what a pod that is about to be made says of its gang; return its event."""
         member = self._book.seat(placed.member)

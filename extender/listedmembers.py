@@ -2,19 +2,22 @@
 
 ::
 
-    planned pods of one kin ──► their own bytes ──► alike but for rank, node, plan? ──no──► new run
-      (``PackedPage.kin``)   (``kube.packedkeys``)    │ yes
+    planned pods of one kin ──► the first of twins, and whoever has none (``kube.packedtwins``)
+      (``PackedPage.kin``)          │
+                                    ▼
+                           their own bytes ──► alike but for rank, node, plan? ──no──► new run
+                         (``kube.packedkeys``)        │ yes
                                                       ▼
                           a run ──► too short? ──► Siblings.judge of its first ──None──► alone
                                                       │
                                                       ▼
-                                  each: rank, plan ──► Telling, and what the feed keeps of it
+          each, and its twins: rank, plan ──► Telling, and what the feed keeps of it
 
 An API server lists the pods of a gang next to each other, since their names begin alike.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final
 
@@ -32,11 +35,13 @@ from kube.ownbytes import Apart, OwnBytes
 from kube.ownkeys import shared
 from kube.packedkeys import SiblingKeys
 from kube.packedpods import PackedPage
+from kube.packedtwins import FEWEST, Twins
 from kube.quantity import QuantityError
+from workloads.dialect import NO_RANK
+from workloads.ranks import told_by
 
-_Run = list[tuple[int, str, wire.ObjectMeta]]
-"""Alike pods: each one's place on its page, its node and its metadata."""
-_FEWEST: Final = 3  # that are worth to be judged together
+_Pod = tuple[int, str, wire.ObjectMeta]
+"""A pod's place on its page, its node and its metadata."""
 UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
 
 
@@ -72,6 +77,31 @@ class _First:
         return shared(meta) == shared(self._meta)
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """By whom pods are told, as which kind, and where to."""
+
+    like: Sibling
+    number: int
+    telling: Telling
+
+
+@dataclass(slots=True)
+class _Run:
+    """Alike pods. ``first``: ``None`` where the others cannot be read by it."""
+
+    page: PackedPage
+    first: _First | None = None
+    pods: list[_Pod] = field(default_factory=list)
+
+    def read(self, listed: Listed, places: NDArray[np.intp]) -> Iterator[_Pod]:
+        """Yield other pods that are alike."""
+        for place, own in zip(places.tolist(), self.page.own(places), strict=True):
+            meta = None if self.first is None else self.first.read(own)
+            if meta is not None:
+                yield place, listed.nodes[place], meta
+
+
 class ListedMembers:
     """Tells of members of gangs that run already."""
 
@@ -85,29 +115,62 @@ class ListedMembers:
             return begin  # in JSON every pod is looked at for itself
         after = int(np.searchsorted(page.kin, begin, side="right"))
         end = int(page.kin[after]) if after < len(page.kin) else len(page)
-        planned_ones = list(takewhile(OwnBytes.is_planned, page.own(begin, end)))
-        for run in _runs(page, listed, begin, planned_ones):
-            if len(run) >= _FEWEST:
-                self._tell_run(listed, run, telling)
-        return begin + max(len(planned_ones), 1)
+        found = list(page.twins(begin + np.flatnonzero(listed.may[begin:end])))
+        read = np.ones(end - begin, dtype=np.bool_)
+        for one in found:
+            read[one.places[1:] - begin] = False
+        places = begin + np.flatnonzero(read)
+        owns = list(takewhile(OwnBytes.is_planned, page.own(places)))
+        stop = end if len(owns) == len(places) else int(places[len(owns)])
+        twins = {int(one.places[0]): one.before(stop) for one in found}
+        for run in _runs(listed, page, places[: len(owns)].tolist(), owns):
+            if len(run.pods) >= FEWEST or any(place in twins for place, _, _ in run.pods):
+                self._tell_run(listed, run, twins, telling)
+        return max(stop, begin + 1)
 
-    def _tell_run(self, listed: Listed, run: _Run, telling: Telling) -> None:
-        first, *_ = run[0]
+    def _tell_run(
+        self, listed: Listed, run: _Run, twins: Mapping[int, Twins], telling: Telling
+    ) -> None:
+        first, *_ = run.pods[0]
         like = self._judge(listed.page, first)
         if like is None:
             return
-        number = telling.number(like.event)
-        for place, node, meta in run:
-            # What a pod asks for its gang was submitted when the pod was made: nobody's before
-            # the first one's.
-            if listed.created[place] < listed.created[first]:
-                continue
-            note = planned(meta, node)
-            member = None if note is None else self._feed.siblings.member(like, meta)
-            if note is None or member is None:
-                continue
-            telling.add(number, place, member.rank, note)
-            self._feed.runs(listed.uids[place], meta, like.placed, member)
+        told = _Told(like, telling.number(like.event), telling)
+        # What a pod asks for its gang was submitted when the pod was made: nobody's before the
+        # first one's.
+        late = listed.created >= listed.created[first]
+        for one in run.pods:
+            place, _, meta = one
+            if late[place] and self._tell_one(listed, told, one) and place in twins:
+                others = twins[place].some(1)
+                self._tell_twins(listed, told, meta, others.those(late[others.places]), run)
+
+    def _tell_one(self, listed: Listed, told: _Told, one: _Pod) -> bool:
+        """Tell of a pod; ``False`` for one that has to be read as a whole."""
+        place, node, meta = one
+        note = planned(meta, node)
+        member = None if note is None else self._feed.siblings.member(told.like, meta)
+        if note is None or member is None:
+            return False
+        told.telling.add(told.number, place, member.rank, note)
+        self._feed.runs(listed.uids[place], meta, told.like.placed, member)
+        return True
+
+    def _tell_twins(
+        self, listed: Listed, told: _Told, meta: wire.ObjectMeta, twins: Twins, run: _Run
+    ) -> None:
+        """Tell of twins by their numbers, where these alone set them apart."""
+        like, places = told.like, twins.places
+        if like.rank is None:
+            for one in run.read(listed, places):
+                self._tell_one(listed, told, one)
+            return
+        source = told_by(meta, like.rank_keys)
+        own = np.full(len(places), NO_RANK) if source is None else twins.numbers[source]
+        told.telling.add_all(told.number, places, twins.planned if source is None else own)
+        uids = [listed.uids[place] for place in places.tolist()]
+        members = self._feed.siblings.twins(like, own.tolist())
+        self._feed.run_together(uids, like.placed, members)
 
     def _judge(self, page: ListedPage, place: int) -> Sibling | None:
         try:
@@ -116,28 +179,28 @@ class ListedMembers:
             return None  # told by the one-by-one way
 
 
-def _runs(page: PackedPage, listed: Listed, begin: int, owns: Sequence[OwnBytes]) -> Iterator[_Run]:
-    """Yield planned pods, from a place on, that follow each other and are alike."""
-    run: _Run = []
-    first: _First | None = None
-    some = slice(begin, begin + len(owns))
-    each = zip(owns, listed.nodes[some], listed.may[some].tolist(), strict=True)
-    for place, (own, node, may) in enumerate(each, begin):
-        if not may or own.says_of_devices():
+def _runs(
+    listed: Listed, page: PackedPage, places: Sequence[int], owns: Sequence[OwnBytes]
+) -> Iterator[_Run]:
+    """Yield planned pods that follow each other and are alike, none of them without any."""
+    run = _Run(page)
+    for place, own in zip(places, owns, strict=True):
+        node = listed.nodes[place]
+        if not listed.may[place] or own.says_of_devices():
             yield run
-            run, first = [], None
+            run = _Run(page)
             continue
-        if first is not None and not first.is_apart_as(own, node):
+        if run.first is not None and not run.first.is_apart_as(own, node):
             yield run
-            run, first = [], None
-        meta = None if first is None else first.read(own)
+            run = _Run(page)
+        meta = None if run.first is None else run.first.read(own)
         if meta is None:
             meta = _meta(page, place)
-            if first is None or meta is None or not first.is_like(meta):
+            if run.first is None or meta is None or not run.first.is_like(meta):
                 yield run
-                run, first = [], _first(meta, own, node)
+                run = _Run(page, _first(meta, own, node))
         if meta is not None:
-            run.append((place, node, meta))
+            run.pods.append((place, node, meta))
     yield run
 
 

@@ -11,7 +11,7 @@ Members of a gang differ in name, rank, node, plan and pin. Whether two pods dif
 else is for those to see who have them as bytes (``extender.listedmembers``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from cluster.events import PlanNote, PodUpserted
@@ -31,13 +31,14 @@ from workloads.registry import Placed, conflicts_as, place, speaks_for
 class Sibling:
     """One of a gang's running members. ``event``: of which all but its place holds for each.
 
-    ``rank``: tells a sibling's rank, where that alone sets them apart.
+    ``rank``: tells a sibling's rank, where that alone sets them apart; ``rank_keys``: by which key.
     """
 
     pod: wire.Pod
     event: PodUpserted
     placed: Placed
     rank: Callable[[wire.ObjectMeta], int] | None
+    rank_keys: tuple[str, ...] = ()
 
 
 def planned(meta: wire.ObjectMeta, node: str) -> PlanNote | None:
@@ -77,8 +78,9 @@ class Siblings:
         event = self.event(pod, member)
         if event.finished or event.terminating:
             return None
-        rank = placed.dialect.rank if isinstance(placed.dialect, Ranked) else None
-        return Sibling(pod, event, placed, rank)
+        if isinstance(placed.dialect, Ranked):
+            return Sibling(pod, event, placed, placed.dialect.rank, placed.dialect.rank_keys)
+        return Sibling(pod, event, placed, None)
 
     def event(self, pod: wire.Pod, member: Member) -> PodUpserted:
         """Return the event of a pod that is Muster's, in its place."""
@@ -102,6 +104,11 @@ class Siblings:
         own = found[1]
         same = own.key == theirs.key and own.role == theirs.role and own.template is None
         return self._book.seat(own) if same else None
+
+    def twins(self, like: Sibling, ranks: Iterable[int]) -> Iterator[Member]:
+        """Yield the places of siblings whose ranks are known, and set them apart (``Ranked``)."""
+        theirs = like.placed.member
+        return (self._book.seat(Member(theirs.key, theirs.role, rank)) for rank in ranks)
 
     def _is_plain(self, pod: wire.Pod) -> bool:
         """Return whether nothing of a pod's own decides what it asks for."""

@@ -7,6 +7,7 @@ place the other half wrongly. Once the dissenters are the only ones left their w
 taken, so recreating the pods with another size mends it.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from cluster.events import GangGone, GangUpserted
@@ -36,11 +37,10 @@ class SpecBook:
         if entry is None:
             self._entries[spec.key] = _Entry(spec, {uid})
             return GangUpserted(spec)
-        agrees = _same(spec, entry.spec)
-        if agrees and not entry.dissent and spec.submitted_at >= entry.spec.submitted_at:
+        if _confirms(spec, entry):
             entry.witnesses.add(uid)  # by far the most frequent case
             return None
-        before = _told(entry)
+        agrees, before = _same(spec, entry.spec), _told(entry)
         if spec.submitted_at < entry.spec.submitted_at:
             entry.spec = replace(entry.spec, submitted_at=spec.submitted_at)
         entry.dissent.pop(uid, None)
@@ -50,6 +50,17 @@ class SpecBook:
         else:
             entry.dissent[uid] = spec
         return self._settle(entry, before)
+
+    def seen_all(self, uids: Sequence[PodUid], spec: GangSpec) -> Iterator[GangUpserted]:
+        """Note what living members say, all of them the same; yield how the gang's spec changes."""
+        entry = self._entries.get(spec.key)
+        if entry is not None and _confirms(spec, entry):
+            entry.witnesses.update(uids)
+            return
+        for uid in uids:
+            event = self.seen(uid, spec)
+            if event is not None:
+                yield event
 
     def gone(self, uid: PodUid, key: GangKey) -> GangUpserted | GangGone | None:
         """Note that a member ended; return the event if the gang's spec changes or ends."""
@@ -74,6 +85,13 @@ class SpecBook:
             entry.spec = spec
         told = _told(entry)
         return None if told == before else GangUpserted(told)
+
+
+def _confirms(spec: GangSpec, entry: _Entry) -> bool:
+    """Tell whether a witness says nothing new."""
+    if entry.dissent or spec.submitted_at < entry.spec.submitted_at:
+        return False
+    return _same(spec, entry.spec)
 
 
 def _told(entry: _Entry) -> GangSpec:

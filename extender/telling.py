@@ -41,6 +41,10 @@ class Telling:
         """Tell of a pod with a plan."""
         self.kind[place], self.ranks[place], self.plans[place] = number, rank, plan
 
+    def add_all(self, number: int, places: NDArray[np.intp], ranks: NDArray[np.int64]) -> None:
+        """Tell of pods whose plans say nothing more than is told here."""
+        self.kind[places], self.ranks[places] = number, ranks
+
     def alone(self) -> list[int]:
         """Return the places of whom nothing is told."""
         found: list[int] = np.flatnonzero(self.kind == ALONE).tolist()

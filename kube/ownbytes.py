@@ -67,6 +67,11 @@ class Apart:
         return _TOKEN.sub(b"", volumes) == self.volumes
 
 
+def tokens(volumes: bytes) -> list[tuple[int, int]]:
+    """Return where names of tokens stand, which every pod has of its own."""
+    return [found.span() for found in _TOKEN.finditer(volumes)]
+
+
 def looks_planned(labels: bytes) -> bool:
     """Tell whether there is a plan among labels and annotations, or something that looks so."""
     return _PLANNED in labels

@@ -62,7 +62,7 @@ class Echoes:
         """Which pods are to be read in another way."""
         return self.fields.broken[self.source]
 
-    def spread(self, ranges: Ranges, some: slice = _ALL) -> Ranges:
+    def spread(self, ranges: Ranges, some: slice | Rows = _ALL) -> Ranges:
         """Return of pods where something is, from where it is in those that were walked."""
         source = self.source[some]
         begin, end = ranges.begin[source], ranges.end[source]

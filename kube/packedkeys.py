@@ -10,6 +10,7 @@ Members of a gang differ in the values of a few keys of their own (``kube.ownkey
 the same bytes everywhere else is a sibling, and only these values are read of it.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
@@ -28,6 +29,42 @@ _MAPS: Final = {
 """Tag of an entry → whether it is a label."""
 _KEY: Final = b"\x0a"  # tag of a map entry's key
 _VALUE: Final = 0x12  # and of its value
+
+
+class OwnEntry(NamedTuple):
+    """A key that is the pod's own. ``tag``, ``begin``, ``end``: where its entry stands.
+
+    ``size``: where that of its value stands.
+    """
+
+    key: str
+    is_label: bool
+    tag: int
+    begin: int
+    size: int
+    end: int
+
+    def value(self, raw: bytes) -> tuple[int, int]:
+        """Return where its value is. Raises ``ValueError``, ``IndexError`` for none."""
+        length, begin = varint(raw, self.size)
+        if begin + length != self.end:
+            raise ValueError(f"the value of {self.key} ends at {begin + length}, not {self.end}")
+        return begin, self.end
+
+
+def own_entries(raw: bytes) -> Iterator[OwnEntry]:
+    """Yield the keys of a pod's own among its labels, annotations and owners.
+
+    Raises ``ValueError``, ``IndexError`` for what is none of these.
+    """
+    at = 0
+    while at < len(raw):
+        size, begin = varint(raw, at + 1)
+        key = _key(raw, begin) if raw[at] in _MAPS else ""
+        if ownkeys.is_own(key):
+            behind = begin + len(_KEY) + 1 + len(key.encode()) + 1
+            yield OwnEntry(key, _MAPS[raw[at]], at, begin, behind, begin + size)
+        at = begin + size
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +104,11 @@ class SiblingKeys:
     @classmethod
     def of(cls, meta: ObjectMeta, raw: bytes) -> Self:
         """``meta``: what was read of a pod; ``raw``: its labels, annotations and owners."""
-        own, at, seen = list[_Own](), 0, 0
-        while at < len(raw):
-            size, begin = varint(raw, at + 1)
-            key = _key(raw, begin) if raw[at] in _MAPS else ""
-            if ownkeys.is_own(key):
-                within = begin + len(_KEY) + 1 + len(key.encode()) + 1
-                is_label = _MAPS[raw[at]]
-                own.append(_Own(raw[seen : at + 1], raw[begin:within], key, is_label))
-                seen = begin + size
-            at = begin + size
+        own, seen = list[_Own](), 0
+        for one in own_entries(raw):
+            before, within = raw[seen : one.tag + 1], raw[one.begin : one.size]
+            own.append(_Own(before, within, one.key, one.is_label))
+            seen = one.end
         return cls(meta, tuple(own), raw[seen:])
 
     def read(self, name: bytes, uid: bytes, raw: bytes) -> ObjectMeta | None:

@@ -45,6 +45,7 @@ from kube.ownbytes import OwnBytes, looks_planned
 from kube.ownkeys import shared
 from kube.packed import BAD_INPUT, reader
 from kube.packedechoes import Shapes
+from kube.packedtwins import FEWEST, TwinBytes, Twins, twins
 from kube.resources import PODS
 from kube.translate import pod_uid
 from protogen import kubernetes_v1_pb2 as messages
@@ -181,12 +182,29 @@ class PackedPage(ListedPage):
             raise DecodeError(f"{PODS} {self._called(place)}: metadata: {error}") from error
         return found
 
-    def own(self, begin: int, end: int) -> Iterator[OwnBytes]:
-        """Yield what planned pods of one kin, from place to place, may differ in."""
+    def twins(self, some: NDArray[np.intp]) -> Iterator[Twins]:
+        """Yield planned pods of one kin that are twins. ``some``: int[n], ascending places."""
+        some = some[~self._broken[some]]
+        fields = self._fields
+        who = fields.name, fields.uid, fields.node
+        own = *who, fields.labels, fields.pin, fields.volumes
+        # As long in all of these as each other; the rest is theirs, addresses for instance.
+        walked, source = np.unique(self._echoes.source[some], return_inverse=True)
+        sizes = np.array([(one.end - one.begin)[walked] for one in own])
+        _, number = np.unique(sizes, axis=1, return_inverse=True)
+        kind = number[source]
+        for one in range(int(kind.max(initial=-1)) + 1):
+            those = some[kind == one]
+            if len(those) >= FEWEST:
+                each = (self._echoes.spread(part, those) for part in (*own, fields.conditions))
+                yield from twins(TwinBytes(self._buffer, *each), those)
+
+    def own(self, some: NDArray[np.intp]) -> Iterator[OwnBytes]:
+        """Yield what planned pods of one kin, at some places, may differ in."""
         fields, body = self._fields, self._buffer.bytes
         who = fields.name, fields.uid, fields.labels
         what = fields.pin, fields.volumes, fields.conditions
-        each = [self._echoes.spread(one, slice(begin, end)) for one in (*who, *what)]
+        each = [self._echoes.spread(one, some) for one in (*who, *what)]
         columns = [zip(one.begin.tolist(), one.end.tolist(), strict=True) for one in each]
         for places in zip(*columns, strict=True):
             yield OwnBytes._make([body[low:high] for low, high in places])

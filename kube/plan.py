@@ -8,7 +8,7 @@ A pinned pod differs from its siblings in the pin only. ``without_pin`` takes it
 again, so that all members of a gang stay of one class.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,7 @@ class PlanWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     generation: int = 0
 
 
+_NODE_FIELD, _RANK_FIELD = b',"node":"', b',"rank":'
 _DECODER: Final = msgspec.json.Decoder(PlanWire)
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -49,6 +50,32 @@ def plan_note(annotation: str) -> PlanNote | None:
         plan_id=plan.id, node=plan.node, spares=plan.spares, devices=plan.devices,
         rank=plan.rank, generation=plan.generation,
     )  # fmt: skip
+
+
+class NodeAndRank(NamedTuple):
+    """Where a plan's annotation has its node and its rank; no rank if it says none."""
+
+    node: int
+    rank: tuple[int, int] | None
+
+
+def node_and_rank(annotation: bytes, node: bytes, at: int = 0) -> NodeAndRank | None:
+    """Return where a plan stands that says nothing of a pod's own but its node and its rank.
+
+    ``at``: where the annotation begins. ``None`` for one of another form, with spares or devices,
+    or of another node.
+    """
+    note = plan_note(annotation.decode())
+    if note is None or note.spares or note.devices or note.node.encode() != node:
+        return None
+    if encode_plan(note).encode() != annotation:
+        return None
+    # A quote within the plan's id would have a backslash before it: so these are the fields.
+    name = annotation.index(_NODE_FIELD) + len(_NODE_FIELD)
+    if note.rank < 0:
+        return NodeAndRank(at + name, None)
+    rank = annotation.index(_RANK_FIELD, name) + len(_RANK_FIELD)
+    return NodeAndRank(at + name, (at + rank, at + rank + len(str(note.rank))))
 
 
 def encode_plan(note: PlanNote) -> str:

@@ -102,6 +102,10 @@ class Dialect(Protocol):
 class Ranked(Protocol):
     """A dialect of whose members siblings differ in rank only (``kube.ownkeys``)."""
 
+    @property
+    def rank_keys(self) -> tuple[str, ...]:
+        """Keys of labels, or annotations, the first of which that is a number is the rank."""
+
     def rank(self, meta: wire.ObjectMeta, /) -> int:
         """Return the rank of a member's sibling: that of ``Dialect.member``."""
 

@@ -8,7 +8,7 @@ from cluster.gangs import GangSpec
 from kube import names, wire
 from workloads.dialect import Member, Watched, created, gang_key
 from workloads.labels import Context, Reading, overlay, read
-from workloads.ranks import pod_rank
+from workloads.ranks import RANK_KEYS, pod_rank
 
 
 class MusterLabels:
@@ -16,6 +16,7 @@ class MusterLabels:
 
     name = "muster"
     markers = (names.GANG,)
+    rank_keys = RANK_KEYS
     watched: tuple[Watched[wire.Pod], ...] = ()
 
     def member(self, pod: wire.Pod) -> Member | None:

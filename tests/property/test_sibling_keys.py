@@ -7,6 +7,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,7 +38,7 @@ def pod(number: int, labels: JSON, annotations: JSON, owners: list[JSON]) -> JSO
 def page(*pods: JSON) -> tuple[PackedPage, list[OwnBytes]]:
     found = in_protobuf(list(pods))
     assert isinstance(found, PackedPage)
-    return found, list(found.own(0, len(pods)))
+    return found, list(found.own(np.arange(len(pods))))
 
 
 PODS = st.builds(pod, st.integers(0, 99), SAID, SAID, OWNERS)

@@ -7,11 +7,13 @@ import msgspec
 import orjson
 from hypothesis import strategies as st
 
-from kube import names
+from cluster.events import PlanNote
+from kube import names, networks
 from kube.listed import LISTED_PODS, JsonPage, ListedPage, ListedPod
 from kube.packedechoes import Shapes
 from kube.packedlists import PACKED
 from kube.packedpods import PackedPage
+from kube.plan import encode_plan
 from loadtest import packing
 from loadtest.pods import INDEX
 
@@ -37,9 +39,11 @@ PINNED = {
 }
 ODD = (
     *("index", "devices", "spares", "elsewhere", "size", "network", "label", "asks", "ill"),
-    *("token", "claim", "early", "free"),
+    *("token", "claim", "early", "free", "form", "rank", "plan", "name", "attached", "secret"),
 )
-LIKE_THE_OTHERS = ("index", "devices", "network", "token")
+LIKE_THE_OTHERS = (
+    *("index", "devices", "network", "token", "form", "rank", "plan", "name", "attached"),
+)
 AMOUNTS = st.dictionaries(
     st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]),
     st.sampled_from(["1", "100m", "2Gi", "0", "what"]),
@@ -178,21 +182,29 @@ def member(gang: str, rank: int, *, node: str = "n0", odd: str = "") -> JSON:
     devices = {node: ["gpu-0"]} if odd == "devices" else {}
     spares = ["n2"] if odd == "spares" else []
     at = "n9" if odd == "elsewhere" else node
-    plan = {"id": f"plan-{gang}", "node": at, "rank": rank, "devices": devices, "spares": spares}
+    note = PlanNote(
+        f"plan-{'y' if odd == 'plan' else gang}", at, tuple(spares), devices,
+        rank=7 if odd == "rank" else rank, generation=3,
+    )  # fmt: skip
+    plan = encode_plan(note)
     size = "9" if odd == "size" else "8"
-    notes = index | {names.PLAN: orjson.dumps(plan).decode(), names.GANG_SIZE: size}
+    notes = index | {names.GANG_SIZE: size}
+    notes[names.PLAN] = plan.replace('"id":', ' "id":') if odd == "form" else plan
     if odd == "network":
         notes["cni.projectcalico.org/podIP"] = f"10.0.0.{rank}"
+    if odd == "attached":
+        notes[networks.ANNOTATION] = "[]"
     if odd == "label":
         index[names.ROLE] = "leader"
     pod = whole((number, {}, {}, {"phase": "Running"}, "ns", node))
     requests = {"nvidia.com/gpu": "2" if odd == "asks" else "1"}
     conditions = [{"type": names.DEVICES_HEALTHY, "status": "False"}] if odd == "ill" else []
-    token = "abcde" if odd == "token" else f"{number:05d}"
+    token = {"token": "abcde", "secret": "ABCDE"}.get(odd, f"{number:05d}")
     volumes: list[JSON] = [{"name": f"kube-api-access-{token}"}]
     if odd == "claim":
         volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": f"data-{rank}"}})
     pod["metadata"] |= {
+        "name": f"p{'é' if odd == 'name' else ''}{number}",
         "uid": f"{number:08x}-0000-4000-8000-{number:012x}",
         "labels": index | {names.GANG: gang},
         "annotations": notes,
@@ -203,7 +215,7 @@ def member(gang: str, rank: int, *, node: str = "n0", odd: str = "") -> JSON:
         "affinity": {} if odd == "free" else pin(at, *spares),
         "volumes": volumes,
     }
-    pod["status"] |= {"conditions": conditions, "startTime": f"2026-01-02T00:00:0{rank}Z"}
+    pod["status"] |= {"conditions": conditions, "startTime": f"2026-01-02T00:00:0{rank % 10}Z"}
     return pod
 
 

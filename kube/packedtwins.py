@@ -1,0 +1,233 @@
+"""Siblings that differ in names, nodes and numbers alone: found by columns, not read one by one.
+
+::
+
+    planned pods that are as long ──► layout of the first: where its node, its numbers, its token
+      as each other in all of these        │  and the values of its own keys stand
+                                           ▼
+      each as the one before it in all other bytes, ──yes──► twins of the first of such a row,
+      and what stands there what may stand there?            if its own layout is the same
+
+Members of a gang say the same but for a few values of their own (``kube.ownkeys``), and of those
+only a rank is asked for. Whoever has anything else of its own is nobody's twin, and is read by
+itself (``extender.listedmembers``): devices or spares in its plan, a job's network, names that are
+not plain.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kube import names, networks
+from kube.fieldtable import Buffer, Flags, Ranges
+from kube.ownbytes import OwnBytes, tokens
+from kube.packedkeys import own_entries
+from kube.plan import NodeAndRank, node_and_rank
+
+FEWEST: Final = 3  # that are worth it
+_DIGITS: Final = 9  # of a number that is less than 2^31, whichever it is
+_WORD: Final = 8
+_ZERO: Final = ord("0")
+_BASE: Final = 10
+_PLAIN: Final = np.zeros(256, dtype=np.bool_)  # of a name that JSON writes as it is
+_PLAIN[list(b"-.0123456789abcdefghijklmnopqrstuvwxyz")] = True
+_ASCII: Final = 0x80
+
+Key = tuple[bool, str]
+"""Whether it is a label, and its name."""
+Span = tuple[int, int]
+Places = NDArray[np.intp]
+Chars = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Pods of a page that say the same as the first of them.
+
+    ``places``: int[n], ascending. ``numbers``: of own keys whose values are numbers, int64[n].
+    ``planned``: int64[n], the rank that each one's plan says, -1 for none.
+    """
+
+    places: Places
+    numbers: Mapping[Key, Numbers]
+    planned: Numbers
+
+    def before(self, stop: int) -> Self:
+        """Return those before a place."""
+        return self.those(self.places < stop)
+
+    def some(self, begin: int, end: int | None = None) -> Self:
+        """Return some of them."""
+        return self.those(slice(begin, end))
+
+    def those(self, which: Flags | slice) -> Self:
+        """Return those that are marked."""
+        numbers = {key: column[which] for key, column in self.numbers.items()}
+        return type(self)(self.places[which], numbers, self.planned[which])
+
+
+@dataclass(frozen=True, slots=True)
+class TwinBytes:
+    """Where planned pods have what may be their own, one range each.
+
+    ``labels``: and annotations and owners. The ranges of a column are equally long, but for
+    ``conditions``.
+    """
+
+    buffer: Buffer
+    name: Ranges
+    uid: Ranges
+    node: Ranges
+    labels: Ranges
+    pin: Ranges
+    volumes: Ranges
+    conditions: Ranges
+
+    def own(self, row: int) -> tuple[OwnBytes, bytes]:
+        """Return what one has of its own, and its node."""
+        each = self.name, self.labels, self.pin, self.volumes, self.conditions, self.node
+        body = self.buffer.bytes
+        name, labels, pin, volumes, conditions, node = (
+            body[one.begin[row] : one.end[row]] for one in each
+        )
+        return OwnBytes(name, b"", labels, pin, volumes, conditions), node
+
+
+class _Layout(NamedTuple):
+    """Where a pod has what is its own; everything from the beginning of its column."""
+
+    plan: NodeAndRank  # among the labels
+    numbers: tuple[tuple[Key, Span], ...]
+    others: tuple[Span, ...]
+    pins: tuple[int, ...]  # where its node stands
+    tokens: tuple[Span, ...]
+
+    @classmethod
+    def of(cls, own: OwnBytes, node: bytes) -> Self | None:
+        """Return that of one pod, ``None`` where more has to be read of it."""
+        plans, numbers, others = list[NodeAndRank | None](), dict[Key, Span](), list[Span]()
+        try:
+            for one in own_entries(own.labels):
+                begin, end = one.value(own.labels)
+                text = own.labels[begin:end]
+                if one.key == names.PLAN:
+                    plans.append(None if one.is_label else node_and_rank(text, node, begin))
+                elif one.key == networks.ANNOTATION or (one.is_label, one.key) in numbers:
+                    return None
+                elif text.isdigit():
+                    numbers[one.is_label, one.key] = begin, end
+                elif text:
+                    others.append((begin, end))
+        except (ValueError, IndexError):
+            return None
+        plan = plans[0] if len(plans) == 1 else None
+        if plan is None or any(end - begin > _DIGITS for begin, end in numbers.values()):
+            return None
+        pins = tuple(_all_of(node, own.pin))
+        return cls(plan, tuple(numbers.items()), tuple(others), pins, tuple(tokens(own.volumes)))
+
+
+def twins(pods: TwinBytes, places: Places) -> Iterator[Twins]:
+    """Yield twins among pods. ``places``: int[n], where they are on their page, ascending."""
+    own, node = pods.own(0)
+    layout = _Layout.of(own, node)
+    if layout is None:
+        return
+    columns = _Columns(pods, layout)
+    same = columns.as_before()
+    begins = np.append(0, np.flatnonzero(~same) + 1)
+    ends = np.append(begins[1:], len(places))
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        if end - begin < FEWEST or not columns.may[begin]:
+            continue
+        if not begin or _Layout.of(*pods.own(begin)) == layout:
+            yield Twins(places, columns.numbers, columns.planned).some(begin, end)
+
+
+class _Columns:
+    """What pods have of their own, if they are laid out alike.
+
+    ``may``: bool[n], whose own values are such as may stand there.
+    """
+
+    def __init__(self, pods: TwinBytes, layout: _Layout) -> None:
+        count = len(pods.node)
+        self._node = _chars(pods.buffer, pods.node)
+        self._size = int(pods.node.end[0] - pods.node.begin[0])
+        self._labels = _chars(pods.buffer, pods.labels)
+        self._pin = _chars(pods.buffer, pods.pin)
+        self._volumes = _chars(pods.buffer, pods.volumes)
+        self.may = np.ones(count, dtype=np.bool_)
+        self.may &= _PLAIN[self._node[:, : self._size]].all(axis=1)
+        for texts in (pods.name, pods.uid):
+            self.may &= (_chars(pods.buffer, texts) < _ASCII).all(axis=1)
+        self.may &= ~_say_of_devices(pods)
+        self.planned = np.full(count, -1, dtype=np.int64)
+        self._take_nodes(self._labels, [layout.plan.node])
+        self._take_nodes(self._pin, layout.pins)
+        if layout.plan.rank is not None:
+            begin, end = layout.plan.rank
+            self.may &= (self._labels[:, begin] != _ZERO) | (end - begin == 1)  # as JSON has it
+            self.planned = self._number(layout.plan.rank)
+        self.numbers = {key: self._number(span) for key, span in layout.numbers}
+        for span in layout.others:
+            self._take_other(span)
+        for begin, end in layout.tokens:
+            self.may &= _PLAIN[self._volumes[:, begin:end]].all(axis=1)
+            self._volumes[:, begin:end] = 0
+
+    def as_before(self) -> Flags:
+        """Tell of each pod but the first whether it is as the one before it."""
+        same = self.may[1:] & self.may[:-1]
+        for chars in (self._labels, self._pin, self._volumes):
+            words = chars.view(np.uint64)
+            same &= (words[1:] == words[:-1]).all(axis=1)
+        return same
+
+    def _take_nodes(self, chars: Chars, begins: Iterable[int]) -> None:
+        """Have a pod's own node stand in some places, and compare it no more."""
+        for begin in begins:
+            there = chars[:, begin : begin + self._size]
+            self.may &= (there == self._node[:, : self._size]).all(axis=1)
+            there[:] = 0
+
+    def _number(self, span: Span) -> Numbers:
+        digits = self._labels[:, slice(*span)] - np.uint8(_ZERO)
+        self.may &= (digits < _BASE).all(axis=1)
+        self._labels[:, slice(*span)] = 0
+        places: Numbers = _BASE ** np.arange(digits.shape[1] - 1, -1, -1, dtype=np.int64)
+        found: Numbers = digits @ places
+        return found
+
+    def _take_other(self, span: Span) -> None:
+        """Have what is no number stay none, and compare it no more."""
+        chars = self._labels[:, slice(*span)]
+        self.may &= (chars < _ASCII).all(axis=1)
+        self.may &= (chars - np.uint8(_ZERO) >= _BASE).any(axis=1)
+        chars[:] = 0
+
+
+def _chars(buffer: Buffer, ranges: Ranges) -> Chars:
+    """Return uint8[n, width]: ranges that are equally long, with zeros up to whole words."""
+    size = int(ranges.end[0] - ranges.begin[0])
+    found = buffer.texts(ranges.begin, -(-max(size, 1) // _WORD) * _WORD)
+    found[:, size:] = 0
+    return found
+
+
+def _say_of_devices(pods: TwinBytes) -> Flags:
+    body = pods.buffer.bytes
+    ends = zip(pods.conditions.begin.tolist(), pods.conditions.end.tolist(), strict=True)
+    told = names.DEVICES_HEALTHY.encode()
+    return np.array([told in body[begin:end] for begin, end in ends], dtype=np.bool_)
+
+
+def _all_of(part: bytes, text: bytes) -> Iterator[int]:
+    at = text.find(part) if part else -1
+    while at >= 0:
+        yield at
+        at = text.find(part, at + len(part))
