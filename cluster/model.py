@@ -12,7 +12,6 @@ cluster that shares everything it does not touch.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush
-from struct import Struct
 
 from cluster.constraints import HostPort, LabelSet, PodAffinityTerm, PodClass
 from cluster.counters import CountTable, MatchCounters, collide, count_pods
@@ -31,8 +30,6 @@ from cluster.pagedlists import PagedList
 from cluster.pods import HELD, PodFlag, PodState, PodTable
 from cluster.snapshot import Overlaid, Snapshot, Tables
 from cluster.treebuild import TopologyCell
-
-_ROW = Struct("i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +72,8 @@ class Model:
     def __init__(self, name: str, levels: tuple[str, ...], like: Tables | None = None) -> None:
         self.name = name
         self.levels = levels
-        self.nodes = NodeTable(None if like is None else like.nodes)
         self.pods = PodTable(None if like is None else like.pods)
+        self.nodes = NodeTable(self.pods.priority, None if like is None else like.nodes)
         self.gangs = GangTable(None if like is None else like.gangs)
         self.classes: NameTable[PodClass] = NameTable(like=None if like is None else like.classes)
         self.label_sets: NameTable[LabelSet] = NameTable(
@@ -208,32 +205,14 @@ class Model:
         """Put a pod on a node: everything that is counted per node counts it."""
         self.pods.node[row] = node
         self.nodes.refer(node, 1)
-        self.insert(node, row)
+        self.nodes.pods.insert(node, row)
         self._count(row, node, 1)
-
-    def insert(self, node: int, row: int) -> None:
-        """Put a pod among those of a node: ordered by (priority, row)."""
-        # Most pods of a node share one priority, so look from the end.
-        packed = self.nodes.pods[node]
-        rows = _rows(packed)
-        priority = self.pods.priority
-        mine = priority[row]
-        place = len(rows)
-        while place:
-            theirs = priority[rows[place - 1]]
-            if theirs < mine or (theirs == mine and rows[place - 1] < row):
-                break
-            place -= 1
-        cut = place * _ROW.size
-        self.nodes.pods[node] = packed[:cut] + _ROW.pack(row) + packed[cut:]
 
     def vacate(self, row: int) -> None:
         """Take a pod off its node: the exact undo of ``occupy``."""
         node = self.pods.node[row]
         self._count(row, node, -1)
-        rows = _rows(self.nodes.pods[node])
-        rows.remove(row)
-        self.nodes.pods[node] = b"".join(map(_ROW.pack, rows))
+        self.nodes.pods.remove(node, row)
         self.pods.node[row] = NO_ROW
         self.nodes.refer(node, -1)
 
@@ -252,7 +231,7 @@ class Model:
 
     def pods_on(self, node: int) -> list[int]:
         """Return the pod rows that occupy a node, lowest priority first."""
-        return _rows(self.nodes.pods[node])
+        return self.nodes.pods.rows(node)
 
     def held_on(self, node: int) -> Iterator[int]:
         """Yield the assumed and released pod rows of a node, lowest priority first."""
@@ -393,7 +372,3 @@ class Model:
     def _release_labels(self, labels_id: int) -> None:
         if labels_id != NO_ROW and self.label_sets.release(labels_id):
             self.matches.forget_labels(labels_id)
-
-
-def _rows(packed: bytes) -> list[int]:
-    return memoryview(packed).cast("i").tolist()

@@ -19,8 +19,8 @@ from cluster.constraints import Taint
 from cluster.ids import NO_ROW
 from cluster.labelcolumns import LabelTable
 from cluster.names import NameTable
+from cluster.nodepods import NodePods
 from cluster.nodeview import NodeView
-from cluster.pagedlists import PagedList
 
 AMOUNT_LIMIT: Final = 1 << 52
 """Larger amounts count as this one (4 PiB, or 4.5e15 pieces): no node has that much, and
@@ -46,7 +46,8 @@ class NodeTable:
         "unschedulable",
     )
 
-    def __init__(self, like: NodeView | None = None) -> None:
+    def __init__(self, priority: PagedColumn[np.int32, int], like: NodeView | None = None) -> None:
+        """``priority``: of each pod row, by which the pods of a node are ordered."""
         like = NodeView.empty() if like is None else like
         self.names: NameTable[str] = NameTable(like=like.names)
         self.resources: NameTable[str] = NameTable(like=like.resource_names)
@@ -59,7 +60,7 @@ class NodeTable:
         )
         self.taint_set: Column[np.int32, int] = Column(np.int32, NO_ROW, like=like.taint_set)
         self.refs: PagedColumn[np.int32, int] = PagedColumn(np.int32, 0, like=like.refs)
-        self.pods: PagedList[bytes] = PagedList(b"", like=like.pods)
+        self.pods = NodePods(priority, like.pods)
         self.allocatable = _amounts(like.allocatable_columns)
         self.free = _amounts(like.free_columns)
         self.spare = _amounts(like.spare_columns)

@@ -17,9 +17,8 @@ devices (``cluster.devicesettle``). Nothing is written before it is known that a
 nodes and resources aside, which the other way would make just so).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -27,7 +26,6 @@ from numpy.typing import NDArray
 
 from cluster import podevents
 from cluster.asks import asks_of
-from cluster.columns import PagedView
 from cluster.events import PodsBound, PodUpserted
 from cluster.ids import NO_ROW, PodUid
 from cluster.model import Model
@@ -63,7 +61,7 @@ def enter(model: Model, event: PodsBound, out: Outcome, *, gate: str, now: float
         return
     first = _new_rows(model, event.uids)
     _write(model, event, first)
-    _occupy(model, event, crowd, first)
+    _occupy(model, crowd, first)
     out.gang(None)
     _join(model, event, first, out, now)
     _claim(model, event, crowd, first)
@@ -182,42 +180,11 @@ def _claim(model: Model, event: PodsBound, crowd: _Crowd, first: int) -> None:
         podevents.tell_devices(model, first + place, told)
 
 
-def _occupy(model: Model, event: PodsBound, crowd: _Crowd, first: int) -> None:
+def _occupy(model: Model, crowd: _Crowd, first: int) -> None:
     model.pods.node.put(first, crowd.nodes[crowd.of])
     count = np.bincount(crowd.of, minlength=len(crowd.nodes))
     model.nodes.refs.add_at(crowd.nodes, count)
     for resource, amounts in crowd.demand.items():
         model.nodes.free[resource].add_at(crowd.nodes, -amounts)
-    # A node's pods stand by priority, then by row: sorted so here, each node's are one stretch.
-    priority = np.array([kind.priority for kind in event.kinds])[event.kind]
-    order = np.lexsort((priority, crowd.of))  # stable: rows ascend by themselves
-    _stand(model, crowd.nodes, (order + first).astype(_ROW), count)
-
-
-def _stand(model: Model, nodes: Rows, rows: NDArray[np.int32], count: Rows) -> None:
-    """Add rows to the pods of nodes: the first ``count[0]`` to the first one's, and so on."""
-    numbers, packed, begins = nodes.tolist(), rows.tobytes(), count.cumsum() - count
-    before = model.nodes.pods.those(numbers)
-    places = zip((begins * _ROW.itemsize).tolist(), (count * _ROW.itemsize).tolist(), strict=True)
-    more = [packed[begin : begin + size] for begin, size in places]
-    after = [old + new for old, new in zip(before, more, strict=True)]
-    priority = model.pods.priority.peek(model.pods.count)
-    some = np.flatnonzero([bool(old) for old in before])
-    last = np.frombuffer(b"".join([old[-_ROW.itemsize :] for old in before]), dtype=_ROW)
-    first = rows[begins[some]]
-    above, below = priority[last], priority[first]
-    misplaced = some[(above > below) | (above == below) & (last > first)].tolist()
-    mended = _sorted([after[place] for place in misplaced], priority)
-    for place, stretch in zip(misplaced, mended, strict=True):
-        after[place] = stretch
-    model.nodes.pods.put_those(numbers, after)
-
-
-def _sorted(stretches: list[bytes], priority: PagedView[np.int32, int]) -> Iterator[bytes]:
-    """Sort the rows of each stretch by priority, then by row."""
-    rows = np.frombuffer(b"".join(stretches), dtype=_ROW)
-    sizes = np.array([len(one) for one in stretches], dtype=np.intp)
-    whose = np.repeat(np.arange(len(sizes)), sizes // _ROW.itemsize)
-    packed = rows[np.lexsort((rows, priority[rows], whose))].tobytes()
-    ends = sizes.cumsum().tolist()
-    return (packed[begin:end] for begin, end in pairwise((0, *ends)))
+    rows = np.arange(first, first + len(crowd.of), dtype=_ROW)
+    model.nodes.pods.insert_all(crowd.nodes[crowd.of], rows)
