@@ -39,7 +39,7 @@ class NodePods:
         self._later: list[tuple[Nodes, Rows]] = []
 
     def __getitem__(self, node: int) -> bytes:
-        return self._settled()[node]
+        return self.settled()[node]
 
     def rows(self, node: int) -> list[int]:
         """Return the pod rows of a node."""
@@ -79,9 +79,10 @@ class NodePods:
 
     def freeze(self, count: int) -> PagedListView[bytes]:
         """Return those of the first ``count`` nodes as a view that never changes again."""
-        return self._settled().freeze(count)
+        return self.settled().freeze(count)
 
-    def _settled(self) -> PagedList[bytes]:
+    def settled(self) -> PagedList[bytes]:
+        """Return the lists, with everybody in them."""
         if self._later:
             nodes, rows = map(np.concatenate, zip(*self._later, strict=True))
             self._later.clear()

@@ -197,6 +197,10 @@ class ClusterState:
             return np.arange(first, first + len(uids), dtype=np.int32)
         return self._model.directory.rows(uids)
 
+    def settle(self) -> None:
+        """Do now what was left for whoever asks first: a list has ended."""
+        self._model.nodes.pods.settled()
+
     @property
     def has_pods(self) -> bool:
         """Whether any pod is known, or a seat kept for one."""

@@ -91,6 +91,7 @@ class ListedPods:
         """Return which of the ``known`` pods are not in the list that ends."""
         alive, self._alive = self._alive, None
         self._kinds.clear()
+        self._engine.state.settle()
         if alive is None:
             return []  # there were none when it began
         uids = known()

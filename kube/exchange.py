@@ -1,16 +1,18 @@
-"""Short HTTP/1.1 exchanges over connections that stay open: what every release goes through.
+"""HTTP/1.1 exchanges over connections that stay open: what every release goes through, and lists.
 
 A gang's release is thousands of small requests, and a general client costs more Python than
 everything else that is done for a pod: measured with TLS, 135 µs of CPU per request with
-aiohttp and 30 µs here (docs/adr/0008). So only what the API server's short answers need is
-here; the bytes are parsed by httptools (llhttp, as in Node.js)::
+aiohttp and 30 µs here (docs/adr/0008). A list comes in two chunks for each pod (kube-apiserver
+writes its items one by one, through 2 KiB of net/http), which cost more there than to read the
+pod (docs/adr/0040). So only what whole answers need is here; the bytes are parsed by httptools
+(llhttp, as in Node.js)::
 
         ┌────── idle, newest first ◄─────────┐
         ▼                                    │ answered, and it may stay open
     taken, or opened ──► request written ────┤
                                              └ broken, late, or "Connection: close": dropped
 
-One request at a time per connection. Streams, proxies and reads stay with aiohttp.
+One request at a time per connection. Streams, proxies and other reads stay with aiohttp.
 """
 
 import asyncio
@@ -28,8 +30,8 @@ from kube.sockets import SocketFactory
 
 CONNECT_S: Final = 10.0
 HAPPY_EYEBALLS_S: Final = 0.25  # RFC 8305
-_LONGEST_ANSWER_BYTES: Final = 64 << 20  # etcd takes objects of 1.5 MiB; far above any answer
-_SUCCESS_FROM: Final = 200  # below are interim answers: the real one follows
+_LONGEST_ANSWER_BYTES: Final = 1 << 30  # a page of a list: 5,000 objects, most of some KB
+_SUCCESS: Final = range(200, 300)  # below are interim answers: the real one follows
 
 
 class NoConnectionError(OSError):
@@ -97,17 +99,25 @@ class Exchange:
             self._idle.pop().abort()
 
     async def ask(
-        self, method: str, path: str, headers: dict[str, str], body: bytes, *, within_s: float
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        body: bytes | None,
+        *,
+        within_s: float,
+        behind: bytes = b"",
     ) -> Answer:
         """Send one request and return the answer, whatever its status.
 
-        ``path``: encoded, with its query. Raises ``NoConnectionError``, ``BrokenOffError``
-        and ``TimeoutError``.
+        ``path``: encoded, with its query. ``behind``: what the body of a success is to be followed
+        by. Raises ``NoConnectionError``, ``BrokenOffError`` and ``TimeoutError``.
         """
         async with asyncio.timeout(within_s):
             connection = await self._take()
             try:
-                answer = await connection.ask(self._encoded(method, path, headers, body))
+                request = self._encoded(method, path, headers, body)
+                answer = await connection.ask(request, behind)
             except BaseException:
                 connection.abort()  # a late answer would pass for the next request's
                 raise
@@ -145,15 +155,18 @@ class Exchange:
         )
         return connection
 
-    def _encoded(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
+    def _encoded(
+        self, method: str, path: str, headers: dict[str, str], body: bytes | None
+    ) -> bytes:
+        if body is not None:
+            headers = headers | {"Content-Length": str(len(body))}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return b"%b %b HTTP/1.1\r\nHost: %b\r\n%bContent-Length: %d\r\n\r\n%b" % (
+        return b"%b %b HTTP/1.1\r\nHost: %b\r\n%b\r\n%b" % (
             method.encode(),
             (self._prefix + path).encode(),
             self._authority,
             lines.encode("latin-1"),
-            len(body),
-            body,
+            body or b"",
         )
 
 
@@ -164,8 +177,11 @@ class _Connection(asyncio.Protocol):
         self._register = register
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[Answer] | None = None
+        self._parts: list[bytes] = []
+        self.on_body = self._parts.append  # no Python for each of a list's chunks
         self._parser = httptools.HttpResponseParser(self)
         self._keep = True
+        self._behind = b""
         self._forget()
 
     @property
@@ -178,10 +194,11 @@ class _Connection(asyncio.Protocol):
         """Whether the server lets another request follow."""
         return self.is_open and self._keep
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes, behind: bytes) -> Answer:
         """Write a request and wait for its answer."""
         if self._transport is None:
             raise BrokenOffError("the connection is closed")
+        self._behind = behind
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._waiter
@@ -203,6 +220,10 @@ class _Connection(asyncio.Protocol):
         if self._waiter is None:
             self.abort()
             return
+        self._size += len(data)
+        if self._size > _LONGEST_ANSWER_BYTES:
+            self._break("the answer does not end")
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -223,7 +244,7 @@ class _Connection(asyncio.Protocol):
             self.abort()
 
     def _forget(self) -> None:
-        self._parts: list[bytes] = []
+        self._parts.clear()
         self._size = 0
         self._retry_after: str | None = None
 
@@ -232,22 +253,18 @@ class _Connection(asyncio.Protocol):
         if name.lower() == b"retry-after":
             self._retry_after = value.decode("latin-1")
 
-    def on_body(self, part: bytes) -> None:
-        """Keep a part of the body."""
-        self._size += len(part)
-        self._parts.append(part)
-        if self._size > _LONGEST_ANSWER_BYTES:
-            self._break("the answer does not end")
-
     def on_message_complete(self) -> None:
         """Hand the answer over, unless it was an interim one."""
         status = self._parser.get_status_code()
-        if status < _SUCCESS_FROM:
+        if status < _SUCCESS.start:
             return
         self._keep = self._parser.should_keep_alive()
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
-            waiter.set_result(Answer(status, b"".join(self._parts), self._retry_after))
+            behind = self._behind if status in _SUCCESS else b""
+            body = b"".join((*self._parts, behind))
+            waiter.set_result(Answer(status, body, self._retry_after))
+        self._parts.clear()  # a list's take as much as its body
 
     def _break(self, why: str) -> None:
         waiter, self._waiter = self._waiter, None

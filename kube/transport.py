@@ -14,8 +14,8 @@ connection lost, time-out, 5xx      yes        never: it may have taken effect; 
 ==================================  =========  ============================================
 
 aiohttp, which reads and watches, repeats a GET by itself once, at once, when a connection
-that was kept open turns out to be closed. What has a body goes through ``kube.exchange``,
-which never repeats anything.
+that was kept open turns out to be closed. What has a body, and lists that are read where they are
+(``Request.behind``), go through ``kube.exchange``, which never repeats anything.
 
 Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
 server asked for with Retry-After.
@@ -85,7 +85,7 @@ class Request:
     """One request. ``path`` is encoded already; ``query`` is not.
 
     ``stores``: False for a POST that only asks (a review): it is retried like a read. ``behind``:
-    what the answer's body is to be followed by, which costs a copy of it later on.
+    what the answer's body is to be followed by, which would cost a copy of it later on.
     """
 
     method: str
@@ -221,8 +221,8 @@ class Transport:
         return _Attempt(self.observer, request, watches)
 
     async def _attempt(self, request: Request, credentials: Credentials, within_s: float) -> bytes:
-        if request.body is not None and credentials.proxy is None:
-            return await self._write(request, request.body, credentials, within_s)
+        if (request.body is not None or request.behind) and credentials.proxy is None:
+            return await self._ask(request, credentials, within_s)
         limits = aiohttp.ClientTimeout(
             total=within_s, sock_connect=_CONNECT_S, ceil_threshold=math.inf
         )
@@ -234,19 +234,20 @@ class Transport:
             except _FAILURES as error:
                 raise _transport_error(request, error) from error
 
-    async def _write(
-        self, request: Request, body: bytes, credentials: Credentials, within_s: float
-    ) -> bytes:
-        """Send what has a body, the hot path, without aiohttp; see ``kube.exchange``."""
-        headers = {
-            "User-Agent": self._user_agent,
-            "Accept": request.accept,
-            "Content-Type": request.content_type,
-            **credentials.headers,
-        }
+    async def _ask(self, request: Request, credentials: Credentials, within_s: float) -> bytes:
+        """Send what has a body, the hot path, or ask for a list, without aiohttp."""
+        headers = {"User-Agent": self._user_agent, "Accept": request.accept}
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        headers |= credentials.headers
         try:
             answer = await self._pool(credentials).ask(
-                request.method, request.target, headers, body, within_s=within_s
+                request.method,
+                request.target,
+                headers,
+                request.body,
+                within_s=within_s,
+                behind=request.behind,
             )
         except NoConnectionError as error:
             raise NotSent(f"{request.method} {request.path}: {error}") from error

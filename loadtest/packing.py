@@ -27,6 +27,7 @@ from protogen import kubernetes_v1_pb2 as messages
 
 MARK: Final = re.compile(rb"@([a-z]+)@")
 _NO_MARKS: Final[Mapping[bytes, int]] = {}
+_BEHIND: Final = b"\x1a\x00\x22\x00"  # contentEncoding and contentType, both empty
 
 # Message → field → number and type: a message, or one of ``_Encoder``. With ``*``: repeated.
 MORE: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
@@ -197,13 +198,19 @@ def packed_parts(kind: str, value: JSON, lengths: Mapping[bytes, int]) -> Parts:
 
 def page(kind: str, meta: JSON, items: list[bytes]) -> bytes:
     """Return a page of a list of packed objects, as an API server answers."""
+    return b"".join(parts(kind, meta, items))
+
+
+def parts(kind: str, meta: JSON, items: list[bytes]) -> list[bytes]:
+    """Return what an API server writes of it one by one."""
     encoder = _Encoder(_NO_MARKS)
     described = {"resourceVersion": "", "continue": "", **meta}
     head = encoder.field(1, encoder.message("ListMeta", described))[0]
-    body = head + b"".join(b"\x12" + _varint(len(one)) + one for one in items)
+    heads = [b"\x12" + _varint(len(one)) for one in items]
+    size = len(head) + sum(map(len, heads)) + sum(map(len, items))
     about = encoder.field(1, [b"\n\x02v1\x12" + _varint(len(kind)) + kind.encode()])[0]
-    # contentEncoding and contentType follow, both empty.
-    return MAGIC + about + encoder.field(2, [body])[0] + b"\x1a\x00\x22\x00"
+    whole = MAGIC + about + b"\x12" + _varint(size) + head
+    return [whole, *(part for both in zip(heads, items, strict=True) for part in both), _BEHIND]
 
 
 @cache

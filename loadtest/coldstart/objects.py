@@ -148,9 +148,15 @@ class Fleet:
 
 
 def page(kind: str, meta: JSON, items: list[bytes]) -> bytes:
-    """Return a page of a list, as kube-apiserver writes it."""
+    """Return a page of a list, as kube-apiserver answers."""
+    return b"".join(parts(kind, meta, items))
+
+
+def parts(kind: str, meta: JSON, items: list[bytes]) -> list[bytes]:
+    """Return what kube-apiserver writes of it one by one."""
     head = orjson.dumps({"kind": kind, "apiVersion": "v1", "metadata": meta})
-    return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
+    first, others = items[:1], items[1:]
+    return [head[:-1] + b',"items":[', *first, *(b"," + one for one in others), b"]}"]
 
 
 def make(fleet: Fleet, plural: str) -> tuple[int, Callable[[int], bytes]]:

@@ -31,7 +31,8 @@ class Peer:
         self.connections += 1
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
-                length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                sized = head.lower().partition(b"content-length: ")[2]
+                length = int(sized.split(b"\r\n")[0] or 0)
                 self.requests.append(head + await reader.readexactly(length))
                 for piece in self.answers.pop(0) if self.answers else [OK]:
                     if not piece:
@@ -124,6 +125,30 @@ async def test_an_answer_that_comes_too_late_is_never_taken_for_the_next_one() -
             await patch(exchange, within_s=0.05)
         assert await patch(exchange) == Answer(200, b"{}")
         assert peer.connections == 2
+
+
+async def test_an_answer_that_does_not_end_breaks_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kube.exchange._LONGEST_ANSWER_BYTES", 200)
+    endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 50
+    async with talking([endless]) as (exchange, peer):
+        with pytest.raises(BrokenOffError, match="does not end"):
+            await patch(exchange)
+        for _ in range(4):  # what many have together is no longer
+            assert (await patch(exchange)).status == 200
+        assert peer.connections == 2
+
+
+@pytest.mark.parametrize(("status", "body"), [("200 OK", b"ab___"), ("404 Not Found", b"ab")])
+async def test_what_is_to_stand_behind_a_body_stands_behind_that_of_a_success(
+    status: str, body: bytes
+) -> None:
+    answer = b"HTTP/1.1 %b\r\nTransfer-Encoding: chunked\r\n\r\n" % status.encode()
+    pieces = [answer, b"1\r\na\r\n", b"1\r\nb\r\n0\r\n\r\n"]
+    async with talking(pieces, [OK]) as (exchange, peer):
+        found = await exchange.ask("GET", "/", {}, None, within_s=5.0, behind=b"___")
+        assert found.body == body
+        assert (await exchange.ask("GET", "/", {}, None, within_s=5.0)).body == b"{}"
+    assert b"Content-Length" not in peer.requests[0]
 
 
 async def test_bytes_that_nobody_asked_for_end_the_connection() -> None:

@@ -1,0 +1,64 @@
+"""Lists come in the chunks that the cold start's server cuts them into, as real API servers do.
+
+::
+
+    API server ──list, byte by byte──► chunks ──► sizes ═══ sizes ◄── framed ◄── the same body
+
+What a chunk costs the reader is a good part of what reading a list takes (docs/adr/0040).
+"""
+
+import asyncio
+import itertools
+from urllib.parse import urlsplit
+
+import pytest
+
+from kube.packed import ACCEPT
+from kube.packeditems import read_list
+from kube.resources import PODS
+from loadtest.api import Api
+from loadtest.coldstart.chunks import framed, unframed
+from loadtest.simulated import Plane, SimulatedPlane
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_list_comes_in_the_chunks_of_what_is_written_one_by_one(
+    plane: Plane, api: Api, pods: str
+) -> None:
+    if isinstance(plane, SimulatedPlane):
+        pytest.skip("the simulated server writes a list at once")
+    for number in range(7):
+        meta = {"name": f"p{number}", "annotations": {"x": "y" * (700 * number)}}
+        spec = {"containers": [{"name": "main", "image": "example.com/image:1"}]}
+        await api.create(pods, {"metadata": meta, "spec": spec})
+    chunks = await chunks_of(api, pods)
+    body = b"".join(chunks)
+    _, items = read_list(PODS, body)
+    edges = [0]
+    for begin, end in zip(items.begin.tolist(), items.end.tolist(), strict=True):
+        tag = begin - (2 if end - begin < 1 << 7 else 3)
+        edges += [tag, begin, end]
+    edges.append(len(body))
+    written = [body[begin:end] for begin, end in itertools.pairwise(edges)]
+    assert len(chunks) > 7
+    assert list(map(unframed, framed(written))) == chunks
+
+
+async def chunks_of(api: Api, path: str) -> list[bytes]:
+    """Ask by hand, since clients put chunks together."""
+    url = urlsplit(api.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port, ssl=api._ssl)
+    head = (
+        f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nAccept: {ACCEPT}\r\n"
+        f"Authorization: Bearer {api._token}\r\n\r\n"
+    )
+    writer.write(head.encode())
+    answer = await reader.readuntil(b"\r\n\r\n")
+    assert b"transfer-encoding: chunked" in answer.lower()
+    found: list[bytes] = []
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        found.append(await reader.readexactly(size))
+        await reader.readexactly(2)
+    writer.close()
+    return found
