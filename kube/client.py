@@ -45,7 +45,7 @@ from kube.podwrites import (
 )
 from kube.release import NOTHING, Extra
 from kube.resources import PODS, KubeObject, Resource
-from kube.transport import Request, Stream, Transport
+from kube.transport import Answered, Request, Stream, Transport
 from kube.wire import PartialObject, Pod
 
 T = TypeVar("T", bound=KubeObject)
@@ -308,16 +308,18 @@ class KubeClient:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    async def _listed(self, resource: Resource[T], path: str, query: Mapping[str, str]) -> bytes:
+    async def _listed(
+        self, resource: Resource[T], path: str, query: Mapping[str, str]
+    ) -> bytes | memoryview:
         packed = self._packed.get(resource)
         request = Request("GET", path, dict(query))
         if packed is not None:
             request = replace(request, accept=packed.accept, behind=packed.behind)
-        return await self._transport.send(request)
+        return await self._transport.read(request)
 
-    def _decoded(self, resource: Resource[T], body: bytes) -> Iterator[Page[T]]:
+    def _decoded(self, resource: Resource[T], body: Answered) -> Iterator[Page[T]]:
         packed: PageDecoder[T] | None = self._packed.get(resource)
-        return self.codec(resource).pages(body) if packed is None else packed.pages(body)
+        return self.codec(resource).pages(bytes(body)) if packed is None else packed.pages(body)
 
 
 def _encoded(body: Body) -> bytes:

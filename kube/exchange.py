@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import aiohappyeyeballs
 import httptools
 
+from kube.bulk import Bulk
 from kube.sockets import SocketFactory
 
 CONNECT_S: Final = 10.0
@@ -56,7 +57,7 @@ class Answer:
     """One whole answer."""
 
     status: int
-    body: bytes
+    body: bytes | memoryview
     retry_after: str | None = None
 
 
@@ -75,6 +76,7 @@ class Exchange:
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
         self._retired = False
+        self._longest = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -111,16 +113,20 @@ class Exchange:
         """Send one request and return the answer, whatever its status.
 
         ``path``: encoded, with its query. ``behind``: what the body of a success is to be followed
-        by. Raises ``NoConnectionError``, ``BrokenOffError`` and ``TimeoutError``.
+        by; it is a long one (``kube.bulk``). Raises ``NoConnectionError``, ``BrokenOffError`` and
+        ``TimeoutError``.
         """
         async with asyncio.timeout(within_s):
             connection = await self._take()
             try:
                 request = self._encoded(method, path, headers, body)
-                answer = await connection.ask(request, behind)
+                bulk = Bulk(behind, self._longest) if behind else None
+                answer = await connection.ask(request, bulk)
             except BaseException:
                 connection.abort()  # a late answer would pass for the next request's
                 raise
+        if bulk is not None:
+            self._longest = max(self._longest, bulk.size)
         if connection.may_stay and not self._retired:
             self._idle.append(connection)
         else:
@@ -181,7 +187,7 @@ class _Connection(asyncio.Protocol):
         self.on_body = self._parts.append  # no Python for each of a list's chunks
         self._parser = httptools.HttpResponseParser(self)
         self._keep = True
-        self._behind = b""
+        self._bulk: Bulk | None = None
         self._forget()
 
     @property
@@ -194,11 +200,11 @@ class _Connection(asyncio.Protocol):
         """Whether the server lets another request follow."""
         return self.is_open and self._keep
 
-    async def ask(self, request: bytes, behind: bytes) -> Answer:
-        """Write a request and wait for its answer."""
+    async def ask(self, request: bytes, bulk: Bulk | None) -> Answer:
+        """Write a request and wait for its answer. ``bulk``: what is to hold the body."""
         if self._transport is None:
             raise BrokenOffError("the connection is closed")
-        self._behind = behind
+        self._bulk = bulk
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._waiter
@@ -228,6 +234,8 @@ class _Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._break(f"not an HTTP answer: {error}")
+        if self._bulk is not None and self._parts:
+            self._take()
 
     def connection_lost(self, error: Exception | None) -> None:
         """End; whoever waits is told."""
@@ -261,10 +269,21 @@ class _Connection(asyncio.Protocol):
         self._keep = self._parser.should_keep_alive()
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
-            behind = self._behind if status in _SUCCESS else b""
-            body = b"".join((*self._parts, behind))
-            waiter.set_result(Answer(status, body, self._retry_after))
-        self._parts.clear()  # a list's take as much as its body
+            waiter.set_result(Answer(status, self._body(status), self._retry_after))
+        self._parts.clear()
+        self._bulk = None
+
+    def _take(self) -> None:
+        """Put the parts that came together where they belong, while they are in the cache."""
+        if self._bulk is not None:
+            self._bulk.add(self._parts)
+            self._parts.clear()
+
+    def _body(self, status: int) -> bytes | memoryview:
+        if self._bulk is None:
+            return b"".join(self._parts)
+        self._take()
+        return self._bulk.whole() if status in _SUCCESS else self._bulk.so_far()
 
     def _break(self, why: str) -> None:
         waiter, self._waiter = self._waiter, None

@@ -56,15 +56,19 @@ def single(*numbers: int) -> Wanted:
 class Buffer:
     """The bytes of a page, readable from any place."""
 
-    def __init__(self, padded: bytes) -> None:
+    def __init__(self, padded: bytes | memoryview) -> None:
         """Read ``padded``, a page and ``PADDING``."""
-        self.bytes = padded
+        self.body = padded
         self._words = np.ndarray(
             (len(padded) - 7,), dtype=np.dtype("V8"), buffer=padded, strides=(1,)
         )
         self._blocks = np.ndarray(
             (len(padded) - _BLOCK + 1,), dtype=np.dtype(f"V{_BLOCK}"), buffer=padded, strides=(1,)
         )
+
+    def cut(self, begin: int, end: int) -> bytes:
+        """Return the bytes between two places."""
+        return bytes(self.body[begin:end])
 
     def words(self, at: Places) -> Places:
         """Return the eight bytes from each place on, the first one lowest."""
@@ -74,7 +78,7 @@ class Buffer:
     def texts(self, at: Places, size: int) -> NDArray[np.uint8]:
         """Return uint8[n, size]: the bytes from each place on."""
         whole = np.ndarray(
-            (len(self.bytes) - size + 1,), np.dtype(f"V{size}"), self.bytes, strides=(1,)
+            (len(self.body) - size + 1,), np.dtype(f"V{size}"), self.body, strides=(1,)
         )
         return whole[at].view(np.uint8).reshape(-1, size)
 
@@ -185,7 +189,7 @@ def _low_bits(word: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-def varint(body: bytes, at: int) -> tuple[int, int]:
+def varint(body: bytes | memoryview, at: int) -> tuple[int, int]:
     """Return one number, and where it ends. Raises ``ValueError``, ``IndexError``."""
     found = shift = 0
     while shift < _MOST_BITS:

@@ -122,7 +122,7 @@ class PageDecoder(Protocol[T]):
         """Return what an answer is to be followed by, so that it need not be copied."""
         ...
 
-    def pages(self, body: bytes) -> Iterator[Page[T]]:
+    def pages(self, body: bytes | memoryview) -> Iterator[Page[T]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list at all."""
         ...
 

@@ -204,8 +204,8 @@ class _Own:
         return [text[at : at + size] for at in range(0, len(text), size)]
 
     def _bytes(self, leaf: Leaf) -> list[bytes]:
-        body, size = self._buffer.bytes, leaf.end - leaf.begin
-        return [body[at : at + size] for at in (self._begins + leaf.begin).tolist()]
+        cut, size = self._buffer.cut, leaf.end - leaf.begin
+        return [cut(at, at + size) for at in (self._begins + leaf.begin).tolist()]
 
 
 def layout_of(body: bytes, node: wire.Node) -> Layout:

@@ -5,7 +5,7 @@
     a pod, read once ──► mask: what a pod of its shape must share with it, bit by bit
                               │      tags, sizes, numbers, and what counts of a kind (``Tree``)
                               ▼
-    pods as long as it ──► XOR, AND mask, all at once ──► nothing is left: an *echo*
+    pods as long as it ──► AND mask, all at once ──► what counts is the same: an *echo*
 
     a page ──► everybody echoes a pod of another page? ──yes──► nothing is walked
                       │ no
@@ -79,11 +79,12 @@ class Echoes:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A pod's words, and the bits of them that count."""
+    """A pod's words, the bits of them that count, and what these are."""
 
     length: int
     words: Words
     mask: Words
+    counted: Words
 
 
 class Shapes:
@@ -224,15 +225,16 @@ def _shape(buffer: Buffer, items: Ranges, row: int) -> _Shape | None:
     mask = np.full(size, 0xFF, dtype=np.uint8)
     mask[end - begin :] = 0
     try:
-        for low, high in _free(buffer.bytes, begin, end, TREE):
+        for low, high in _free(buffer.body, begin, end, TREE):
             mask[low - begin : high - begin] = 0
     except (ValueError, IndexError):
         return None
     words = buffer.texts(np.array([begin]), size).view(np.uint64)[0]
-    return _Shape(end - begin, words, mask.view(np.uint64))
+    masked = mask.view(np.uint64)
+    return _Shape(end - begin, words, masked, words & masked)
 
 
-def _free(body: bytes, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]]:
+def _free(body: bytes | memoryview, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]]:
     """Yield the bytes that may differ. Raises ``ValueError`` for what is no message."""
     while at < end:
         tag, at = varint(body, at)
@@ -256,7 +258,6 @@ def _like(buffer: Buffer, begins: Places, shape: _Shape) -> Flags:
     same = np.empty(len(begins), dtype=np.bool_)
     for row in range(0, len(begins), _ROWS):
         words = buffer.texts(begins[row : row + _ROWS], _WORD * len(shape.words)).view(np.uint64)
-        words ^= shape.words
         words &= shape.mask
-        same[row : row + _ROWS] = ~words.any(axis=1)
+        same[row : row + _ROWS] = (words == shape.counted).all(axis=1)
     return same

@@ -143,7 +143,7 @@ class _Parts:
     def of(self, place: int) -> list[bytes]:
         """Return what counts of a pod's parts."""
         return [
-            self._buffer.bytes[one.begin[part] : one.end[part]]
+            self._buffer.cut(one.begin[part], one.end[part])
             for part in range(self._first[place], self._first[place + 1])
             for one in self._ranges
         ]
@@ -200,8 +200,8 @@ class PodFields:
 
     def counted(self, place: int) -> Hashable:
         """Return what is counted of a pod."""
-        body = self._buffer.bytes
-        whole = tuple(body[one.begin[place] : one.end[place]] for one in self._shared)
+        cut = self._buffer.cut
+        whole = tuple(cut(one.begin[place], one.end[place]) for one in self._shared)
         return (whole, *(tuple(parts.of(place)) for parts in self._parts))
 
 

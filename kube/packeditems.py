@@ -5,8 +5,9 @@
     magic, Unknown { raw: PodList { metadata, item … } } ──► metadata, and where each item is
 """
 
+import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from google.protobuf.message import DecodeError as BadMessage
@@ -18,10 +19,13 @@ from kube.packed import MAGIC, READ_META
 from kube.resources import Resource
 from protogen import kubernetes_v1_pb2 as messages
 
+Body = bytes | memoryview
+_TAG_AND_SIZE: Final = struct.Struct("<BH").unpack_from
+_BOTH, _HIGH = MORE | MORE << 8, 0x7F << 7  # bits of a size's two bytes: that more follow; numbers
 _META_TAG, _ITEM_TAG, _RAW_TAG = 1 << 3 | 2, 2 << 3 | 2, 2 << 3 | 2
 
 
-def read_list(resource: Resource[Any], body: bytes) -> tuple[ListMeta, Ranges]:
+def read_list(resource: Resource[Any], body: Body) -> tuple[ListMeta, Ranges]:
     """Return a list's metadata, and where its items are. Raises ``DecodeError``."""
     try:
         meta, items = _items(body, *_raw(body))
@@ -31,7 +35,7 @@ def read_list(resource: Resource[Any], body: bytes) -> tuple[ListMeta, Ranges]:
     return described, items
 
 
-def parts(body: bytes, items: Ranges, size: int) -> Iterator[tuple[Buffer, Ranges]]:
+def parts(body: Body, items: Ranges, size: int) -> Iterator[tuple[Buffer, Ranges]]:
     """Yield items in parts, each in bytes that go on behind it.
 
     An answer has 20 MB, and to copy it takes longer than to find a field of all its pods: it is
@@ -47,18 +51,18 @@ def parts(body: bytes, items: Ranges, size: int) -> Iterator[tuple[Buffer, Range
             yield _copied(body, begin, end)
 
 
-def _copied(body: bytes, begin: Places, end: Places) -> tuple[Buffer, Ranges]:
+def _copied(body: Body, begin: Places, end: Places) -> tuple[Buffer, Ranges]:
     first, behind = (int(begin[0]), int(end[-1])) if len(begin) else (0, 0)
     padded = b"".join((memoryview(body)[first:behind], PADDING))
     return Buffer(padded), Ranges(begin - first, end - first)
 
 
-def _raw(body: bytes) -> tuple[int, int]:
+def _raw(body: Body) -> tuple[int, int]:
     """Return where the list itself is (runtime.Unknown, field 2)."""
     at = len(MAGIC)
     while at < len(body):
         tag, begin, end = _head(body, at)
-        if tag == _RAW_TAG and end > len(body) - len(PADDING) * body.endswith(PADDING):
+        if tag == _RAW_TAG and end > len(body) - len(PADDING) * (body[-len(PADDING) :] == PADDING):
             raise ValueError(f"it ends in the middle: {len(body)} bytes of {end}")
         if tag == _RAW_TAG:
             return begin, end
@@ -66,14 +70,15 @@ def _raw(body: bytes) -> tuple[int, int]:
     raise ValueError("there is no list in it")
 
 
-def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
+def _items(body: Body, at: int, stop: int) -> tuple[bytes, Ranges]:
     """Return a list's metadata, and where its items are."""
     meta, begins, ends = b"", [], []
     while at < stop:
-        if at < stop - 2 and body[at] == _ITEM_TAG:
-            begin, low, high = at + 3, body[at + 1], body[at + 2]
-            if low >= MORE > high:  # 128 bytes up to 16 KiB, as nearly all have
-                at = begin + (low & 0x7F | high << 7)
+        if at < stop - 2:
+            tag, size = _TAG_AND_SIZE(body, at)
+            if tag == _ITEM_TAG and size & _BOTH == MORE:  # 128 bytes up to 16 KiB, as nearly all
+                begin = at + 3
+                at = begin + (size & 0x7F | size >> 1 & _HIGH)
                 begins.append(begin)
                 ends.append(at)
                 continue
@@ -82,13 +87,13 @@ def _items(body: bytes, at: int, stop: int) -> tuple[bytes, Ranges]:
             begins.append(begin)
             ends.append(at)
         elif tag == _META_TAG:
-            meta = body[begin:at]
+            meta = bytes(body[begin:at])
     if at != stop:
         raise ValueError("it ends in the middle of a field")
     return meta, Ranges(np.array(begins, dtype=np.int64), np.array(ends, dtype=np.int64))
 
 
-def _head(body: bytes, at: int) -> tuple[int, int, int]:
+def _head(body: Body, at: int) -> tuple[int, int, int]:
     """Return a field's tag, of one byte, and from where to where its bytes are."""
     size, begin = varint(body, at + 1)
     return body[at], begin, begin + size

@@ -28,10 +28,10 @@ class _PodLists:
         self._shapes = Shapes()
         self._size = FIRST_PODS
 
-    def pages(self, body: bytes) -> Iterator[Page[ListedPod]]:
+    def pages(self, body: bytes | memoryview) -> Iterator[Page[ListedPod]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""
-        if not body.startswith(MAGIC):
-            yield from self._codec.pages(body.removesuffix(PADDING))
+        if body[: len(MAGIC)] != MAGIC:
+            yield from self._codec.pages(bytes(body).removesuffix(PADDING))
             return
         meta, items = read_list(PODS, body)
         for part in parts(body, items, self._size):

@@ -59,10 +59,10 @@ class NodeLists:
         self._fewest = fewest
         self._layouts: dict[int, list[Layout]] = {}
 
-    def pages(self, body: bytes) -> Iterator[Page[wire.Node]]:
+    def pages(self, body: bytes | memoryview) -> Iterator[Page[wire.Node]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""
-        if not body.startswith(MAGIC):
-            yield from self._codec.pages(body.removesuffix(PADDING))
+        if body[: len(MAGIC)] != MAGIC:
+            yield from self._codec.pages(bytes(body).removesuffix(PADDING))
             return
         meta, items = read_list(NODES, body)
         for buffer, part in parts(body, items, PART_NODES):
@@ -124,7 +124,7 @@ def _alone(buffer: Buffer, items: Ranges, row: int) -> wire.Node:
 
 
 def _item(buffer: Buffer, items: Ranges, row: int) -> bytes:
-    return buffer.bytes[items.begin[row] : items.end[row]]
+    return buffer.cut(items.begin[row], items.end[row])
 
 
 def _name(found: list[wire.Node]) -> str:

@@ -170,13 +170,13 @@ class PackedPage(ListedPage):
     def is_planned(self, place: int) -> bool:
         """Whether a pod carries a plan."""
         begin, end = self._echoes.one(self._fields.labels, place)
-        return looks_planned(self._buffer.bytes[begin:end])
+        return looks_planned(self._buffer.cut(begin, end))
 
     def meta(self, place: int) -> wire.ObjectMeta:
         """Return a pod's metadata. Raises ``DecodeError`` where it cannot be read."""
         begin, end = self._echoes.one(self._fields.meta, place)
         try:
-            message = messages.ObjectMeta.FromString(self._buffer.bytes[begin:end])
+            message = messages.ObjectMeta.FromString(self._buffer.cut(begin, end))
             found: wire.ObjectMeta = _READ_META(message)
         except BAD_INPUT as error:
             raise DecodeError(f"{PODS} {self._called(place)}: metadata: {error}") from error
@@ -201,13 +201,13 @@ class PackedPage(ListedPage):
 
     def own(self, some: NDArray[np.intp]) -> Iterator[OwnBytes]:
         """Yield what planned pods of one kin, at some places, may differ in."""
-        fields, body = self._fields, self._buffer.bytes
+        fields, cut = self._fields, self._buffer.cut
         who = fields.name, fields.uid, fields.labels
         what = fields.pin, fields.volumes, fields.conditions
         each = [self._echoes.spread(one, some) for one in (*who, *what)]
         columns = [zip(one.begin.tolist(), one.end.tolist(), strict=True) for one in each]
         for places in zip(*columns, strict=True):
-            yield OwnBytes._make([body[low:high] for low, high in places])
+            yield OwnBytes._make([cut(low, high) for low, high in places])
 
     def pod(self, place: int) -> wire.Pod:
         """Return all of a pod. Raises ``DecodeError`` for what is no pod."""
@@ -222,10 +222,10 @@ class PackedPage(ListedPage):
         return f"{meta.namespace}/{meta.name}" if meta.name else "(unreadable)"
 
     def _item(self, place: int) -> bytes:
-        return self._buffer.bytes[self._items.begin[place] : self._items.end[place]]
+        return self._buffer.cut(self._items.begin[place], self._items.end[place])
 
     def _text(self, begin: int, end: int) -> str:
-        return self._buffer.bytes[begin:end].decode(errors="replace")
+        return self._buffer.cut(begin, end).decode(errors="replace")
 
     def _times(self, where: Ranges) -> Times:
         """Return times; one before 1970, or that cannot be read, is no time."""

@@ -90,9 +90,8 @@ class TwinBytes:
     def own(self, row: int) -> tuple[OwnBytes, bytes]:
         """Return what one has of its own, and its node."""
         each = self.name, self.labels, self.pin, self.volumes, self.conditions, self.node
-        body = self.buffer.bytes
         name, labels, pin, volumes, conditions, node = (
-            body[one.begin[row] : one.end[row]] for one in each
+            self.buffer.cut(one.begin[row], one.end[row]) for one in each
         )
         return OwnBytes(name, b"", labels, pin, volumes, conditions), node
 
@@ -220,10 +219,10 @@ def _chars(buffer: Buffer, ranges: Ranges) -> Chars:
 
 
 def _say_of_devices(pods: TwinBytes) -> Flags:
-    body = pods.buffer.bytes
+    cut = pods.buffer.cut
     ends = zip(pods.conditions.begin.tolist(), pods.conditions.end.tolist(), strict=True)
     told = names.DEVICES_HEALTHY.encode()
-    return np.array([told in body[begin:end] for begin, end in ends], dtype=np.bool_)
+    return np.array([told in cut(begin, end) for begin, end in ends], dtype=np.bool_)
 
 
 def _all_of(part: bytes, text: bytes) -> Iterator[int]:

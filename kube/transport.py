@@ -55,6 +55,7 @@ from kube.errors import (
 from kube.exchange import Exchange, NoConnectionError, Server
 from kube.fence import Fence
 
+Answered = bytes | memoryview
 JSON: Final = "application/json"
 _OK: Final = range(200, 300)
 _FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
@@ -169,6 +170,11 @@ class Transport:
 
     async def send(self, request: Request) -> bytes:
         """Return the body of a successful answer. Raises ``APIError`` or ``TransportError``."""
+        body = await self.read(request)
+        return body if isinstance(body, bytes) else bytes(body)
+
+    async def read(self, request: Request) -> Answered:
+        """Return the same, as it was read: a long one is not copied (``Request.behind``)."""
         attempt = 0
         while True:
             try:
@@ -199,7 +205,7 @@ class Transport:
         finally:
             opened.close()  # closes the connection: an unfinished stream cannot be used again
 
-    async def _authorised(self, request: Request) -> bytes:
+    async def _authorised(self, request: Request) -> Answered:
         credentials = await self._auth.current()
         async with self._slots:
             try:
@@ -208,7 +214,7 @@ class Transport:
                 renewed = await self._auth.renew(credentials)
                 return await self._once(request, renewed)
 
-    async def _once(self, request: Request, credentials: Credentials) -> bytes:
+    async def _once(self, request: Request, credentials: Credentials) -> Answered:
         fence = self._fence
         if fence is None:
             with self._observed(request):
@@ -220,7 +226,9 @@ class Transport:
     def _observed(self, request: Request, *, watches: bool = False) -> "_Attempt":
         return _Attempt(self.observer, request, watches)
 
-    async def _attempt(self, request: Request, credentials: Credentials, within_s: float) -> bytes:
+    async def _attempt(
+        self, request: Request, credentials: Credentials, within_s: float
+    ) -> Answered:
         if (request.body is not None or request.behind) and credentials.proxy is None:
             return await self._ask(request, credentials, within_s)
         limits = aiohttp.ClientTimeout(
@@ -234,7 +242,7 @@ class Transport:
             except _FAILURES as error:
                 raise _transport_error(request, error) from error
 
-    async def _ask(self, request: Request, credentials: Credentials, within_s: float) -> bytes:
+    async def _ask(self, request: Request, credentials: Credentials, within_s: float) -> Answered:
         """Send what has a body, the hot path, or ask for a list, without aiohttp."""
         headers = {"User-Agent": self._user_agent, "Accept": request.accept}
         if request.body is not None:
@@ -255,7 +263,7 @@ class Transport:
             raise _transport_error(request, error) from error
         if answer.status in _OK:
             return answer.body
-        raise from_response(answer.status, answer.body, retry_after=answer.retry_after)
+        raise from_response(answer.status, bytes(answer.body), retry_after=answer.retry_after)
 
     def _pool(self, credentials: Credentials) -> Exchange:
         """Return the connections of these credentials; those of older ones are closed."""

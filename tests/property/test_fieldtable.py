@@ -92,7 +92,7 @@ def test_a_value_is_the_last_one_told(messages: list[list[Field]]) -> None:
         for number in (1, 16):
             told = [value for of, value in fields if of == number]
             where = found.value(number).at(np.array([n]))
-            body = buffer.bytes[int(where.begin[0]) : int(where.end[0])]
+            body = buffer.cut(int(where.begin[0]), int(where.end[0]))
             if not told:
                 assert body == b""
             elif isinstance(told[-1], bytes):
@@ -107,7 +107,7 @@ def test_entries_are_the_values_of_a_stretch(messages: list[list[Field]]) -> Non
     buffer, ranges = laid_out(list(map(encoded, messages)))
     owner, each = entries(buffer, walk(buffer, ranges, WANTED).stretch(18))
     pairs = zip(each.begin.tolist(), each.end.tolist(), strict=True)
-    read = list(zip(owner.tolist(), (buffer.bytes[b:e] for b, e in pairs), strict=True))
+    read = list(zip(owner.tolist(), (buffer.cut(b, e) for b, e in pairs), strict=True))
     assert read == [
         (n, value if isinstance(value, bytes) else varint(value))
         for n, fields in enumerate(messages)

@@ -94,7 +94,7 @@ def test_with_any_byte_changed_twins_are_what_is_decoded(
     page = packed([member("g", rank) for rank in range(count)])
     which = data.draw(st.integers(0, count - 1))
     begin, end = page._echoes.one(getattr(page._fields, own), which)
-    body = bytearray(page._buffer.bytes)
+    body = bytearray(page._buffer.body)
     at = data.draw(st.integers(begin, end - 1))
     body[at] = data.draw(st.sampled_from((*b'a09-"\\Z\x00\xff', body[at] ^ 1, body[at] ^ 0x80)))
     found(PackedPage(Buffer(bytes(body)), page._items, Shapes()))
