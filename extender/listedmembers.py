@@ -138,12 +138,12 @@ class ListedMembers:
         told = _Told(like, telling.number(like.event), telling)
         # What a pod asks for its gang was submitted when the pod was made: nobody's before the
         # first one's.
-        late = listed.created >= listed.created[first]
+        may = listed.created >= listed.created[first]
         for one in run.pods:
             place, _, meta = one
-            if late[place] and self._tell_one(listed, told, one) and place in twins:
+            if may[place] and self._tell_one(listed, told, one) and place in twins:
                 others = twins[place].some(1)
-                self._tell_twins(listed, told, meta, others.those(late[others.places]), run)
+                self._tell_twins(listed, told, meta, others.those(may[others.places]), run)
 
     def _tell_one(self, listed: Listed, told: _Told, one: _Pod) -> bool:
         """Tell of a pod; ``False`` for one that has to be read as a whole."""

@@ -24,6 +24,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kube.onemessage import BYTES, MORE, VARINT, Body
+
 Places = NDArray[np.int64]
 """int64[n]: offsets into a page."""
 Flags = NDArray[np.bool_]
@@ -35,11 +37,8 @@ Number = NDArray[np.int64] | int
 PADDING: Final = bytes(64)
 """What a page must be followed by: it is read in words and blocks from any place."""
 
-VARINT, BYTES = 0, 2  # kinds of fields
 _NUMBERS: Final = 64
-_MOST_BITS: Final = 70  # of a varint
 _LONGEST_SIZE: Final = 4  # bytes
-MORE: Final = 0x80  # of a varint: bytes follow
 _LOOKED_AT: Final = 6  # bytes of a varint, all that is left of a word behind the longest tag
 _END_OF_TEN: Final = 0x0080_8080  # the highest bits of a varint's bytes 6 to 9
 _SECONDS, _NO_NANOS = 0x08, 0x0010  # what a time begins and ends with (meta/v1 Time)
@@ -56,7 +55,7 @@ def single(*numbers: int) -> Wanted:
 class Buffer:
     """The bytes of a page, readable from any place."""
 
-    def __init__(self, padded: bytes | memoryview) -> None:
+    def __init__(self, padded: Body) -> None:
         """Read ``padded``, a page and ``PADDING``."""
         self.body = padded
         self._words = np.ndarray(
@@ -187,19 +186,6 @@ def _low_bits(word: NDArray[np.int64]) -> NDArray[np.int64]:
         | (word >> 4 & 0x7F << 28)
     )
     return found
-
-
-def varint(body: bytes | memoryview, at: int) -> tuple[int, int]:
-    """Return one number, and where it ends. Raises ``ValueError``, ``IndexError``."""
-    found = shift = 0
-    while shift < _MOST_BITS:
-        byte = body[at]
-        at += 1
-        found |= (byte & 0x7F) << shift
-        if byte < MORE:
-            return found, at
-        shift += 7
-    raise ValueError(f"a number at {at} does not end")
 
 
 def varints(buffer: Buffer, ranges: Ranges) -> NDArray[np.int64]:

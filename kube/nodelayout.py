@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kube import wire
-from kube.fieldtable import BYTES, VARINT, Buffer, Flags, Places, Ranges, varint
+from kube.fieldtable import Buffer, Flags, Places, Ranges
+from kube.onemessage import BYTES, Field, fields_of
 from kube.packed import BAD_INPUT, moment
 from protogen import kubernetes_v1_pb2 as messages
 
@@ -71,14 +72,6 @@ class Leaf(NamedTuple):
     part: Part | None
     """``None`` for what nobody reads."""
     key: str = ""
-
-
-class _Field(NamedTuple):
-    number: int
-    kind: int
-    at: int
-    begin: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,31 +223,31 @@ def layout_of(body: bytes, node: wire.Node) -> Layout:
 
 def _leaves(body: bytes) -> Iterator[Leaf]:
     """Yield what may differ, and at last where the head ends. Raises ``ValueError``."""
-    meta, spec, status = _fields(body, 0, len(body))
-    for field in _fields(body, meta.begin, meta.end):
+    meta, spec, status = fields_of(body, 0, len(body))
+    for field in fields_of(body, meta.begin, meta.end):
         if field.number in _MAPS:
             yield _entry(body, field, _MAPS[field.number])
         elif field.number in _OWN:
             yield Leaf(field.begin, field.end, _OWN[field.number])
         elif field.number not in _READ_META:
             yield from _free(field)
-    for field in _fields(body, spec.begin, spec.end):
+    for field in fields_of(body, spec.begin, spec.end):
         if field.number not in _READ_SPEC:
             yield from _free(field)
     yield Leaf(status.at + 1, status.begin, None)  # the size of what is behind the head, too
     yield from _of_status(body, status)
 
 
-def _of_status(body: bytes, status: _Field) -> Iterator[Leaf]:
+def _of_status(body: bytes, status: Field) -> Iterator[Leaf]:
     end, numbers = status.end, [0]
-    for field in _fields(body, status.begin, status.end):
+    for field in fields_of(body, status.begin, status.end):
         numbers.append(field.number)
         if field.number > _LAST_READ:
             end = min(end, field.at)
         elif field.number == _STATUS.ALLOCATABLE_FIELD_NUMBER:
             yield _quantity(body, field)
         elif field.number == _STATUS.CONDITIONS_FIELD_NUMBER:
-            for one in _fields(body, field.begin, field.end):
+            for one in fields_of(body, field.begin, field.end):
                 if one.number not in _READ_CONDITION:
                     yield from _free(one)
         else:
@@ -264,40 +257,24 @@ def _of_status(body: bytes, status: _Field) -> Iterator[Leaf]:
     yield Leaf(end, end, None)
 
 
-def _free(field: _Field) -> Iterator[Leaf]:
+def _free(field: Field) -> Iterator[Leaf]:
     """Yield what a field says, which nobody reads; of a number, its size would be unknown."""
     if field.kind == BYTES:
         yield Leaf(field.begin, field.end, None)
 
 
-def _entry(body: bytes, field: _Field, part: Part) -> Leaf:
+def _entry(body: bytes, field: Field, part: Part) -> Leaf:
     """Return the value of a map's entry. Raises ``ValueError`` for one of another form."""
-    key, value = _fields(body, field.begin, field.end)
+    key, value = fields_of(body, field.begin, field.end)
     if (body[key.at], body[value.at]) != (_KEY, _VALUE):
         raise ValueError(f"an entry has the tags {body[key.at]} and {body[value.at]}")
     return Leaf(value.begin, value.end, part, body[key.begin : key.end].decode())
 
 
-def _quantity(body: bytes, field: _Field) -> Leaf:
+def _quantity(body: bytes, field: Field) -> Leaf:
     """Return the text of an amount. Raises ``ValueError`` for one that has none."""
     entry = _entry(body, field, Part.AMOUNT)
-    (text,) = _fields(body, entry.begin, entry.end)
+    (text,) = fields_of(body, entry.begin, entry.end)
     if body[text.at] != _TEXT:
         raise ValueError(f"an amount has the tag {body[text.at]}")
     return Leaf(text.begin, text.end, Part.AMOUNT, entry.key)
-
-
-def _fields(body: bytes, at: int, end: int) -> Iterator[_Field]:
-    """Yield the fields of a message. Raises ``ValueError``, ``IndexError`` for what is none."""
-    while at < end:
-        begin = at
-        tag, at = varint(body, at)
-        size, behind = varint(body, at)
-        if tag & 7 == BYTES:
-            at, behind = behind, behind + size
-        elif tag & 7 != VARINT:
-            raise ValueError(f"field {tag >> 3} is of kind {tag & 7}")
-        if behind > end:
-            raise ValueError(f"field {tag >> 3} ends at {behind} of {end}")
-        yield _Field(tag >> 3, tag & 7, begin, at, behind)
-        at = behind

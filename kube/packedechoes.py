@@ -25,7 +25,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kube.fieldtable import BYTES, PADDING, VARINT, Buffer, Flags, Places, Ranges, varint
+from kube.fieldtable import PADDING, Buffer, Flags, Places, Ranges
+from kube.onemessage import VARINT, Body, fields_of
 from kube.packedfields import TREE, PodFields, Tree
 
 _FEWEST: Final = 32  # with fewer it takes less to find their fields
@@ -234,23 +235,16 @@ def _shape(buffer: Buffer, items: Ranges, row: int) -> _Shape | None:
     return _Shape(end - begin, words, masked, words & masked)
 
 
-def _free(body: bytes | memoryview, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]]:
-    """Yield the bytes that may differ. Raises ``ValueError`` for what is no message."""
-    while at < end:
-        tag, at = varint(body, at)
-        number, kind = tag >> 3, tag & 7
-        size, begin = varint(body, at)
-        if kind == VARINT:
-            at = begin
+def _free(body: Body, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]]:
+    """Yield the bytes that may differ. Raises ``ValueError``, ``IndexError`` for no message."""
+    for field in fields_of(body, at, end):
+        inner = tree.inner.get(field.number)
+        if field.kind == VARINT:
             continue
-        if kind != BYTES or begin + size > end:
-            raise ValueError(f"field {number} of kind {kind} ends at {begin + size} of {end}")
-        at = begin + size
-        inner = tree.inner.get(number)
         if inner is not None:
-            yield from _free(body, begin, at, inner)
-        elif not tree.shares(number):
-            yield begin, at
+            yield from _free(body, field.begin, field.end, inner)
+        elif not tree.shares(field.number):
+            yield field.begin, field.end
 
 
 def _like(buffer: Buffer, begins: Places, shape: _Shape) -> Flags:

@@ -13,13 +13,13 @@ import numpy as np
 from google.protobuf.message import DecodeError as BadMessage
 
 from kube.errors import DecodeError
-from kube.fieldtable import MORE, PADDING, Buffer, Places, Ranges, varint
+from kube.fieldtable import PADDING, Buffer, Places, Ranges
 from kube.frames import ListMeta
+from kube.onemessage import MORE, Body, varint
 from kube.packed import MAGIC, READ_META
 from kube.resources import Resource
 from protogen import kubernetes_v1_pb2 as messages
 
-Body = bytes | memoryview
 _TAG_AND_SIZE: Final = struct.Struct("<BH").unpack_from
 _BOTH, _HIGH = MORE | MORE << 8, 0x7F << 7  # bits of a size's two bytes: that more follow; numbers
 _META_TAG, _ITEM_TAG, _RAW_TAG = 1 << 3 | 2, 2 << 3 | 2, 2 << 3 | 2

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from kube import ownkeys
-from kube.fieldtable import MORE, varint
+from kube.onemessage import MORE, fields_of, varint
 from kube.wire import ObjectMeta
 from protogen import kubernetes_v1_pb2 as messages
 
@@ -57,14 +57,11 @@ def own_entries(raw: bytes) -> Iterator[OwnEntry]:
 
     Raises ``ValueError``, ``IndexError`` for what is none of these.
     """
-    at = 0
-    while at < len(raw):
-        size, begin = varint(raw, at + 1)
-        key = _key(raw, begin) if raw[at] in _MAPS else ""
+    for entry in fields_of(raw, 0, len(raw)):
+        key = _key(raw, entry.begin) if raw[entry.at] in _MAPS else ""
         if ownkeys.is_own(key):
-            behind = begin + len(_KEY) + 1 + len(key.encode()) + 1
-            yield OwnEntry(key, _MAPS[raw[at]], at, begin, behind, begin + size)
-        at = begin + size
+            size = entry.begin + len(_KEY) + 1 + len(key.encode()) + 1
+            yield OwnEntry(key, _MAPS[raw[entry.at]], entry.at, entry.begin, size, entry.end)
 
 
 @dataclass(frozen=True, slots=True)

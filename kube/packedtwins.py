@@ -32,8 +32,10 @@ _DIGITS: Final = 9  # of a number that is less than 2^31, whichever it is
 _WORD: Final = 8
 _ZERO: Final = ord("0")
 _BASE: Final = 10
-_PLAIN: Final = np.zeros(256, dtype=np.bool_)  # of a name that JSON writes as it is
-_PLAIN[list(b"-.0123456789abcdefghijklmnopqrstuvwxyz")] = True
+_OF_TOKENS: Final = np.zeros(256, dtype=np.bool_)  # as ``kube.ownbytes`` looks for them
+_OF_TOKENS[list(b"0123456789abcdefghijklmnopqrstuvwxyz")] = True
+_PLAIN: Final = _OF_TOKENS.copy()  # of a name that JSON writes as it is
+_PLAIN[list(b"-.")] = True
 _ASCII: Final = 0x80
 
 Key = tuple[bool, str]
@@ -176,7 +178,7 @@ class _Columns:
         for span in layout.others:
             self._take_other(span)
         for begin, end in layout.tokens:
-            self.may &= _PLAIN[self._volumes[:, begin:end]].all(axis=1)
+            self.may &= _OF_TOKENS[self._volumes[:, begin:end]].all(axis=1)
             self._volumes[:, begin:end] = 0
 
     def as_before(self) -> Flags:

@@ -70,6 +70,7 @@ async def cell(api: Api, namespace: str, extender: FakeExtender) -> AsyncIterato
     made = Cell(api, namespace, extender)
     for name in made.nodes:
         await made.add_node(name)
+    await made.known()
     yield made
     for pod in (await api.get(made.pods))["items"]:
         await api.delete(f"{made.pods}/{pod['metadata']['name']}")

@@ -4,6 +4,7 @@ from typing import Any
 
 from support.eventually import eventually
 from support.fake_extender import FakeExtender
+from support.wire import pinned
 
 from loadtest.api import Api
 from loadtest.nodes import node
@@ -22,6 +23,15 @@ class Cell:
     async def add_node(self, name: str, **resources: str) -> None:
         amounts = {"cpu": "8", "memory": "8Gi", "pods": "20", GPU: "4", **resources}
         await self.api.create("/api/v1/nodes", node(name, {"cell": self.namespace}, amounts))
+
+    async def known(self) -> None:
+        """Wait until the scheduler knows the nodes: pods come to it by a watch of their own.
+
+        It hears of nodes in order, so whoever is bound to the last one tells of all.
+        """
+        await self.create("probe", gpus=0, affinity=pinned(self.nodes[-1]))
+        await self.bound("probe")
+        await self.api.delete(f"{self.pods}/probe")
 
     def pod(self, name: str, gpus: int = 1, **spec: Any) -> dict[str, Any]:
         amounts = {GPU: str(gpus)} if gpus else {"cpu": "1"}

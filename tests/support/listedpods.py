@@ -39,7 +39,8 @@ PINNED = {
 }
 ODD = (
     *("index", "devices", "spares", "elsewhere", "size", "network", "label", "asks", "ill"),
-    *("token", "claim", "early", "free", "form", "rank", "plan", "name", "attached", "secret"),
+    *("token", "claim", "early", "free", "form", "rank", "plan", "name", "attached"),
+    *("secret", "dash"),
 )
 LIKE_THE_OTHERS = (
     *("index", "devices", "network", "token", "form", "rank", "plan", "name", "attached"),
@@ -199,7 +200,7 @@ def member(gang: str, rank: int, *, node: str = "n0", odd: str = "") -> JSON:
     pod = whole((number, {}, {}, {"phase": "Running"}, "ns", node))
     requests = {"nvidia.com/gpu": "2" if odd == "asks" else "1"}
     conditions = [{"type": names.DEVICES_HEALTHY, "status": "False"}] if odd == "ill" else []
-    token = {"token": "abcde", "secret": "ABCDE"}.get(odd, f"{number:05d}")
+    token = {"token": "abcde", "secret": "ABCDE", "dash": "ab-de"}.get(odd, f"{number:05d}")
     volumes: list[JSON] = [{"name": f"kube-api-access-{token}"}]
     if odd == "claim":
         volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": f"data-{rank}"}})
