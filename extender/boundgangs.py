@@ -11,25 +11,15 @@ gang that has run short of members. Of a gang that has no bound member any more 
 to tell; whoever waits is told directly.
 """
 
-import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from cluster.ids import GangKey, PodUid
+from extender.boundpods import LISTS_PER_S, pods_on, tell_for_ever
 from extender.engine import Engine
 from kube.client import KubeClient
-from kube.errors import KubeError
-from kube.resources import PODS
 from kube.translate import pod_uid
 from kube.wire import Pod
-
-log = logging.getLogger(__name__)
-
-PERIOD_S: Final = 1.0
-LISTS_PER_S: Final = 5  # as for devices: a rack that loses its power takes some seconds
-PAUSE_S: Final = 10.0  # after a failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +50,7 @@ class BoundGangs:
 
     async def run(self) -> None:
         """Tell for ever."""
-        while True:
-            await asyncio.sleep(PERIOD_S)
-            try:
-                await self.tell()
-            except KubeError as error:
-                log.warning("bound gangs not told", extra={"error": str(error)})
-                await asyncio.sleep(PAUSE_S)
+        await tell_for_ever(self.tell, "bound gangs not told")
 
     async def tell(self) -> None:
         """Tell some of what is due. Raises ``KubeError``; what was not told stays due."""
@@ -90,5 +74,5 @@ class BoundGangs:
         hold = self.engine.state.hold(uid)
         if hold is None:
             return None
-        pods = await self.client.list(PODS, fieldSelector=f"spec.nodeName={hold.node}")
+        pods = await pods_on(self.client, hold.node)
         return next((pod for pod in pods if pod_uid(pod.metadata.uid) == uid), None)

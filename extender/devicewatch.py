@@ -17,7 +17,6 @@ pods that were given something else than planned, are logged, counted and shown 
 next allocation that the node publishes mends them.
 """
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -27,6 +26,7 @@ from typing import Final
 from cluster.devicetrouble import DeviceTrouble, TroubleKind
 from cluster.effects import DevicesDisturbed, Effect
 from cluster.ids import GangKey, PodUid
+from extender.boundpods import LISTS_PER_S, pods_on, tell_for_ever
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.report import Reporter
@@ -41,9 +41,6 @@ from kube.wire import Condition, Pod
 
 log = logging.getLogger(__name__)
 
-PERIOD_S: Final = 1.0
-LISTS_PER_S: Final = 5  # a rack that loses its power takes some seconds to be told of
-PAUSE_S: Final = 10.0  # after a failure
 _NOTHING: Final[Mapping[PodUid, str]] = {}
 
 
@@ -99,13 +96,7 @@ class DeviceWatch:
 
     async def run(self) -> None:
         """Tell for ever."""
-        while True:
-            await asyncio.sleep(PERIOD_S)
-            try:
-                await self.tell()
-            except KubeError as error:
-                log.warning("devices not told", extra={"error": str(error)})
-                await asyncio.sleep(PAUSE_S)
+        await tell_for_ever(self.tell, "devices not told")
 
     async def tell(self) -> int:
         """Tell what is new, of some nodes at most; return the PATCHes. Raises ``KubeError``."""
@@ -171,7 +162,7 @@ class DeviceWatch:
 
     async def _say(self, node: str, wanted: Mapping[PodUid, str]) -> int:
         """Bring the conditions of a node's pods up to date; return how many were written."""
-        pods = await self._client.list(PODS, fieldSelector=f"spec.nodeName={node}")
+        pods = await pods_on(self._client, node)
         written = 0
         for pod in pods:
             message, said = wanted.get(pod_uid(pod.metadata.uid), ""), _condition(pod)

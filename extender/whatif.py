@@ -24,6 +24,7 @@ from decisions.question import Question as Asking
 from decisions.question import decide
 from decisions.supposing import suppose
 from extender.body import Body
+from extender.boundpods import pods_on
 from extender.engine import Engine
 from extender.errors import TooLarge
 from extender.pace import Pace
@@ -32,7 +33,6 @@ from extender.supposing import Supposed, Supposer, pods_named
 from extender.whatifwire import BODY_BYTES, Question, parse
 from kube.client import KubeClient
 from kube.errors import KubeError, NotFound
-from kube.resources import PODS
 from kube.translate import pod_uid
 from placement import explain, ways
 from placement.decision import Decision, Plan, Wait
@@ -208,7 +208,7 @@ class WhatIf:
         nodes = dict.fromkeys(snapshot.nodes.name(move.source) for move in answer.moves)
         found: dict[int, str] = {}
         for node in list(nodes)[:NAMED_NODES]:
-            for pod in await self.client.list(PODS, fieldSelector=f"spec.nodeName={node}"):
+            for pod in await pods_on(self.client, node):
                 row = rows.get(pod_uid(pod.metadata.uid))
                 if row is not None:
                     found[row] = f"{pod.metadata.namespace}/{pod.metadata.name}"

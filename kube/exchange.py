@@ -32,7 +32,7 @@ from kube.sockets import SocketFactory
 CONNECT_S: Final = 10.0
 HAPPY_EYEBALLS_S: Final = 0.25  # RFC 8305
 _LONGEST_ANSWER_BYTES: Final = 1 << 30  # a page of a list: 5,000 objects, most of some KB
-_SUCCESS: Final = range(200, 300)  # below are interim answers: the real one follows
+SUCCESS: Final = range(200, 300)  # below are interim answers: the real one follows
 
 
 class NoConnectionError(OSError):
@@ -234,8 +234,7 @@ class _Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._break(f"not an HTTP answer: {error}")
-        if self._bulk is not None and self._parts:
-            self._take()
+        self._take()
 
     def connection_lost(self, error: Exception | None) -> None:
         """End; whoever waits is told."""
@@ -264,7 +263,7 @@ class _Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Hand the answer over, unless it was an interim one."""
         status = self._parser.get_status_code()
-        if status < _SUCCESS.start:
+        if status < SUCCESS.start:
             return
         self._keep = self._parser.should_keep_alive()
         waiter, self._waiter = self._waiter, None
@@ -275,7 +274,7 @@ class _Connection(asyncio.Protocol):
 
     def _take(self) -> None:
         """Put the parts that came together where they belong, while they are in the cache."""
-        if self._bulk is not None:
+        if self._bulk is not None and self._parts:
             self._bulk.add(self._parts)
             self._parts.clear()
 
@@ -283,7 +282,7 @@ class _Connection(asyncio.Protocol):
         if self._bulk is None:
             return b"".join(self._parts)
         self._take()
-        return self._bulk.whole() if status in _SUCCESS else self._bulk.so_far()
+        return self._bulk.whole() if status in SUCCESS else self._bulk.so_far()
 
     def _break(self, why: str) -> None:
         waiter, self._waiter = self._waiter, None

@@ -52,12 +52,11 @@ from kube.errors import (
     Unauthorized,
     from_response,
 )
-from kube.exchange import Exchange, NoConnectionError, Server
+from kube.exchange import SUCCESS, Exchange, NoConnectionError, Server
 from kube.fence import Fence
 
 Answered = bytes | memoryview
 JSON: Final = "application/json"
-_OK: Final = range(200, 300)
 _FAILURES: Final = (aiohttp.ClientError, TimeoutError, OSError)
 _READ_BUFFER_BYTES: Final = 1 << 20  # what a stream may run ahead while the loop is busy
 _CONNECT_S: Final = 10.0
@@ -261,7 +260,7 @@ class Transport:
             raise NotSent(f"{request.method} {request.path}: {error}") from error
         except (OSError, TimeoutError) as error:
             raise _transport_error(request, error) from error
-        if answer.status in _OK:
+        if answer.status in SUCCESS:
             return answer.body
         raise from_response(answer.status, bytes(answer.body), retry_after=answer.retry_after)
 
@@ -282,7 +281,7 @@ class Transport:
         """Return a successful response with its body still unread."""
         try:
             response = await self._request(request, credentials, limits)
-            if response.status in _OK:
+            if response.status in SUCCESS:
                 return response
             async with response:
                 body = await response.read()

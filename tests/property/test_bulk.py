@@ -1,5 +1,7 @@
 """A body put together part by part, against the parts joined."""
 
+from unittest.mock import patch
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,13 +15,10 @@ PARTS = st.lists(st.lists(st.binary(max_size=9), max_size=4), max_size=6)
 def test_a_body_is_its_parts_and_what_is_to_stand_behind_them(
     parts: list[list[bytes]], behind: bytes, longest: int, first: int
 ) -> None:
-    before, bulk._FIRST_BYTES = bulk._FIRST_BYTES, first  # type: ignore[misc]
-    try:
+    with patch.object(bulk, "_FIRST_BYTES", first):
         body = Bulk(behind, longest)
-        for each in parts:
-            body.add(each)
-    finally:
-        bulk._FIRST_BYTES = before  # type: ignore[misc]
+    for each in parts:
+        body.add(each)
     joined = b"".join(part for each in parts for part in each)
     assert (body.size, body.so_far()) == (len(joined), joined)
     assert body.whole() == joined + behind
