@@ -21,8 +21,19 @@ from kube.resources import Resource
 from protogen import kubernetes_v1_pb2 as messages
 
 _TAG_AND_SIZE: Final = struct.Struct("<BH").unpack_from
-_BOTH, _HIGH = MORE | MORE << 8, 0x7F << 7  # bits of a size's two bytes: that more follow; numbers
+_HEAD: Final = 3  # bytes of a tag and a size of two bytes: of 128 bytes up to 16 KiB, as nearly all
 _META_TAG, _ITEM_TAG, _RAW_TAG = 1 << 3 | 2, 2 << 3 | 2, 2 << 3 | 2
+
+
+def _steps() -> list[int]:
+    """Return how far it is to the next item, by the two bytes of a size; 0: it is no such size."""
+    found = np.zeros(1 << 16, dtype=np.int64)
+    size = np.arange(MORE, MORE * MORE)
+    found[size & 0x7F | MORE | size >> 7 << 8] = _HEAD + size
+    return found.tolist()
+
+
+_STEPS: Final = _steps()
 
 
 def read_list(resource: Resource[Any], body: Body) -> tuple[ListMeta, Ranges]:
@@ -72,25 +83,36 @@ def _raw(body: Body) -> tuple[int, int]:
 
 def _items(body: Body, at: int, stop: int) -> tuple[bytes, Ranges]:
     """Return a list's metadata, and where its items are."""
-    meta, begins, ends = b"", [], []
+    meta, ends = b"", list[int]()
+    begins = {0: at + _HEAD}  # by item: where it begins, if not so far behind the one before it
+    steps, last = _STEPS, stop - 2
     while at < stop:
-        if at < stop - 2:
+        if at < last:
             tag, size = _TAG_AND_SIZE(body, at)
-            if tag == _ITEM_TAG and size & _BOTH == MORE:  # 128 bytes up to 16 KiB, as nearly all
-                begin = at + 3
-                at = begin + (size & 0x7F | size >> 1 & _HIGH)
-                begins.append(begin)
+            if tag == _ITEM_TAG and (step := steps[size]):
+                at += step
                 ends.append(at)
                 continue
         tag, begin, at = _head(body, at)
         if tag == _ITEM_TAG:
-            begins.append(begin)
+            begins[len(ends)] = begin
             ends.append(at)
-        elif tag == _META_TAG:
+            continue
+        begins[len(ends)] = at + _HEAD
+        if tag == _META_TAG:
             meta = bytes(body[begin:at])
     if at != stop:
         raise ValueError("it ends in the middle of a field")
-    return meta, Ranges(np.array(begins, dtype=np.int64), np.array(ends, dtype=np.int64))
+    return meta, _ranges(ends, begins)
+
+
+def _ranges(ends: list[int], begins: dict[int, int]) -> Ranges:
+    end = np.array(ends, dtype=np.int64)
+    begin = np.roll(end, 1) + _HEAD
+    for place, at in begins.items():
+        if place < len(end):
+            begin[place] = at
+    return Ranges(begin, end)
 
 
 def _head(body: Body, at: int) -> tuple[int, int, int]:
