@@ -252,6 +252,11 @@ class PagedColumn(Generic[S, V]):
         """Return a view to be read at once and dropped: nothing is copied for it later."""
         return PagedView(tuple(self._pages), count, self._dtype)
 
+    @property
+    def capacity(self) -> int:
+        """Rows there is room for."""
+        return len(self._pages) << PAGE_SHIFT
+
     def _share(self) -> None:
         page = self._shared.find(0)
         while page >= 0:

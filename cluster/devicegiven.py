@@ -4,11 +4,15 @@ Kept by UID, not by pod row: a node may tell of a pod before its binding is seen
 has gone, or of one that nobody knows. What is told counts for the pods that are there.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cluster.ids import PodUid
 from cluster.pagedlists import PagedList, PagedListView
+from cluster.uids import Uids
 
 Given: TypeAlias = Mapping[str, tuple[str, ...]]
 """Pod UID in hex (dumps are JSON) → names of devices, as in a plan."""
@@ -17,17 +21,19 @@ Given: TypeAlias = Mapping[str, tuple[str, ...]]
 class GivenTable:
     """By node row; nodes that tell nothing cost one shared entry. ``uid``: of a pod row."""
 
-    __slots__ = ("_nodes", "_uid")
+    __slots__ = ("_nodes", "_tells", "_uid")
 
     def __init__(
         self, uid: Callable[[int], bytes], like: PagedListView[Given | None] | None = None
     ) -> None:
         self._uid = uid
         self._nodes: PagedList[Given | None] = PagedList(None, like=like)
+        self._tells: NDArray[np.bool_] | None = None  # by node row, once somebody asks for many
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` node rows."""
         self._nodes.grow(count)
+        self._tells = None
 
     def any(self, node: int) -> bool:
         """Tell whether a node tells anything."""
@@ -38,11 +44,17 @@ class GivenTable:
         given = self._nodes[node]
         return None if given is None else given.get(self._uid(pod).hex())
 
-    def those(self, uids: Sequence[PodUid], nodes: Sequence[int]) -> list[int]:
+    def those(self, uids: Uids, nodes: NDArray[np.intp]) -> list[int]:
         """Return the places of the pods that were given something on their nodes."""
-        given = enumerate(self._nodes.those(nodes))
-        known = ((place, told) for place, told in given if told is not None)
-        return [place for place, told in known if uids[place].hex() in told]
+        if self._tells is None:
+            self._tells = np.zeros(self._nodes.capacity, dtype=np.bool_)
+            self._tells[[node for node, told in self._nodes.items() if told is not None]] = True
+        found = list[int]()
+        for place in np.flatnonzero(self._tells[nodes]).tolist():
+            told = self._nodes[int(nodes[place])]
+            if told is not None and uids[place].hex() in told:
+                found.append(place)
+        return found
 
     def differs(self, node: int, told: Mapping[PodUid, tuple[str, ...]] | None) -> bool:
         """Tell whether a node says anything new; ``None``: it is as it was."""
@@ -53,7 +65,9 @@ class GivenTable:
 
     def put(self, node: int, told: Mapping[PodUid, tuple[str, ...]]) -> None:
         """Replace what a node says."""
-        self._nodes[node] = _by_hex(told) or None
+        self._nodes[node] = given = _by_hex(told) or None
+        if self._tells is not None:
+            self._tells[node] = given is not None
 
     def freeze(self, count: int) -> PagedListView[Given | None]:
         """Return everything read-only."""
@@ -64,6 +78,7 @@ class GivenTable:
         for node, told in enumerate(given):
             if told:
                 self._nodes[node] = told
+        self._tells = None
 
 
 def _by_hex(told: Mapping[PodUid, tuple[str, ...]]) -> Given:

@@ -4,7 +4,8 @@ kube-scheduler's calls carry namespace and name of pods that are not bound; the 
 million bound pods would cost more memory than their rows.
 """
 
-from cluster.uidtable import Uids, UidTable
+from cluster.uids import UidColumn
+from cluster.uidtable import UidTable
 
 
 class Directory(UidTable):
@@ -12,7 +13,7 @@ class Directory(UidTable):
 
     __slots__ = ("_by_name",)
 
-    def __init__(self, uids: Uids) -> None:
+    def __init__(self, uids: UidColumn) -> None:
         super().__init__(uids)
         self._by_name: dict[str, tuple[int, ...]] = {}
 

@@ -175,6 +175,8 @@ def _paged_columns(
         for name, (dtype, _) in kinds.items():
             column = getattr(view, name)
             yield f"{part}.{name}", dtype, column.pages, column.count
+    for name, words in (("front", tables.pods.uids.front), ("back", tables.pods.uids.back)):
+        yield f"pod.uid.{name}", np.uint64, words.pages, words.count
 
 
 def _value_columns(
@@ -220,6 +222,5 @@ def _names(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[object]]
 
 def _string_columns(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[bytes]], int]]:
     tables = snapshot.tables
-    yield "pod.uids", tables.pods.uids.pages, tables.pods.uids.count
     yield "gang.members", tables.gangs.members.pages, tables.gangs.members.count
     yield "device.claims", tables.devices.claims.pages, tables.devices.claims.count

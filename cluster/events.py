@@ -16,6 +16,7 @@ from cluster.deviceshape import MigProfile
 from cluster.gangs import GangSpec
 from cluster.ids import GangKey, PodUid
 from cluster.learned import Learned
+from cluster.uids import Uids
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class PodsBound:
 
     kinds: tuple[PodUpserted, ...]
     kind: NDArray[np.intp]
-    uids: Sequence[PodUid]
+    uids: Uids
     nodes: Sequence[str]
     created: NDArray[np.float64]
     started: NDArray[np.float64]

@@ -24,11 +24,12 @@ from cluster.events import BudgetUpserted
 from cluster.gangs import GangSpec
 from cluster.gangtable import COLUMNS as GANG_COLUMNS
 from cluster.holds import Hold, HoldState
-from cluster.ids import NO_ROW, GangKey, PodUid
+from cluster.ids import NO_ROW, GangKey
 from cluster.learned import Learned
 from cluster.model import Model
 from cluster.names import NameTable
 from cluster.pods import COLUMNS as POD_COLUMNS
+from cluster.uids import Uids
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Hashable)
@@ -170,7 +171,8 @@ class _Loading:
     def _pods(self) -> None:
         model, pods = self._model, self._model.pods
         columns = {name: self._numbers(f"pod.{name}") for name in POD_COLUMNS}
-        uids = self._strings("pod.uids")
+        words = [self._numbers(f"pod.uid.{name}") for name in ("front", "back")]
+        uids = Uids(np.stack(words, axis=1).astype(np.uint64))
         unused = np.flatnonzero(columns["state"] == 0).tolist()
         pods.restore(len(uids), self._rows_free("pods", unused))
         model.holds.grow(len(uids))
@@ -180,8 +182,8 @@ class _Loading:
         self._fill(pods.queues, str, "queues")
         for name, column in columns.items():
             getattr(pods, name).fill(column)
+        pods.uids.put(0, uids)
         for row in pods.live():
-            pods.uids[row] = PodUid(uids[row])
             model.directory.add(pods.uids[row], row)
         for row, called in enumerate(self._values(str, "pod.names")):
             if called:

@@ -42,15 +42,6 @@ class PagedList(Generic[T]):
             self._frozen = None
         self._pages[page][row & _LIST_MASK] = value
 
-    def stretch(self, first: int, count: int) -> list[T]:
-        """Return the values of up to ``count`` rows from ``first`` on."""
-        found = list[T]()
-        while len(found) < count and first < self.capacity:
-            cell = first & _LIST_MASK
-            found += self._pages[first >> _LIST_SHIFT][cell : cell + count - len(found)]
-            first += _LIST_ROWS - cell
-        return found
-
     def those(self, rows: Iterable[int]) -> list[T]:
         """Return the values of some rows."""
         pages = self._pages

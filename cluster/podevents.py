@@ -20,8 +20,8 @@ from cluster.ids import NO_ROW, GangKey, check_gang_key
 from cluster.model import Model
 from cluster.outcome import Outcome
 from cluster.pods import STATES, PodFlag, PodState
+from cluster.uids import UID_BYTES
 
-_UID_BYTES: Final = 16
 _INT32: Final = 1 << 31
 
 # As plain integers: arithmetic on enum members costs a microsecond each.
@@ -352,8 +352,8 @@ def check(model: Model, event: PodUpserted, *, same_kind: bool = False) -> None:
 
     What is known already (``same_kind``) was checked when it came.
     """
-    if len(event.uid) != _UID_BYTES:
-        raise _bad(event, f"uid has {len(event.uid)} bytes; it must have {_UID_BYTES}")
+    if len(event.uid) != UID_BYTES:
+        raise _bad(event, f"uid has {len(event.uid)} bytes; it must have {UID_BYTES}")
     if event.node == "":
         raise _bad(event, "node is empty; use None for a pod that is not bound")
     if not -_INT32 <= event.rank < _INT32:

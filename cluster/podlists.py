@@ -17,7 +17,6 @@ devices (``cluster.devicesettle``). Nothing is written before it is known that a
 nodes and resources aside, which the other way would make just so).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,13 +26,13 @@ from numpy.typing import NDArray
 from cluster import podevents
 from cluster.asks import asks_of
 from cluster.events import PodsBound, PodUpserted
-from cluster.ids import NO_ROW, PodUid
+from cluster.ids import NO_ROW
 from cluster.model import Model
 from cluster.outcome import Outcome
 from cluster.pods import PodState
 from cluster.texts import ABSENT, are_empty
+from cluster.uids import Uids
 
-_UID_BYTES: Final = 16
 _INT32: Final = 1 << 31
 _ROW: Final = np.dtype(np.int32)  # as ``Model`` packs the pods of a node
 Rows = NDArray[np.intp]
@@ -71,7 +70,7 @@ def _check(model: Model, event: PodsBound) -> None:
     for kind in event.kinds:
         podevents.check(model, replace(kind, uid=event.uids[0], node=event.nodes[0]))
     wide = np.abs(event.ranks) >= _INT32
-    if wide.any() or are_empty(event.nodes).any() or set(map(len, event.uids)) != {_UID_BYTES}:
+    if wide.any() or are_empty(event.nodes).any():
         for place in range(len(event.uids)):
             podevents.check(model, event.pod(place))
 
@@ -110,7 +109,7 @@ def _crowd(model: Model, event: PodsBound) -> _Crowd | None:
     return _Crowd(nodes, of, demand)
 
 
-def _new_rows(model: Model, uids: Sequence[PodUid]) -> int:
+def _new_rows(model: Model, uids: Uids) -> int:
     """Return the first of the pods' rows."""
     first = model.pods.extend(uids)
     if model.pods.count > model.holds.capacity:
@@ -173,7 +172,7 @@ def _claim(model: Model, event: PodsBound, crowd: _Crowd, first: int) -> None:
     published = devices.layout.at(crowd.nodes)[crowd.of] != NO_ROW
     places = set(np.flatnonzero(asks & published).tolist())
     places.update(place for place, plan in event.plans.items() if plan.devices)
-    places.update(devices.given.those(event.uids, nodes.tolist()))
+    places.update(devices.given.those(event.uids, nodes))
     for place in sorted(places):
         told = podevents.planned_devices(event.plans.get(place), event.nodes[place])
         devices.claim(first + place, int(nodes[place]), told, spare=False)

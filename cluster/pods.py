@@ -29,7 +29,7 @@ it comes with ``StandbyHeld`` and goes when it is used, given up, or its gang en
 Unmanaged pods know only PENDING, BOUND and FINISHED.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Final
@@ -41,6 +41,7 @@ from cluster.columns import PagedColumn, PagedView
 from cluster.ids import NO_ROW, PodUid
 from cluster.names import NameTable, NameView
 from cluster.pagedlists import PagedList, PagedListView
+from cluster.uids import UidColumn, Uids, UidView
 
 
 class PodState(IntEnum):
@@ -90,7 +91,7 @@ COLUMNS: Final[Mapping[str, tuple[type[np.generic], int]]] = {
     "created": (np.float64, 0),
     "started": (np.float64, 0),
 }
-"""Numeric pod columns: dtype and the value of an unused row. 54 bytes a pod."""
+"""Numeric pod columns: dtype and the value of an unused row. 54 bytes a pod, and 16 of its UID."""
 
 IntColumn = PagedColumn[np.int32, int]
 FloatColumn = PagedColumn[np.float64, float]
@@ -103,7 +104,7 @@ class PodView:
     ``node``: where the pod occupies room (bound or held), else -1. ``nominated``: node
     row or -1. ``labels``: index into the snapshot's ``label_sets``. ``role``, ``queue``:
     index into ``roles``, ``queues``. ``created``, ``started``: seconds since the epoch,
-    0 where unknown. ``uids`` and ``names`` ("namespace/name") are lists; names are kept
+    0 where unknown. ``names``: "namespace/name"; they are kept
     only for managed pods that are not bound yet.
     """
 
@@ -120,7 +121,7 @@ class PodView:
     rank: PagedView[np.int32, int]
     created: PagedView[np.float64, float]
     started: PagedView[np.float64, float]
-    uids: PagedListView[PodUid]
+    uids: UidView
     names: PagedListView[str]
     roles: NameView[str]
     queues: NameView[str]
@@ -164,9 +165,7 @@ class PodTable:
         self._free: list[int] = []
         for name, (dtype, fill) in COLUMNS.items():
             setattr(self, name, PagedColumn(dtype, fill, like=getattr(like, name, None)))
-        self.uids: PagedList[PodUid] = PagedList(
-            PodUid(b""), like=None if like is None else like.uids
-        )
+        self.uids = UidColumn(None if like is None else like.uids)
         self.names: PagedList[str] = PagedList("", like=None if like is None else like.names)
         self.roles: NameTable[str] = NameTable(like=None if like is None else like.roles)
         self.queues: NameTable[str] = NameTable(like=None if like is None else like.queues)
@@ -188,7 +187,7 @@ class PodTable:
         """Whether the next pod gets a row that was in use before."""
         return bool(self._free)
 
-    def extend(self, uids: Sequence[PodUid]) -> int:
+    def extend(self, uids: Uids) -> int:
         """Return the first of ``len(uids)`` new rows; none may wait for reuse."""
         first = self.count
         self.count += len(uids)
@@ -201,7 +200,7 @@ class PodTable:
         """Make a row unused and offer it for reuse."""
         for name, (_, fill) in COLUMNS.items():
             getattr(self, name)[row] = fill
-        self.uids[row] = PodUid(b"")
+        self.uids.clear(row)
         self.names[row] = ""
         self._free.append(row)
 
@@ -245,6 +244,6 @@ class PodTable:
 
     def _grow(self) -> None:
         self.uids.grow(self.count)
-        self.names.grow(self.count)
+        self.names.grow(self.uids.capacity)
         for name in COLUMNS:
             getattr(self, name).grow(self.uids.capacity)

@@ -66,6 +66,7 @@ from cluster.outcome import Outcome
 from cluster.overlay import overlay
 from cluster.pods import PodState
 from cluster.snapshot import Snapshot
+from cluster.uids import Uids
 
 PLAN_GATE = "muster.dev/plan"
 """The scheduling gate that is ours (``kube.names.PLAN_GATE``, which this package cannot see)."""
@@ -189,12 +190,14 @@ class ClusterState:
         """Return the row of a pod."""
         return self._model.directory.row(uid)
 
-    def pod_rows(self, uids: list[PodUid]) -> NDArray[np.int32]:
+    def pod_rows(self, uids: Uids) -> NDArray[np.int32]:
         """Return int32[n]: the rows of pods, ``NO_ROW`` for those that are not known."""
-        first = self.pod_row(uids[0]) if uids else None
-        if first is not None and self._model.pods.uids.stretch(first, len(uids)) == uids:
+        first = self.pod_row(uids[0]) if len(uids) else None
+        if first is not None and first + len(uids) <= self._model.pods.count:
             # Pods that came together stand together, and those of a list come together again.
-            return np.arange(first, first + len(uids), dtype=np.int32)
+            rows = np.arange(first, first + len(uids), dtype=np.int32)
+            if self._model.pods.uids.are_at(rows, uids).all():
+                return rows
         return self._model.directory.rows(uids)
 
     def settle(self) -> None:

@@ -11,38 +11,37 @@ through it together: a step of numpy for the first place of all of them, one for
 those who found theirs taken, and so on.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster.ids import NO_ROW, PodUid
+from cluster.uids import UID_BYTES, Hashes, UidColumn, Uids, hash_of
 
 _SMALLEST: Final = 256  # places
-_HASH: Final = 0xFFFF_FFFF
+_HASH_BITS: Final = 32
 _FREE: Final = NO_ROW
-
-_Hashes = NDArray[np.uint32]
-
-
-class Uids(Protocol):
-    """The uid of each row."""
-
-    def __getitem__(self, row: int, /) -> PodUid:
-        """Return the uid of the pod of a row."""
-        ...
 
 
 class UidTable:
     """``uids``: by row; a pod's must stand there before it is entered and until it is removed."""
 
-    __slots__ = ("_count", "_hash_cells", "_hashes", "_mask", "_row_cells", "_rows", "_uids")
+    __slots__ = (
+        "_count",
+        "_hash_cells",
+        "_hashes",
+        "_mask",
+        "_row_cells",
+        "_rows",
+        "_shift",
+        "_uids",
+    )
 
     _row_cells: "memoryview[int]"
     _hash_cells: "memoryview[int]"
 
-    def __init__(self, uids: Uids) -> None:
+    def __init__(self, uids: UidColumn) -> None:
         self._uids = uids
         self._count = 0
         self._make(_SMALLEST)
@@ -52,41 +51,41 @@ class UidTable:
 
     def row(self, uid: PodUid) -> int | None:
         """Return the row of a pod."""
+        if len(uid) != UID_BYTES:
+            return None  # nobody's: such a pod is refused
         row = self._row_cells[self._place(uid)]
         return None if row == _FREE else row
 
-    def rows(self, uids: Sequence[PodUid]) -> NDArray[np.int32]:
+    def rows(self, uids: Uids) -> NDArray[np.int32]:
         """Return int32[n]: the rows of pods, ``NO_ROW`` for those that are not known."""
         found = np.full(len(uids), NO_ROW, dtype=np.int32)
-        hashes = _hashed(uids)
-        looked = np.arange(len(uids))
-        at = hashes & self._mask
+        hashes = uids.hashes()
+        looked, at = np.arange(len(uids)), self._homes(hashes)
         while len(looked):
             rows = self._rows[at]
             left = rows != _FREE
-            for n in np.flatnonzero(left & (self._hashes[at] == hashes)).tolist():
-                row, place = int(rows[n]), int(looked[n])
-                if self._uids[row] == uids[place]:
-                    found[place], left[n] = row, False
+            met = np.flatnonzero(left & (self._hashes[at] == hashes))
+            same = met[self._uids.are_at(rows[met], uids.at(looked[met]))]
+            found[looked[same]], left[same] = rows[same], False
             looked, hashes, at = looked[left], hashes[left], at[left] + 1 & self._mask
         return found
 
-    def are_new(self, uids: Sequence[PodUid]) -> bool:
+    def are_new(self, uids: Uids) -> bool:
         """Tell whether all of these are unknown and none comes twice."""
-        return len(set(uids)) == len(uids) and bool((self.rows(uids) == NO_ROW).all())
+        return uids.are_distinct() and bool((self.rows(uids) == NO_ROW).all())
 
     def add(self, uid: PodUid, row: int) -> None:
         """Enter a pod that is not known."""
         self._count += 1
         if 2 * self._count > len(self._rows):
             self._resize(2 * len(self._rows))
-        key = hash(uid) & _HASH
-        rows, at = self._row_cells, key & self._mask
+        key = hash_of(uid)
+        rows, at = self._row_cells, key >> self._shift
         while rows[at] != _FREE:
             at = at + 1 & self._mask
         rows[at], self._hash_cells[at] = row, key
 
-    def add_all(self, uids: Sequence[PodUid], first: int) -> None:
+    def add_all(self, uids: Uids, first: int) -> None:
         """Enter pods that are not known, nor twice among these, in the rows from ``first`` on."""
         self._count += len(uids)
         size = len(self._rows)
@@ -94,7 +93,7 @@ class UidTable:
             size *= 2
         if size > len(self._rows):
             self._resize(size)
-        self._put_all(_hashed(uids), np.arange(first, first + len(uids), dtype=np.int32))
+        self._put_all(uids.hashes(), np.arange(first, first + len(uids), dtype=np.int32))
 
     def remove(self, uid: PodUid) -> None:
         """Strike a pod out; an unknown one is no error."""
@@ -109,25 +108,29 @@ class UidTable:
     def _place(self, uid: PodUid) -> int:
         """Return where a pod's row stands, or the free place where looking for it ends."""
         uids, mask, rows, hashes = self._uids, self._mask, self._row_cells, self._hash_cells
-        key = hash(uid) & _HASH
-        at = key & mask
-        while (row := rows[at]) != _FREE and (hashes[at] != key or uids[row] != uid):
+        key = hash_of(uid)
+        at = key >> self._shift
+        while (row := rows[at]) != _FREE and (hashes[at] != key or not uids.is_at(row, uid)):
             at = at + 1 & mask
         return at
 
     def _close_up(self, free: int) -> None:
         """Free a place, and move what follows so that no search ends there too early."""
-        mask, rows, hashes = self._mask, self._row_cells, self._hash_cells
+        mask, rows, hashes, shift = self._mask, self._row_cells, self._hash_cells, self._shift
         at = free
         while (row := rows[at := at + 1 & mask]) != _FREE:
-            home = hashes[at] & mask
+            home = hashes[at] >> shift
             if (at - home & mask) >= (at - free & mask):
                 rows[free], hashes[free] = row, hashes[at]
                 free = at
         rows[free] = _FREE
 
-    def _put_all(self, hashes: _Hashes, rows: NDArray[np.int32]) -> None:
-        at = hashes & self._mask
+    def _homes(self, hashes: Hashes) -> NDArray[np.intp]:
+        """Return where pods belong: the highest bits of their hashes depend on most."""
+        return (hashes >> np.uint32(self._shift)).astype(np.intp)
+
+    def _put_all(self, hashes: Hashes, rows: NDArray[np.int32]) -> None:
+        at = self._homes(hashes)
         while len(rows):
             free = self._rows[at] == _FREE
             self._rows[at[free]] = rows[free]  # where several want a place, one of them gets it
@@ -148,8 +151,4 @@ class UidTable:
         self._hashes = np.zeros(size, dtype=np.uint32)
         self._row_cells, self._hash_cells = self._rows.data, self._hashes.data
         self._mask = size - 1
-
-
-def _hashed(uids: Sequence[PodUid]) -> _Hashes:
-    whole: Iterable[int] = map(hash, uids)
-    return np.fromiter(whole, dtype=np.int64, count=len(uids)).astype(np.uint32)
+        self._shift = _HASH_BITS - size.bit_length() + 1

@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.ids import PodUid
+from cluster.uids import Uids
 from extender.feed import Feed
 from extender.siblings import Sibling, planned
 from extender.telling import Telling
@@ -50,7 +50,7 @@ class Listed:
     """A page, and what has been read of all its pods. ``may``: bool[n], whom one may tell of."""
 
     page: ListedPage
-    uids: Sequence[PodUid]
+    uids: Uids
     nodes: Sequence[str]
     created: Times
     may: NDArray[np.bool_]
@@ -168,7 +168,7 @@ class ListedMembers:
         source = told_by(meta, like.rank_keys)
         own = np.full(len(places), NO_RANK) if source is None else twins.numbers[source]
         told.telling.add_all(told.number, places, twins.planned if source is None else own)
-        uids = [listed.uids[place] for place in places.tolist()]
+        uids = list(listed.uids.at(places))
         members = self._feed.siblings.twins(like, own.tolist())
         self._feed.run_together(uids, like.placed, members)
 

@@ -16,7 +16,7 @@ that run (``extender.listedmembers``). The others, and every pod that waits for 
 that any change goes.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from cluster.events import PodUpserted
 from cluster.ids import NO_ROW, PodUid
 from cluster.texts import are_empty
+from cluster.uids import Uids
 from extender.engine import Engine
 from extender.feed import Feed
 from extender.listedmembers import UNREADABLE, Listed, ListedMembers
@@ -63,13 +64,12 @@ class ListedPods:
 
         Pods that have been applied as they are in the list are taken over by that.
         """
-        everyone = list(range(len(page)))
         uids, versions = page.uids(), page.versions()
         rows = self._engine.state.pod_rows(uids)
         self._mark(rows)
         if not self._feed.rejudging.is_idle():
-            return everyone  # every pod of such a namespace is noted by itself
-        if (rows != NO_ROW).any() or len(set(uids)) < len(uids):
+            return list(range(len(page)))  # every pod of such a namespace is noted by itself
+        if (rows != NO_ROW).any() or not uids.are_distinct():
             changed = ~self._versions.are_applied(rows, versions)
             return np.flatnonzero(changed).tolist()
         left = self._take_new(page, uids)
@@ -87,7 +87,7 @@ class ListedPods:
             if self._alive is not None:
                 self._alive.add(row)
 
-    def end(self, known: Callable[[], list[PodUid]]) -> list[PodUid]:
+    def end(self, known: Callable[[], Uids]) -> Sequence[PodUid]:
         """Return which of the ``known`` pods are not in the list that ends."""
         alive, self._alive = self._alive, None
         self._kinds.clear()
@@ -96,24 +96,23 @@ class ListedPods:
             return []  # there were none when it began
         uids = known()
         lost = ~alive.have(self._engine.state.pod_rows(uids))
-        return [uids[place] for place in np.flatnonzero(lost).tolist()]
+        return uids.at(lost)
 
     def _mark(self, rows: NDArray[np.int32]) -> None:
         if self._alive is not None:
             self._alive.add_all(rows)
 
-    def _take_new(self, page: ListedPage, uids: list[PodUid]) -> list[int]:
-        everyone = list(range(len(page)))
+    def _take_new(self, page: ListedPage, uids: Uids) -> list[int]:
         nodes, created, started = page.nodes(), page.created(), page.started()
         may = ~are_empty(nodes) & ~np.isnan(created) & ~np.isnan(started)
         telling = self._telling(Listed(page, uids, nodes, created, may))
         event = telling.event(uids, nodes, created, started)
         if event is None:
-            return everyone
+            return list(range(len(page)))
         try:
             self._engine.apply(event)
         except ValueError:
-            return everyone  # one of them cannot be; by itself it is told of
+            return list(range(len(page)))  # one of them cannot be; by itself it is told of
         return telling.alone()
 
     def _telling(self, listed: Listed) -> Telling:

@@ -32,6 +32,7 @@ from cluster.constraints import PodClass
 from cluster.events import PodGone, PodReleased, PodUpserted
 from cluster.gangview import GangView, Rows
 from cluster.ids import GangKey, PodUid
+from cluster.uids import Uids
 from extender.engine import Engine
 from extender.feed import Feed
 from extender.metrics import ExtenderMetrics
@@ -101,9 +102,9 @@ class Reservations:
         self._rows: dict[PodUid, _Reservation] = {}
         self._late: dict[GangKey, float] = {}  # until when they are not asked for again
 
-    def __contains__(self, uid: PodUid) -> bool:
-        """Whether a row of the state is that of a pod that is expected."""
-        return uid in self._rows
+    def uids(self) -> Uids:
+        """Return what stands in the state for the UIDs of pods that are expected."""
+        return Uids.of(self._rows)
 
     def __len__(self) -> int:
         """Return how many pods are expected."""

@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from cluster.events import Tick
-from cluster.ids import GangKey, PodUid
+from cluster.ids import NO_ROW, GangKey, PodUid
 from cluster.pods import PodState
 from cluster.state import ClusterState
+from cluster.uids import Uids
 from extender.api import ReadApi
 from extender.app import Job, Parts
 from extender.binding import Binder
@@ -343,12 +344,13 @@ class Extender:
         sent = self.networks.is_idle and self.releaser.is_idle
         return not self.sync.backlog and self.planner.is_idle and sent
 
-    def _known_pods(self) -> list[PodUid]:
+    def _known_pods(self) -> Uids:
         pods = self.engine.state.snapshot().pods
         states = pods.state.array()
-        used = np.flatnonzero((states != PodState.FREE) & (states != PodState.STANDBY))
-        uids = map(pods.uid, used.tolist())
-        return [uid for uid in uids if uid not in self.reservations]
+        there = (states != PodState.FREE) & (states != PodState.STANDBY)
+        expected = self.engine.state.pod_rows(self.reservations.uids())
+        there[expected[expected != NO_ROW]] = False
+        return pods.uids.at(np.flatnonzero(there))
 
     def _set_aside(self, gang: GangKey) -> str | None:
         decision = self.planner.decisions.get(gang)

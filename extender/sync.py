@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar, assert_never
 
 from cluster.ids import PodUid
+from cluster.uids import Uids
 from extender.feed import Feed
 from extender.listing import ListedPods
 from extender.metrics import ExtenderMetrics
@@ -89,7 +90,7 @@ class Sync:
         client: KubeClient,
         feed: Feed,
         statuses: StatusWriter,
-        known: Callable[[], list[PodUid]],
+        known: Callable[[], Uids],
         unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
         *,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.events import PlanNote, PodsBound, PodUpserted
-from cluster.ids import PodUid
 from cluster.texts import some_of
+from cluster.uids import Uids
 from kube.listed import Times
 
 ALONE: Final = -1
@@ -51,7 +51,7 @@ class Telling:
         return found
 
     def event(
-        self, uids: Sequence[PodUid], nodes: Sequence[str], created: Times, started: Times
+        self, uids: Uids, nodes: Sequence[str], created: Times, started: Times
     ) -> PodsBound | None:
         """Return what is told, ``None`` for nothing; of all pods of the page: who and where."""
         told = np.flatnonzero(self.kind != ALONE)
@@ -59,15 +59,14 @@ class Telling:
             return None
         used, first, kind = np.unique(self.kind[told], return_index=True, return_inverse=True)
         order = np.argsort(first)  # as the kinds come first
-        places = told.tolist()
-        number = {place: n for n, place in enumerate(places)}
+        among = np.searchsorted(told, [*self.plans]).tolist()
         return PodsBound(
             kinds=tuple(self.kinds[n] for n in used[order].tolist()),
             kind=np.argsort(order)[kind],
-            uids=[uids[place] for place in places],
+            uids=uids.at(told),
             nodes=some_of(nodes, told),
             created=created[told],
             started=started[told],
             ranks=self.ranks[told],
-            plans={number[place]: plan for place, plan in self.plans.items()},
+            plans=dict(zip(among, self.plans.values(), strict=True)),
         )

@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.ids import PodUid
+from cluster.uids import Uids
 from kube import wire
 from kube.errors import DecodeError
 from kube.names import PLAN
@@ -204,7 +204,7 @@ class ListedPage(Sequence[ListedPod]):
     leaders: NDArray[np.intp]
 
     @abstractmethod
-    def uids(self) -> list[PodUid]:
+    def uids(self) -> Uids:
         """Return the UID of each."""
 
     @abstractmethod
@@ -260,7 +260,7 @@ class JsonPage(ListedPage):
     def __getitem__(self, place: int | slice) -> ListedPod | Sequence[ListedPod]:
         return self._pods[place]
 
-    def uids(self) -> list[PodUid]:
+    def uids(self) -> Uids:
         """Return the UID of each."""
         return pod_uids([pod.metadata.uid for pod in self._pods])
 

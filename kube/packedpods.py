@@ -20,8 +20,8 @@ import numpy as np
 from google.protobuf.message import DecodeError as BadMessage
 from numpy.typing import NDArray
 
-from cluster.ids import PodUid
 from cluster.texts import LONGEST, Texts, laid_out
+from cluster.uids import Uids
 from kube import wire
 from kube.errors import DecodeError
 from kube.fieldtable import (
@@ -52,7 +52,6 @@ from protogen import kubernetes_v1_pb2 as messages
 
 _WORD: Final = 8
 _UID_TEXT: Final = 36
-_UID_BYTES: Final = 16
 _BASE: Final = 10  # of numbers in text
 _NO_DIGIT: Final = 0xFF
 _DIGITS: Final = np.array([n for n in range(_UID_TEXT) if n not in (8, 13, 18, 23)])
@@ -106,18 +105,18 @@ class PackedPage(ListedPage):
         found = ListedMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
         return ListedPod(metadata=found)
 
-    def uids(self) -> list[PodUid]:
+    def uids(self) -> Uids:
         """Return the UID of each; canonical ones all together (``kube.translate.pod_uid``)."""
         where = self._echoes.spread(self._fields.uid)
         chars = self._buffer.texts(where.begin, _UID_TEXT)
         nibbles = _NIBBLES[chars[:, _DIGITS]]
-        raw = (nibbles[:, 0::2] << 4 | nibbles[:, 1::2]).tobytes()
-        found = [PodUid(raw[n : n + _UID_BYTES]) for n in range(0, len(raw), _UID_BYTES)]
+        raw = nibbles[:, 0::2] << 4 | nibbles[:, 1::2]
         odd = (where.end - where.begin != _UID_TEXT) | (nibbles == _NO_DIGIT).any(axis=1)
         odd |= (chars[:, _DASHES] != ord("-")).any(axis=1) | self._broken
         for place in np.flatnonzero(odd).tolist():
-            found[place] = pod_uid(self[place].metadata.uid)
-        return found
+            uid = pod_uid(self[place].metadata.uid)
+            raw[place] = np.frombuffer(uid, dtype=np.uint8)
+        return Uids.from_bytes(raw.tobytes())
 
     def nodes(self) -> Sequence[str]:
         """Return the node of each, "" for one that is not bound."""

@@ -26,6 +26,7 @@ from cluster.events import (
     PodUpserted,
 )
 from cluster.ids import GangKey, PodUid
+from cluster.uids import UID_BYTES, Uids
 from kube import allocations, names, wire
 from kube.plan import encode_plan, plan_note
 from kube.podclass import CLASS_LIMIT, ClassCache, DeviceReader
@@ -40,7 +41,6 @@ __all__ = [
 ]  # fmt: skip
 
 _UUID_LENGTH: Final = 36
-_UUID_BYTES: Final = 16
 _UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _UUIDS: Final = re.compile(rf"{_UUID}(?:\n{_UUID})*")
 _MIRROR: Final = "kubernetes.io/config.mirror"  # annotation of static pods; core/v1
@@ -258,19 +258,18 @@ def pod_uid(text: str) -> PodUid:
             raw = bytes.fromhex(text.replace("-", ""))
         except ValueError:
             raw = b""
-        if dashes == "----" and len(raw) == _UUID_BYTES:
+        if dashes == "----" and len(raw) == UID_BYTES:
             return PodUid(raw)
-    return PodUid(blake2b(text.encode(), digest_size=_UUID_BYTES).digest())
+    return PodUid(blake2b(text.encode(), digest_size=UID_BYTES).digest())
 
 
-def pod_uids(texts: Sequence[str]) -> list[PodUid]:
+def pod_uids(texts: Sequence[str]) -> Uids:
     """Return the same as ``pod_uid`` for each, much faster where all are canonical UUIDs."""
     joined = "\n".join(texts)
     one_a_line = len(joined) + 1 == len(texts) * (_UUID_LENGTH + 1)
     if not one_a_line or _UUIDS.fullmatch(joined) is None:
-        return list(map(pod_uid, texts))
-    raw = bytes.fromhex(joined.replace("-", ""))  # skips the line breaks
-    return [PodUid(raw[at : at + _UUID_BYTES]) for at in range(0, len(raw), _UUID_BYTES)]
+        return Uids.of(map(pod_uid, texts))
+    return Uids.from_bytes(bytes.fromhex(joined.replace("-", "")))  # skips the line breaks
 
 
 def _note(meta: wire.ObjectMeta) -> PlanNote | None:

@@ -220,14 +220,14 @@ def test_what_a_list_that_is_read_again_does_not_have_any_more_is_gone(
 ) -> None:
     world = World()
     page = [member("g", rank) for rank in range(6)]
-    uids = [translate.pod_uid(pod["metadata"]["uid"]) for pod in page]
+    uids = translate.pod_uids([pod["metadata"]["uid"] for pod in page])
 
     def told(*places: int) -> list[PodUid]:
         world.listed.begin()
         listed = [page[place] for place in places]
         for place in world.listed.take(read(listed)):
             world.take(PLAIN.decode(orjson.dumps(listed[place])))
-        return world.listed.end(lambda: uids)
+        return list(world.listed.end(lambda: uids))
 
     assert not told(0, 1, 2, 3)  # there were none before
     assert told(0, 1, 3, 4) == [uids[2], uids[5]]
@@ -339,4 +339,4 @@ def test_what_is_no_pod_is_named() -> None:
     )
 )
 def test_many_uids_are_read_as_one_is(texts: list[str]) -> None:
-    assert translate.pod_uids(texts) == list(map(translate.pod_uid, texts))
+    assert list(translate.pod_uids(texts)) == list(map(translate.pod_uid, texts))

@@ -26,6 +26,7 @@ from cluster.constraints import PodClass
 from cluster.events import Event, PlanNote, PodGone, PodsBound, PodUpserted
 from cluster.ids import GangKey
 from cluster.state import ClusterState
+from cluster.uids import Uids
 
 SMALL = pod_class(0, cpu=100)
 ZERO = PodClass((("cpu", 0), ("pods", 1)))  # an amount of nothing makes no column
@@ -103,7 +104,7 @@ def together(pods: Sequence[PodUpserted]) -> PodsBound:
     return PodsBound(
         kinds=tuple(kinds[key] for key in order),
         kind=np.array([order.index(kind_of(one)) for one in pods], dtype=np.intp),
-        uids=[one.uid for one in pods],
+        uids=Uids.of(one.uid for one in pods),
         nodes=[one.node or "" for one in pods],
         created=np.array([one.created for one in pods]),
         started=np.array([one.started for one in pods]),
@@ -241,21 +242,13 @@ def bound_on_n0(number: int) -> PodUpserted:
     return pod(f"p{number}", kind=SMALL, on="n0", managed=False)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"nodes": ["n0", ""]},
-        {"uids": [pod("p0").uid, b"short"]},
-    ],
-)
-def test_a_list_with_an_impossible_pod_changes_nothing(change: dict[str, list[object]]) -> None:
+def test_a_list_with_an_impossible_pod_changes_nothing() -> None:
     state = ClusterState("c", levels=LEVELS)
     state.apply(node("n0"), now=NOW)
     told = together([bound_on_n0(0), bound_on_n0(1)])
-    fields = {name: getattr(told, name) for name in told.__slots__} | change
     was = look(state)
     with pytest.raises(ValueError, match="pod ns/p"):
-        state.apply(PodsBound(**fields), now=NOW)
+        state.apply(replace(told, nodes=["n0", ""]), now=NOW)
     assert look(state) == was
 
 

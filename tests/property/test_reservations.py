@@ -130,7 +130,7 @@ class World:
         await self.planner.settle()
         self.state.validate()
         for uid in self.rows() - {translate.pod_uid(uid) for uid in self.pods.values()}:
-            assert uid in self.reservations
+            assert uid in self.reservations.uids()
 
     def rows(self) -> set[PodUid]:
         pods = self.state.snapshot().pods

@@ -140,16 +140,6 @@ def test_a_list_with_few_entries_has_few_pages_of_its_own() -> None:
     assert len(list(holds.items())) < 2000
 
 
-def test_stretches_of_a_list_go_over_its_pages_and_end_with_it() -> None:
-    names: PagedList[int] = PagedList(-1)
-    names.grow(2000)
-    names.put(1000, range(100))
-    assert names.stretch(1020, 10) == list(range(20, 30))
-    assert names.stretch(1099, 3) == [99, -1, -1]
-    assert names.stretch(names.capacity - 1, 5) == [-1]
-    assert names.stretch(names.capacity, 5) == []
-
-
 def test_many_rows_of_a_list_are_read_and_written_as_one_by_one() -> None:
     names: PagedList[str] = PagedList("")
     names.grow(3000)

@@ -110,7 +110,7 @@ def test_a_uid_that_is_no_uuid_is_one_all_the_same() -> None:
     upper["metadata"]["uid"] = (UUID % 3).replace("1234-4", "ABCD-4")
     found = page(pod(1), odd, upper)
     uids = [one["metadata"]["uid"] for one in (pod(1), odd, upper)]
-    assert found.uids() == [pod_uid(uid) for uid in uids]
+    assert list(found.uids()) == [pod_uid(uid) for uid in uids]
     assert [one.metadata.uid for one in found] == uids
     assert [one.metadata.name for one in found[1:]] == ["p2", "p3"]
 
