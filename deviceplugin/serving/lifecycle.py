@@ -87,6 +87,7 @@ class Lifecycle:
     _retry_at: float = 0.0
     _attempts: int = 0
     _answered_at: float = 0.0
+    _opened: bool = False  # a stream, since it was served or Register was called
     _kubelet: SocketId | None = None
     _others: frozenset[str] = frozenset()
 
@@ -101,6 +102,7 @@ class Lifecycle:
         if self.state is State.DOWN and seen.now >= self._retry_at:
             return Action.SERVE
         if self.state is State.SERVED and self._may_register(seen):
+            self._opened = False
             self._to(State.REGISTERING, seen.now, "the kubelet has not answered yet")
             return Action.REGISTER
         return Action.WAIT
@@ -114,6 +116,7 @@ class Lifecycle:
         """Hear that the socket is served; ``after_streams``: those of an earlier one just ended."""
         if after_streams:
             self._retry_at = now + SETTLE_S
+        self._opened = False
         self._to(State.SERVED, now, "not registered yet")
 
     def failed(self, now: float, why: str) -> None:
@@ -123,14 +126,18 @@ class Lifecycle:
         self._to(back_to, now, why)
 
     def answered(self, now: float) -> None:
-        """Hear that the kubelet has answered Register, or found the socket and likes it."""
+        """Hear that the kubelet has answered Register, or found the socket and likes it.
+
+        It reads before it answers: where its stream has ended by then, none is to be waited for.
+        """
         self._answered_at = now
-        if self.state in (State.SERVED, State.REGISTERING):
+        if self.state in (State.SERVED, State.REGISTERING) and not self._opened:
             self._to(State.ANSWERED, now, "registered, but the kubelet does not listen yet")
 
     def stream_opened(self, now: float) -> None:
         """Hear that the kubelet reads ListAndWatch."""
         if self.state is not State.DOWN:
+            self._opened = True
             self._to(State.FOLLOWED, now, "")
 
     def stream_lost(self, now: float) -> None:
@@ -149,6 +156,7 @@ class Lifecycle:
 
     def _another_kubelet(self, now: float, kubelet: SocketId) -> None:
         self._kubelet, self._retry_at, self._attempts = kubelet, now, 0
+        self._opened = False
         if self.state in (State.REGISTERING, State.ANSWERED, State.FOLLOWED):
             self._to(State.SERVED, now, "kubelet.sock is another")
 

@@ -258,9 +258,9 @@ async def test_cut_off_where_the_kubelet_finds_it_the_socket_is_made_anew() -> N
         instance = it.serve(one, registry=True, clock=lambda: now)
         await it.shown(one)
         before = instance.sockets()
+        now += STEADY_S  # before the stream ends: after it that is more than anybody's patience
         await it.kubelet._plugins.disconnect(GPU)  # and never looks at the same socket again
         await it.kubelet.until_allocatable(GPU, 0)
-        now += STEADY_S
         await eventually(lambda: "stopped listening" in instance.servers.problems().get(GPU, ""))
         now += PATIENCE_S
         await eventually(lambda: "has not found" in instance.servers.problems().get(GPU, ""))

@@ -61,6 +61,30 @@ def test_a_stream_that_opens_before_the_answer_counts() -> None:
     assert it.state is State.FOLLOWED
 
 
+@pytest.mark.parametrize("finds", [False, True])
+def test_an_answer_that_comes_after_the_stream_has_ended_changes_nothing(*, finds: bool) -> None:
+    it = served(kubelet_finds=finds)
+    it.step(seen(0))
+    it.stream_opened(0)
+    it.stream_lost(1)
+    it.answered(1)
+    assert it.reason == "the kubelet stopped listening"
+    assert it.step(seen(1 + SETTLE_S)) is (Action.WAIT if finds else Action.REGISTER)
+    if finds:
+        it.step(seen(1 + PATIENCE_S))
+        assert it.state is State.DOWN
+
+
+@pytest.mark.parametrize("finds", [False, True])
+def test_the_answer_of_a_later_kubelet_is_one_that_a_stream_is_to_follow(*, finds: bool) -> None:
+    it = served(kubelet_finds=finds)
+    it.step(seen(0))
+    it.stream_opened(0)
+    it.step(seen(2, kubelet=ANOTHER))
+    it.answered(2)
+    assert it.state is State.ANSWERED
+
+
 def test_a_lost_stream_is_answered_by_registering_once_the_kubelet_is_done_with_it() -> None:
     """Before that it would disconnect the new registration (plugin/v1beta1/handler.go)."""
     it = followed()
