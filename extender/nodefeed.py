@@ -1,6 +1,7 @@
 """From nodes on the wire to events of the model, one by one or, from the first list, many."""
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from extender.report import Reporter
 from kube import translate, wire
 from workloads import mig
 from workloads.devicenames import DeviceNames
-from workloads.nodedevices import NodeDevices
+from workloads.nodedevices import NodeDevices, Said
+
+_Read = Callable[[wire.Node], tuple[NodeUpserted, Sequence[str]]]
 
 
 class NodeFeed:
@@ -31,11 +34,12 @@ class NodeFeed:
 
     def take_all(self, nodes: Sequence[wire.Node]) -> None:
         """Take nodes of the first list over. Raises ``ValueError``, with none, if one is odd."""
-        kinds, kind, problems = self._kinds(nodes)
+        found = self._kinds(nodes)
         names = [node.metadata.name for node in nodes]
         labels = [node.metadata.labels for node in nodes]
-        self._apply(NodesListed(kinds, np.array(kind, dtype=np.intp), names, labels), names)
-        self._tell(problems)
+        kind = np.array(found.kind, dtype=np.intp)
+        self._apply(NodesListed(tuple(found.kinds), kind, names, labels), names)
+        self._tell(found.problems)
 
     def gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a node."""
@@ -44,26 +48,25 @@ class NodeFeed:
     def _read(self, node: wire.Node) -> tuple[NodeUpserted, Sequence[str]]:
         return translate.read_node(node, self._devices.of)
 
-    def _kinds(
-        self, nodes: Sequence[wire.Node]
-    ) -> tuple[tuple[NodeUpserted, ...], list[int], list[str]]:
-        """Return a node of each kind, which kind each is of, and what could not be read."""
-        kinds: list[NodeUpserted] = []
-        kind: list[int] = []
-        told: list[str] = []
-        known: dict[Hashable, int] = {}
+    def _kinds(self, nodes: Sequence[wire.Node]) -> "_Kinds":
+        """Return of which kind each node is, and what could not be read.
+
+        What nodes of a page in protobuf have in common is the very same object in each of them
+        (``kube.nodelayout``), so most are of a known kind by identity.
+        """
+        found = _Kinds()
+        alike: dict[Hashable, int] = {}
         for node in nodes:
-            own = translate.node_kind(node, self._devices.says(node))
-            number = known.get(own)
+            meta = node.metadata
+            labelled = self._devices.labelled(meta.labels)
+            shared = id(node.spec), id(node.status), id(meta.annotations), labelled
+            number = alike.get(shared)
             if number is None:
-                event, problems = self._read(node)
-                number = len(kinds)
-                kinds.append(event)
-                told.extend(problems)
-                if not problems:  # of each such node it is told, by its name
-                    known[own] = number
-            kind.append(number)
-        return tuple(kinds), kind, told
+                number = found.number(node, self._devices.says(node), self._read)
+                if not found.problems:  # of each node that has some it is told, by its name
+                    alike[shared] = number
+            found.kind.append(number)
+        return found
 
     def _tell(self, problems: Sequence[str]) -> None:
         for problem in problems:
@@ -75,3 +78,29 @@ class NodeFeed:
         if self._engine.state.node_changes != before:  # most updates are heartbeats
             for name in names:
                 self.changed(name)
+
+
+@dataclass(slots=True)
+class _Kinds:
+    """Nodes by what they say but for names and labels. ``kind``: a number of each node's.
+
+    ``kinds``: one node of each. ``problems``: what of these could not be read.
+    """
+
+    kinds: list[NodeUpserted] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    _known: dict[Hashable, int] = field(default_factory=dict)
+
+    def number(self, node: wire.Node, devices: Said, read: _Read) -> int:
+        """Return the number of a node's kind, a new one if it is the first of it."""
+        own = translate.node_kind(node, devices)
+        number = self._known.get(own)
+        if number is not None:
+            return number
+        event, problems = read(node)
+        self.kinds.append(event)
+        self.problems.extend(problems)
+        if not problems:
+            self._known[own] = len(self.kinds) - 1
+        return len(self.kinds) - 1

@@ -36,14 +36,16 @@ class Known(Generic[T]):
     def listed(self, items: Sequence[T]) -> list[Change[T]]:
         """Return what a page of the list changes."""
         changes: list[Change[T]] = []
+        self._told_any |= bool(items)
         for item in items:
             meta = item.metadata
             if self._tracks:
-                replaced = self._replaced(meta)
-                if replaced is not None:
-                    changes.append(replaced)
-                self._listed.add((meta.namespace, meta.name))
-            self.upserted(meta)
+                key = meta.namespace, meta.name
+                before = self._told.get(key)
+                if before is not None and before != meta.uid:
+                    changes.append(_gone(key, before))
+                self._listed.add(key)
+                self._told[key] = meta.uid
             if self._reconciles:
                 self._seen.add(meta.uid)
             changes.append(Upserted(item, listed=True))
@@ -53,9 +55,7 @@ class Known(Generic[T]):
         """Return what was told before and is not in the list; ends the list."""
         gone = [key for key in self._told if key not in self._listed]
         self._listed.clear()
-        return [
-            Gone(ObjectMeta(namespace=key[0], name=key[1], uid=self._told.pop(key))) for key in gone
-        ]
+        return [_gone(key, self._told.pop(key)) for key in gone]
 
     def seen(self) -> frozenset[str] | None:
         """Return the UIDs of the list, ``None`` if there was nothing to reconcile it with."""
@@ -73,9 +73,7 @@ class Known(Generic[T]):
         """Note that an object's end was told."""
         self._told.pop((meta.namespace, meta.name), None)
 
-    def _replaced(self, meta: Meta) -> Gone | None:
-        """Return the end of an older object of the same name."""
-        before = self._told.get((meta.namespace, meta.name))
-        if before is None or before == meta.uid:
-            return None
-        return Gone(ObjectMeta(namespace=meta.namespace, name=meta.name, uid=before))
+
+def _gone(key: _Key, uid: str) -> Gone:
+    namespace, name = key
+    return Gone(ObjectMeta(namespace=namespace, name=name, uid=uid))

@@ -60,9 +60,10 @@ _SIZE: Final = re.compile(r"([0-9]{1,9})(?:\.[0-9]+)? ?(gib|gb|gi|g|mib|mb|mi|m)
 
 
 _LABELLED: Final = frozenset(_LABELS)
-_UNLABELLED: Final = (None,) * len(_LABELS)
+_UNLABELLED: Final[tuple[str | None, ...]] = (None,) * len(_LABELS)
 _Amounts = tuple[tuple[str, int], ...]
-Said = tuple[tuple[str | None, ...], str]
+_Labelled = tuple[str | None, ...]
+Said = tuple[_Labelled, str]
 
 
 class _Facts(NamedTuple):
@@ -99,10 +100,12 @@ class NodeDevices:
 
     def says(self, node: wire.Node) -> Said:
         """Return what a node says of its devices, beside its amounts: labels and HAMi's word."""
-        labels, annotations = node.metadata.labels, node.metadata.annotations
-        plain = _LABELLED.isdisjoint(labels)
-        said = _UNLABELLED if plain else tuple(map(labels.get, _LABELS))
-        return said, annotations.get(HAMI_REGISTER, "")
+        meta = node.metadata
+        return self.labelled(meta.labels), meta.annotations.get(HAMI_REGISTER, "")
+
+    def labelled(self, labels: Mapping[str, str]) -> _Labelled:
+        """Return what labels say of devices."""
+        return _UNLABELLED if _LABELLED.isdisjoint(labels) else tuple(map(labels.get, _LABELS))
 
     def _read(self, allocatable: tuple[tuple[str, wire.Quantity], ...]) -> _Amounts:
         """Return what of a node's resources its devices follow from."""
