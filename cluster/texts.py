@@ -25,6 +25,7 @@ _WORD: Final = 8
 _FACTOR: Final = np.uint64(0x9E37_79B9_7F4A_7C15)  # 2^64 over the golden ratio (TAOCP 3, 6.4)
 _HALF: Final = np.uint64(32)
 _FREE: Final = ABSENT
+_BREAK: Final = "\0"  # stands in no name
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.intp]
@@ -74,7 +75,7 @@ class TextIndex:
 
         Left out are the empty one, those longer than ``LONGEST``, and what has no UTF-8.
         """
-        raw = [b"" if text is None else _encoded(text) for text in texts]
+        raw = _all_encoded([text or "" for text in texts])
         numbers = [number for number, one in enumerate(raw) if one]
         self._words = words_of([raw[number] for number in numbers])
         self._numbers = np.array(numbers, dtype=np.int32)
@@ -143,6 +144,17 @@ def laid_out(sizes: NDArray[np.generic], rows: Words) -> Words:
     words = np.empty((1 + rows.shape[1], len(sizes)), dtype=np.uint64)
     words[0], words[1:] = sizes, rows.T
     return words
+
+
+def _all_encoded(texts: list[str]) -> list[bytes]:
+    """Return texts in UTF-8, at once where they can be told apart behind that."""
+    try:
+        raw = _BREAK.join(texts).encode().split(_BREAK.encode())
+    except UnicodeEncodeError:
+        raw = []
+    if len(raw) == len(texts) and len(max(raw, key=len, default=b"")) <= LONGEST:
+        return raw
+    return list(map(_encoded, texts))
 
 
 def _encoded(text: str) -> bytes:

@@ -32,6 +32,7 @@ from workloads.registry import SINGLE, Placed, conflicts_as, names_a_group, plac
 Lost = Callable[[GangKey, str], None]
 Arrive = Callable[[PodUid, wire.Pod, GangKey | None], None]
 Attach = Callable[[PodUid, wire.ObjectMeta, bool], None]
+Expect = Callable[[GangKey, Sequence[int]], None]
 
 
 class Feed:
@@ -72,8 +73,8 @@ class Feed:
 
         Not of members that were listed running and ``is_quiet``: nobody has to look at them.
         """
-        self.expected: Callable[[Member], None] = lambda _member: None
-        """Told of every new member before the state is: room may be reserved for it."""
+        self.expected: Expect = lambda _gang, _ranks: None
+        """Told of the ranks of new members before the state is: room may be reserved for them."""
         self.rejudging = Rejudging()
         self.siblings = Siblings(self._translator, self._volumes, self._book, self._outsiders)
 
@@ -233,7 +234,7 @@ class Feed:
     def _managed(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> None:
         member = self._book.seat(self._member(uid, pod, placed))
         if self._engine.state.pod_row(uid) is None:
-            self.expected(member)
+            self.expected(member.key, (member.rank,))
             self.arrived(uid, pod, member.key)
         event = self.siblings.event(pod, member)
         # Before the event: its effects may lead straight to the release, which reads this.
@@ -256,17 +257,17 @@ class Feed:
         ``placed``: what it says of its gang. There is nothing to do for it (``is_quiet``).
         """
         self._join(uid, placed)
-        self.expected(member)
+        self.expected(member.key, (member.rank,))
         self.attached(uid, meta, False)
 
-    def run_together(
-        self, uids: Sequence[PodUid], placed: Placed, members: Iterable[Member]
-    ) -> None:
-        """Take note of such members of one gang, all without a network of their own (``runs``)."""
+    def run_together(self, uids: Sequence[PodUid], placed: Placed, ranks: Sequence[int]) -> None:
+        """Take note of such members of one gang, all without a network of their own (``runs``).
+
+        ``placed``: what one of them says; the others say the same but for their ranks (``Ranked``).
+        """
         if placed.spec is not None:
             self._describe(list(self._specs.seen_all(uids, placed.spec)))
-        for member in members:
-            self.expected(member)
+        self.expected(self._book.seat(placed.member).key, ranks)
 
     def expect(self, uid: PodUid, pod: wire.Pod, placed: Placed) -> PodUpserted:
         """Take note of what a pod that is about to be made says of its gang; return its event."""

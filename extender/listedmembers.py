@@ -169,8 +169,7 @@ class ListedMembers:
         own = np.full(len(places), NO_RANK) if source is None else twins.numbers[source]
         told.telling.add_all(told.number, places, twins.planned if source is None else own)
         uids = list(listed.uids.at(places))
-        members = self._feed.siblings.twins(like, own.tolist())
-        self._feed.run_together(uids, like.placed, members)
+        self._feed.run_together(uids, like.placed, own.tolist())
 
     def _judge(self, page: ListedPage, place: int) -> Sibling | None:
         try:

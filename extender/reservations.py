@@ -43,7 +43,6 @@ from extender.reservable import gang_problem, numbers, pod_problem
 from kube.errors import KubeError
 from kube.reservation import Place, Reserved, place
 from kube.wire import Pod
-from workloads.dialect import Member
 from workloads.registry import Placed
 from workloads.registry import place as placed_by
 
@@ -227,12 +226,17 @@ class Reservations:
         if there:
             self._release(there)
 
-    def came(self, member: Member) -> None:
-        """Make room for a member that the watch shows for the first time."""
-        found = self._open.get(member.key)
-        uid = None if found is None else found.open.pop(member.rank, None)
-        if found is None or uid is None:
+    def came(self, gang: GangKey, ranks: Iterable[int]) -> None:
+        """Make room for members that the watch shows for the first time."""
+        found = self._open.get(gang)
+        if found is None:
             return
+        for rank in ranks:
+            uid = found.open.pop(rank, None)
+            if uid is not None:
+                self._make_way(found, uid)
+
+    def _make_way(self, found: _Reservation, uid: PodUid) -> None:
         self._engine.make_way(PodGone(uid))
         self._forget(found, uid)
         found.until = self._engine.clock() + KEPT_S

@@ -11,7 +11,7 @@ Members of a gang differ in name, rank, node, plan and pin. Whether two pods dif
 else is for those to see who have them as bytes (``extender.listedmembers``).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cluster.events import PlanNote, PodUpserted
@@ -23,7 +23,7 @@ from kube.requests import resized_containers
 from kube.translate import Translator
 from kube.volumes import VolumeIndex, restricts
 from workloads.book import GangBook
-from workloads.dialect import Member, Ranked
+from workloads.dialect import Member
 from workloads.registry import Placed, conflicts_as, place, speaks_for
 
 
@@ -78,9 +78,10 @@ class Siblings:
         event = self.event(pod, member)
         if event.finished or event.terminating:
             return None
-        if isinstance(placed.dialect, Ranked):
-            return Sibling(pod, event, placed, placed.dialect.rank, placed.dialect.rank_keys)
-        return Sibling(pod, event, placed, None)
+        ranked = placed.ranked
+        if ranked is None:
+            return Sibling(pod, event, placed, None)
+        return Sibling(pod, event, placed, ranked.rank, ranked.rank_keys)
 
     def event(self, pod: wire.Pod, member: Member) -> PodUpserted:
         """Return the event of a pod that is Muster's, in its place."""
@@ -104,11 +105,6 @@ class Siblings:
         own = found[1]
         same = own.key == theirs.key and own.role == theirs.role and own.template is None
         return self._book.seat(own) if same else None
-
-    def twins(self, like: Sibling, ranks: Iterable[int]) -> Iterator[Member]:
-        """Yield the places of siblings whose ranks are known, and set them apart (``Ranked``)."""
-        theirs = like.placed.member
-        return (self._book.seat(Member(theirs.key, theirs.role, rank)) for rank in ranks)
 
     def _is_plain(self, pod: wire.Pod) -> bool:
         """Return whether nothing of a pod's own decides what it asks for."""

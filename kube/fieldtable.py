@@ -69,6 +69,11 @@ class Buffer:
         """Return the bytes between two places."""
         return bytes(self.body[begin:end])
 
+    def have(self, text: bytes, ranges: "Ranges") -> Flags:
+        """Tell in which ranges a text stands."""
+        body, ends = self.body, zip(ranges.begin.tolist(), ranges.end.tolist(), strict=True)
+        return np.array([text in bytes(body[begin:end]) for begin, end in ends], dtype=np.bool_)
+
     def words(self, at: Places) -> Places:
         """Return the eight bytes from each place on, the first one lowest."""
         found: Places = self._words[at].view("<i8")

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from kube import ownkeys
-from kube.onemessage import MORE, fields_of, varint
+from kube.onemessage import BYTES, MORE, Field, fields_of, varint
 from kube.wire import ObjectMeta
 from protogen import kubernetes_v1_pb2 as messages
 
@@ -31,8 +31,8 @@ _KEY: Final = b"\x0a"  # tag of a map entry's key
 _VALUE: Final = 0x12  # and of its value
 
 
-class OwnEntry(NamedTuple):
-    """A key that is the pod's own. ``tag``, ``begin``, ``end``: where its entry stands.
+class Entry(NamedTuple):
+    """A label or an annotation. ``tag``, ``begin``, ``end``: where it stands.
 
     ``size``: where that of its value stands.
     """
@@ -52,7 +52,7 @@ class OwnEntry(NamedTuple):
         return begin, self.end
 
 
-def own_entries(raw: bytes) -> Iterator[OwnEntry]:
+def own_entries(raw: bytes) -> Iterator[Entry]:
     """Yield the keys of a pod's own among its labels, annotations and owners.
 
     Raises ``ValueError``, ``IndexError`` for what is none of these.
@@ -60,8 +60,25 @@ def own_entries(raw: bytes) -> Iterator[OwnEntry]:
     for entry in fields_of(raw, 0, len(raw)):
         key = _key(raw, entry.begin) if raw[entry.at] in _MAPS else ""
         if ownkeys.is_own(key):
-            size = entry.begin + len(_KEY) + 1 + len(key.encode()) + 1
-            yield OwnEntry(key, _MAPS[raw[entry.at]], entry.at, entry.begin, size, entry.end)
+            yield _entry(raw, entry, key)
+
+
+def other_values(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where all other values are, and owners. Raises ``ValueError``, ``IndexError``."""
+    for one in fields_of(raw, 0, len(raw)):
+        if one.kind != BYTES:
+            continue
+        if raw[one.at] not in _MAPS:
+            yield one.begin, one.end
+            continue
+        key = _key(raw, one.begin)
+        if key and not ownkeys.is_own(key):
+            yield _entry(raw, one, key).value(raw)
+
+
+def _entry(raw: bytes, found: Field, key: str) -> Entry:
+    size = found.begin + len(_KEY) + 1 + len(key.encode()) + 1
+    return Entry(key, _MAPS[raw[found.at]], found.at, found.begin, size, found.end)
 
 
 @dataclass(frozen=True, slots=True)

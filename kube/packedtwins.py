@@ -6,7 +6,8 @@
       as each other in all of these        │  and the values of its own keys stand
                                            ▼
       each as the one before it in all other bytes, ──yes──► twins of the first of such a row,
-      and what stands there what may stand there?            if its own layout is the same
+      and what stands there what may stand there?            if its own layout is the same: it has
+                                                             the same keys, or is looked at itself
 
 Members of a gang say the same but for a few values of their own (``kube.ownkeys``), and of those
 only a rank is asked for. Whoever has anything else of its own is nobody's twin, and is read by
@@ -14,7 +15,7 @@ itself (``extender.listedmembers``): devices or spares in its plan, a job's netw
 not plain.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
@@ -24,8 +25,8 @@ from numpy.typing import NDArray
 from kube import names, networks
 from kube.fieldtable import Buffer, Flags, Ranges
 from kube.ownbytes import OwnBytes, tokens
-from kube.packedkeys import own_entries
-from kube.plan import NodeAndRank, node_and_rank
+from kube.packedkeys import other_values, own_entries
+from kube.plan import PlanPlaces, plan_places
 
 FEWEST: Final = 3  # that are worth it
 _DIGITS: Final = 9  # of a number that is less than 2^31, whichever it is
@@ -101,7 +102,7 @@ class TwinBytes:
 class _Layout(NamedTuple):
     """Where a pod has what is its own; everything from the beginning of its column."""
 
-    plan: NodeAndRank  # among the labels
+    plan: PlanPlaces  # among the labels
     numbers: tuple[tuple[Key, Span], ...]
     others: tuple[Span, ...]
     pins: tuple[int, ...]  # where its node stands
@@ -110,13 +111,13 @@ class _Layout(NamedTuple):
     @classmethod
     def of(cls, own: OwnBytes, node: bytes) -> Self | None:
         """Return that of one pod, ``None`` where more has to be read of it."""
-        plans, numbers, others = list[NodeAndRank | None](), dict[Key, Span](), list[Span]()
+        plans, numbers, others = list[PlanPlaces | None](), dict[Key, Span](), list[Span]()
         try:
             for one in own_entries(own.labels):
                 begin, end = one.value(own.labels)
                 text = own.labels[begin:end]
                 if one.key == names.PLAN:
-                    plans.append(None if one.is_label else node_and_rank(text, node, begin))
+                    plans.append(None if one.is_label else plan_places(text, node, begin))
                 elif one.key == networks.ANNOTATION or (one.is_label, one.key) in numbers:
                     return None
                 elif text.isdigit():
@@ -142,11 +143,20 @@ def twins(pods: TwinBytes, places: Places) -> Iterator[Twins]:
     same = columns.as_before()
     begins = np.append(0, np.flatnonzero(~same) + 1)
     ends = np.append(begins[1:], len(places))
-    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        if end - begin < FEWEST or not columns.may[begin]:
-            continue
-        if not begin or _Layout.of(*pods.own(begin)) == layout:
-            yield Twins(places, columns.numbers, columns.planned).some(begin, end)
+    worth = columns.may[begins] & (ends - begins >= FEWEST)
+    begins, ends = begins[worth], ends[worth]
+    alike = columns.are_laid_out(begins, [layout.plan.id, *_others(own.labels)])
+    found = Twins(places, columns.numbers, columns.planned)
+    for begin, end, is_alike in zip(begins.tolist(), ends.tolist(), alike.tolist(), strict=True):
+        if is_alike or _Layout.of(*pods.own(begin)) == layout:
+            yield found.some(begin, end)
+
+
+def _others(labels: bytes) -> list[Span]:
+    try:
+        return list(other_values(labels))
+    except (ValueError, IndexError):
+        return []
 
 
 class _Columns:
@@ -166,7 +176,7 @@ class _Columns:
         self.may &= _PLAIN[self._node[:, : self._size]].all(axis=1)
         for texts in (pods.name, pods.uid):
             self.may &= (_chars(pods.buffer, texts) < _ASCII).all(axis=1)
-        self.may &= ~_say_of_devices(pods)
+        self.may &= ~pods.buffer.have(names.DEVICES_HEALTHY.encode(), pods.conditions)
         self.planned = np.full(count, -1, dtype=np.int64)
         self._take_nodes(self._labels, [layout.plan.node])
         self._take_nodes(self._pin, layout.pins)
@@ -188,6 +198,22 @@ class _Columns:
             words = chars.view(np.uint64)
             same &= (words[1:] == words[:-1]).all(axis=1)
         return same
+
+    def are_laid_out(self, rows: Places, free: Sequence[Span]) -> Flags:
+        """Tell of pods that may be twins whether they have what is their own where the first has.
+
+        They have if nothing but values differs, and no node but where the first one's is. ``free``:
+        where those values are, that of the plan's id before others; an id is written as it is.
+        """
+        labels, pins, volumes = (each[rows] for each in (self._labels, self._pin, self._volumes))
+        alike = np.ones(len(rows), dtype=np.bool_)
+        alike &= _PLAIN[labels[:, slice(*free[0])]].all(axis=1)
+        first = self._labels[0].copy()
+        for begin, end in free:
+            first[begin:end] = labels[:, begin:end] = 0
+        for chars, those in ((labels, first), (pins, self._pin[0]), (volumes, self._volumes[0])):
+            alike &= (chars == those).all(axis=1)
+        return alike
 
     def _take_nodes(self, chars: Chars, begins: Iterable[int]) -> None:
         """Have a pod's own node stand in some places, and compare it no more."""
@@ -218,13 +244,6 @@ def _chars(buffer: Buffer, ranges: Ranges) -> Chars:
     found = buffer.texts(ranges.begin, -(-max(size, 1) // _WORD) * _WORD)
     found[:, size:] = 0
     return found
-
-
-def _say_of_devices(pods: TwinBytes) -> Flags:
-    cut = pods.buffer.cut
-    ends = zip(pods.conditions.begin.tolist(), pods.conditions.end.tolist(), strict=True)
-    told = names.DEVICES_HEALTHY.encode()
-    return np.array([told in cut(begin, end) for begin, end in ends], dtype=np.bool_)
 
 
 def _all_of(part: bytes, text: bytes) -> Iterator[int]:

@@ -29,7 +29,7 @@ class PlanWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     generation: int = 0
 
 
-_NODE_FIELD, _RANK_FIELD = b',"node":"', b',"rank":'
+_ID_FIELD, _NODE_FIELD, _RANK_FIELD = b'{"id":"', b',"node":"', b',"rank":'
 _DECODER: Final = msgspec.json.Decoder(PlanWire)
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -52,14 +52,15 @@ def plan_note(annotation: str) -> PlanNote | None:
     )  # fmt: skip
 
 
-class NodeAndRank(NamedTuple):
-    """Where a plan's annotation has its node and its rank; no rank if it says none."""
+class PlanPlaces(NamedTuple):
+    """Where a plan's annotation has its id, its node and its rank; no rank if it says none."""
 
+    id: tuple[int, int]
     node: int
     rank: tuple[int, int] | None
 
 
-def node_and_rank(annotation: bytes, node: bytes, at: int = 0) -> NodeAndRank | None:
+def plan_places(annotation: bytes, node: bytes, at: int = 0) -> PlanPlaces | None:
     """Return where a plan stands that says nothing of a pod's own but its node and its rank.
 
     ``at``: where the annotation begins. ``None`` for one of another form, with spares or devices,
@@ -71,11 +72,12 @@ def node_and_rank(annotation: bytes, node: bytes, at: int = 0) -> NodeAndRank | 
     if encode_plan(note).encode() != annotation:
         return None
     # A quote within the plan's id would have a backslash before it: so these are the fields.
-    name = annotation.index(_NODE_FIELD) + len(_NODE_FIELD)
+    ends = annotation.index(_NODE_FIELD)
+    name, called = ends + len(_NODE_FIELD), (at + len(_ID_FIELD), at + ends - 1)
     if note.rank < 0:
-        return NodeAndRank(at + name, None)
+        return PlanPlaces(called, at + name, None)
     rank = annotation.index(_RANK_FIELD, name) + len(_RANK_FIELD)
-    return NodeAndRank(at + name, (at + rank, at + rank + len(str(note.rank))))
+    return PlanPlaces(called, at + name, (at + rank, at + rank + len(str(note.rank))))
 
 
 def encode_plan(note: PlanNote) -> str:

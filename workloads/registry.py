@@ -24,7 +24,7 @@ from cluster.gangs import GangSpec
 from kube import names, wire
 from workloads.batchjob import BatchJob
 from workloads.coscheduling import Coscheduling
-from workloads.dialect import Dialect, Keyed, Member
+from workloads.dialect import Dialect, Keyed, Member, Ranked
 from workloads.jobset import JobSets
 from workloads.kai import Kai
 from workloads.koordinator import Koordinator
@@ -64,6 +64,8 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
 SINGLE: Final = SinglePod()
 _OWNERS_FROM: Final = next(i for i, d in enumerate(DIALECTS) if d.name == JobSets.name)
 _EXPLICIT: Final = frozenset(d.name for d in DIALECTS if d.markers) | {Native.name}
+_RANKED: Final[Mapping[str, Ranked]] = {d.name: d for d in DIALECTS if isinstance(d, Ranked)}
+"""By name: to ask a protocol takes 20 us, and members of many gangs are listed."""
 _NAMED_BY_POD: Final = frozenset(d.name for d in DIALECTS[:_OWNERS_FROM])
 _MARKERS: Final = tuple(dict.fromkeys(key for dialect in DIALECTS for key in dialect.markers))
 _OF_THE_GROUP: Final = (
@@ -101,6 +103,11 @@ class Placed:
     def explicit(self) -> bool:
         """Whether the pod itself names its group, which alone makes it managed."""
         return self.dialect.name in _EXPLICIT
+
+    @property
+    def ranked(self) -> Ranked | None:
+        """Who speaks for it, if siblings of its members differ in rank only."""
+        return _RANKED.get(self.dialect.name)
 
 
 def place(pod: wire.Pod) -> Placed | None:

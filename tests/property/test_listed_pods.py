@@ -10,7 +10,7 @@
 Pods of every sort: ours and not, bound and not, ended, resized, with what cannot be read.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any
 
@@ -70,7 +70,7 @@ class World:
         self.feed.arrived = self.come
         self.attached: dict[PodUid, object] = {}
         self.feed.attached = self.attach
-        self.feed.expected = self.arrived.append
+        self.feed.expected = self.expect
         self.listed = ListedPods(engine, self.feed)
         for name, managed in (("ns", "true"), ("closed", "false"), ("kube-system", "true")):
             meta = wire.ObjectMeta(name=name, labels={names.MANAGED: managed})
@@ -80,6 +80,9 @@ class World:
             meta = wire.ObjectMeta(name=name, labels={names.HOST: name})
             status = wire.NodeStatus(allocatable=amounts)
             self.feed.node(wire.Node(metadata=meta, status=status))
+
+    def expect(self, gang: GangKey, ranks: Iterable[int]) -> None:
+        self.arrived += (f"{gang} {rank}" for rank in ranks)
 
     def come(self, uid: PodUid, pod: wire.Pod, gang: GangKey | None) -> None:
         if not (gang and pod.spec.node_name and is_quiet(pod)):
