@@ -91,8 +91,8 @@ OWN = st.sampled_from(("name", "uid", "node", "labels", "labels", "pin", "volume
 def test_with_any_byte_changed_twins_are_what_is_decoded(
     count: int, own: str, data: st.DataObject
 ) -> None:
-    page = packed([member("g", rank) for rank in range(count)])
-    which = data.draw(st.integers(0, count - 1))
+    page = packed([member(gang, rank) for gang in "gh" for rank in range(count)])
+    which = data.draw(st.integers(0, 2 * count - 1))
     begin, end = page._echoes.one(getattr(page._fields, own), which)
     body = bytearray(page._buffer.body)
     at = data.draw(st.integers(begin, end - 1))
