@@ -106,10 +106,13 @@ def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
         by_row = yield from capacity_steps(world.unreserved, group.pod_class, *kept)
         quiet = limits.clip(by_row[order])
     yield
-    wish = replace(wish, required=max(wish.required, limits.together))
-    made = Arena(board, world, group, wish, feasibility, limits.clip(leaf), quiet, limits)
-    labelled = labelled_only(board.tree, wish)
-    return made if labelled is None else made.within(labelled)
+    inner = replace(wish, required=max(wish.required, limits.together))
+    made = Arena(board, world, group, inner, feasibility, limits.clip(leaf), quiet, limits)
+    # What the gang requires holds, too, where affinity asks for something narrower.
+    for each in (wish, inner):
+        labelled = labelled_only(board.tree, each)
+        made = made if labelled is None else made.within(labelled)
+    return made
 
 
 def arenas_of(

@@ -26,6 +26,7 @@ import numpy as np
 
 from cluster.steps import Steps
 from placement.arena import Arena
+from placement.feasibility import budgets_hold
 from placement.tree import ROOT, Flags, Ints, Tree
 
 MOST_STATES: Final = 128
@@ -75,7 +76,8 @@ def _sought(
         before = new_domains(tree, np.sum(found, axis=0), anchors)
         if max(before[:-1], default=0) < (2 if len(arenas) == 1 else 1):
             return None
-    if not _is_plain(arenas):
+    kinds = [(arena.group.pod_class, need) for arena, need in zip(arenas, needs, strict=True)]
+    if not _is_plain(arenas) or not budgets_hold(arenas[0].world, kinds):
         return None
     if np.prod([need + 1 for need in needs]) > MOST_STATES:
         return None

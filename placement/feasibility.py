@@ -11,7 +11,7 @@ matter of the pod's or the node's description. A rule works per distinct value (
 label value) and gathers; nothing is done per node in Python.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -209,6 +209,17 @@ def budget_rooms(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask,
         ]
         if rooms:
             yield budget.name, budget.nodes, max(min(rooms), 0)
+
+
+def budgets_hold(world: World, kinds: Sequence[tuple[PodClass, int]]) -> bool:
+    """Tell whether every budget has room for so many of each kind, wherever they are placed."""
+    for budget in world.snapshot.budgets:
+        for resource, cap in budget.caps.items():
+            asked = sum(pod_class.request(resource) * count for pod_class, count in kinds)
+            used = budget.used.get(resource, 0) + _put(world, budget.nodes, resource)
+            if asked and used + asked > cap:
+                return False
+    return True
 
 
 def _put(world: World, nodes: Mask, resource: str) -> int:

@@ -27,6 +27,7 @@ from cluster.steps import Steps
 from placement.arena import Arena
 from placement.devices import free_units
 from placement.exact import MOST_HOSTS, MOST_KINDS, Layer, Quest, Share, cheapest
+from placement.feasibility import budgets_hold
 from placement.select import Wish, all_holding, fewest_inside
 from placement.stock import MOST_MIXES, Stock, mixed_stock, mixes
 from placement.sweep import MOST_STATES, Budget, states
@@ -72,7 +73,9 @@ class Task:
     def is_plain(self) -> bool:
         """Tell whether room is all that the members take from each other."""
         few = len(self.needs) <= MOST_KINDS and states(self.needs) <= MOST_STATES
-        return few and all(map(_is_plain, self.arenas))
+        kinds = [(a.group.pod_class, n) for a, n in zip(self.arenas, self.needs, strict=True)]
+        alone = few and all(map(_is_plain, self.arenas))
+        return alone and budgets_hold(self.arenas[0].world, kinds)
 
     def keeps_required(self, amounts: NDArray[np.int64]) -> bool:
         """Tell whether all is in one domain of the required level."""
