@@ -1,4 +1,4 @@
-"""Rules that each hold for a member alone, and have to hold for all of them, and with each other."""
+"""Rules that hold for each member alone have to hold for all of them, and with each other."""
 
 from support.scene import GPU, HOST, NAMESPACE, RACK, Scene, pod_class
 
