@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster.constraints import PodClass
 from cluster.steps import Steps
 from cluster.topology import Topology
 from placement.capacity import capacity, capacity_steps
@@ -109,10 +110,8 @@ def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
     inner = replace(wish, required=max(wish.required, limits.together))
     made = Arena(board, world, group, inner, feasibility, limits.clip(leaf), quiet, limits)
     # What the gang requires holds, too, where affinity asks for something narrower.
-    for each in (wish, inner):
-        labelled = labelled_only(board.tree, each)
-        made = made if labelled is None else made.within(labelled)
-    return made
+    labelled = labelled_only(board.tree, wish, inner)
+    return made if labelled is None else made.within(labelled)
 
 
 def arenas_of(
@@ -124,6 +123,11 @@ def arenas_of(
         made = yield from arena(world, board, group, wish)
         arenas.append(made)
     return arenas
+
+
+def kinds_of(arenas: Sequence[Arena], needs: Sequence[int]) -> list[tuple[PodClass, int]]:
+    """Return what members of each group ask for, and how many there are to place."""
+    return [(arena.group.pod_class, need) for arena, need in zip(arenas, needs, strict=True)]
 
 
 def _spares_kept(world: World, group: Group) -> bool:

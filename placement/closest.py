@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 
 from cluster.steps import Steps
-from placement.arena import Arena
+from placement.arena import Arena, kinds_of
 from placement.feasibility import budgets_hold
 from placement.tree import ROOT, Flags, Ints, Tree
 
@@ -76,8 +76,7 @@ def _sought(
         before = new_domains(tree, np.sum(found, axis=0), anchors)
         if max(before[:-1], default=0) < (2 if len(arenas) == 1 else 1):
             return None
-    kinds = [(arena.group.pod_class, need) for arena, need in zip(arenas, needs, strict=True)]
-    if not _is_plain(arenas) or not budgets_hold(arenas[0].world, kinds):
+    if not _is_plain(arenas, needs):
         return None
     if np.prod([need + 1 for need in needs]) > MOST_STATES:
         return None
@@ -93,8 +92,10 @@ def _sought(
     return better if new_domains(tree, np.sum(better, axis=0), anchors) < before else None
 
 
-def _is_plain(arenas: Sequence[Arena]) -> bool:
+def _is_plain(arenas: Sequence[Arena], needs: Sequence[int]) -> bool:
     """Tell whether each node can be judged for itself, and sums of requests tell all."""
+    if len(arenas) > 1 and not budgets_hold(arenas[0].world, kinds_of(arenas, needs)):
+        return False
     for arena in arenas:
         kind = arena.group.pod_class
         if arena.families or arena.limits.spreads or arena.limits.together_loose:

@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from cluster.budgets import BudgetView
 from cluster.constraints import PodClass
 from cluster.devicerooms import UNLIMITED
 from cluster.matching import UNSCHEDULABLE, untolerated
@@ -203,8 +204,8 @@ def budget_rooms(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask,
     """
     for budget in world.snapshot.budgets:
         rooms = [
-            (cap - budget.used.get(resource, 0) - _put(world, budget.nodes, resource)) // amount
-            for resource, cap in budget.caps.items()
+            _left(world, budget, resource) // amount
+            for resource in budget.caps
             if (amount := pod_class.request(resource))
         ]
         if rooms:
@@ -214,16 +215,16 @@ def budget_rooms(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask,
 def budgets_hold(world: World, kinds: Sequence[tuple[PodClass, int]]) -> bool:
     """Tell whether every budget has room for so many of each kind, wherever they are placed."""
     for budget in world.snapshot.budgets:
-        for resource, cap in budget.caps.items():
+        for resource in budget.caps:
             asked = sum(pod_class.request(resource) * count for pod_class, count in kinds)
-            used = budget.used.get(resource, 0) + _put(world, budget.nodes, resource)
-            if asked and used + asked > cap:
+            if asked and asked > _left(world, budget, resource):
                 return False
     return True
 
 
-def _put(world: World, nodes: Mask, resource: str) -> int:
-    return sum(
-        int(placed.amounts[nodes].sum()) * placed.pod_class.request(resource)
+def _left(world: World, budget: BudgetView, resource: str) -> int:
+    put = sum(
+        int(placed.amounts[budget.nodes].sum()) * placed.pod_class.request(resource)
         for placed in world.placed
     )
+    return budget.caps[resource] - budget.used.get(resource, 0) - put

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from cluster.deviceasks import NO_ASKS
 from cluster.steps import Steps
-from placement.arena import Arena
+from placement.arena import Arena, kinds_of
 from placement.devices import free_units
 from placement.exact import MOST_HOSTS, MOST_KINDS, Layer, Quest, Share, cheapest
 from placement.feasibility import budgets_hold
@@ -73,9 +73,8 @@ class Task:
     def is_plain(self) -> bool:
         """Tell whether room is all that the members take from each other."""
         few = len(self.needs) <= MOST_KINDS and states(self.needs) <= MOST_STATES
-        kinds = [(a.group.pod_class, n) for a, n in zip(self.arenas, self.needs, strict=True)]
         alone = few and all(map(_is_plain, self.arenas))
-        return alone and budgets_hold(self.arenas[0].world, kinds)
+        return alone and budgets_hold(self.arenas[0].world, kinds_of(self.arenas, self.needs))
 
     def keeps_required(self, amounts: NDArray[np.int64]) -> bool:
         """Tell whether all is in one domain of the required level."""

@@ -96,13 +96,14 @@ class Placing:
     proven: bool
 
 
-def labelled_only(tree: Tree, wish: Wish) -> Flags | None:
-    """Return bool[positions]: nodes that have the labels a wish requires; ``None``: all have.
+def labelled_only(tree: Tree, *wishes: Wish) -> Flags | None:
+    """Return bool[positions]: nodes that have the labels wishes require; ``None``: all have.
 
     A node without a rack label is in no rack, also when it could hold the whole gang.
     """
     mask: Flags | None = None
-    for level in ({wish.required} | wish.slice_levels) - {ROOT}:
+    levels = {level for wish in wishes for level in (wish.required, *wish.slice_levels)}
+    for level in levels - {ROOT}:
         if not tree.labelled[level].all():
             here = tree.labelled[level][tree.owner(level, tree.host)]
             mask = here if mask is None else mask & here
