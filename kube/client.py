@@ -31,6 +31,7 @@ import msgspec
 
 from cluster.events import PlanNote
 from kube.auth import Auth
+from kube.bulk import Rooms
 from kube.calls import Observer
 from kube.errors import Gone, NotFound
 from kube.frames import Codec, ListMeta, Page, PageDecoder, served
@@ -140,9 +141,10 @@ class KubeClient:
         path = resource.path(namespace=namespace)
         query = {**(selectors or {}), "limit": str(limit)}
         meta, anew, whole = ListMeta(), False, False
+        rooms = self._rooms(resource)
         while True:
             try:
-                body = await self._listed(resource, path, query)
+                body = await self._listed(resource, path, query, rooms)
             except Gone:
                 if "continue" not in query:
                     raise
@@ -160,7 +162,8 @@ class KubeClient:
 
     async def version(self, resource: Resource[T]) -> str:
         """Return the version of a list as it is now: the server answers with all it has stored."""
-        body = await self._listed(resource, resource.path(), {"limit": "1"})
+        rooms = self._rooms(resource)
+        body = await self._listed(resource, resource.path(), {"limit": "1"}, rooms)
         return next(self._decoded(resource, body)).meta.resource_version
 
     async def list(
@@ -308,13 +311,17 @@ class KubeClient:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    async def _listed(
-        self, resource: Resource[T], path: str, query: Mapping[str, str]
-    ) -> bytes | memoryview:
+    def _rooms(self, resource: Resource[Any]) -> Rooms | None:
         packed = self._packed.get(resource)
-        request = Request("GET", path, dict(query))
+        return None if packed is None else Rooms(packed.behind)
+
+    async def _listed(
+        self, resource: Resource[T], path: str, query: Mapping[str, str], rooms: Rooms | None
+    ) -> Answered:
+        packed = self._packed.get(resource)
+        request = Request("GET", path, dict(query), rooms=rooms)
         if packed is not None:
-            request = replace(request, accept=packed.accept, behind=packed.behind)
+            request = replace(request, accept=packed.accept)
         return await self._transport.read(request)
 
     def _decoded(self, resource: Resource[T], body: Answered) -> Iterator[Page[T]]:

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import aiohappyeyeballs
 import httptools
 
-from kube.bulk import Bulk
+from kube.bulk import Bulk, Rooms
 from kube.sockets import SocketFactory
 
 CONNECT_S: Final = 10.0
@@ -76,7 +76,6 @@ class Exchange:
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
         self._retired = False
-        self._longest = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -108,25 +107,23 @@ class Exchange:
         body: bytes | None,
         *,
         within_s: float,
-        behind: bytes = b"",
+        rooms: Rooms | None = None,
     ) -> Answer:
         """Send one request and return the answer, whatever its status.
 
-        ``path``: encoded, with its query. ``behind``: what the body of a success is to be followed
-        by; it is a long one (``kube.bulk``). Raises ``NoConnectionError``, ``BrokenOffError`` and
+        ``path``: encoded, with its query. ``rooms``: where the body is put if it is a long one
+        (``kube.bulk``). Raises ``NoConnectionError``, ``BrokenOffError`` and
         ``TimeoutError``.
         """
         async with asyncio.timeout(within_s):
             connection = await self._take()
             try:
                 request = self._encoded(method, path, headers, body)
-                bulk = Bulk(behind, self._longest) if behind else None
+                bulk = None if rooms is None else Bulk(rooms)
                 answer = await connection.ask(request, bulk)
             except BaseException:
                 connection.abort()  # a late answer would pass for the next request's
                 raise
-        if bulk is not None:
-            self._longest = max(self._longest, bulk.size)
         if connection.may_stay and not self._retired:
             self._idle.append(connection)
         else:

@@ -50,7 +50,7 @@ def parts(body: Body, items: Ranges, size: int) -> Iterator[tuple[Buffer, Ranges
     """Yield items in parts, each in bytes that go on behind it.
 
     An answer has 20 MB, and to copy it takes longer than to find a field of all its pods: it is
-    read with ``PADDING`` behind it (``transport.Request.behind``), and copied where it is not.
+    read with ``PADDING`` behind it (``transport.Request.rooms``), and copied where it is not.
     """
     whole: Buffer | None = None
     for first in range(0, max(len(items), 1), size):

@@ -15,7 +15,7 @@ connection lost, time-out, 5xx      yes        never: it may have taken effect; 
 
 aiohttp, which reads and watches, repeats a GET by itself once, at once, when a connection
 that was kept open turns out to be closed. What has a body, and lists that are read where they are
-(``Request.behind``), go through ``kube.exchange``, which never repeats anything.
+(``Request.rooms``), go through ``kube.exchange``, which never repeats anything.
 
 Waits double from ``Retry.base_s`` with full jitter, and are never shorter than what the
 server asked for with Retry-After.
@@ -40,6 +40,7 @@ from yarl import URL
 
 from kube import sockets
 from kube.auth import Auth
+from kube.bulk import Rooms
 from kube.calls import NO_ANSWER, OK, Observer, verb_and_resource
 from kube.credentials import Credentials
 from kube.errors import (
@@ -84,8 +85,9 @@ class Retry:
 class Request:
     """One request. ``path`` is encoded already; ``query`` is not.
 
-    ``stores``: False for a POST that only asks (a review): it is retried like a read. ``behind``:
-    what the answer's body is to be followed by, which would cost a copy of it later on.
+    ``stores``: False for a POST that only asks (a review): it is retried like a read. ``rooms``:
+    where the answer's body is put, if it is a long one, and what it is to be followed by, which
+    would cost a copy of it later on.
     """
 
     method: str
@@ -96,7 +98,7 @@ class Request:
     accept: str = JSON
     retry_429: bool = True
     stores: bool = True
-    behind: bytes = b""
+    rooms: Rooms | None = None
 
     @property
     def target(self) -> str:
@@ -173,7 +175,7 @@ class Transport:
         return body if isinstance(body, bytes) else bytes(body)
 
     async def read(self, request: Request) -> Answered:
-        """Return the same, as it was read: a long one is not copied (``Request.behind``)."""
+        """Return the same, as it was read: a long one is not copied (``Request.rooms``)."""
         attempt = 0
         while True:
             try:
@@ -228,7 +230,7 @@ class Transport:
     async def _attempt(
         self, request: Request, credentials: Credentials, within_s: float
     ) -> Answered:
-        if (request.body is not None or request.behind) and credentials.proxy is None:
+        if (request.body is not None or request.rooms is not None) and credentials.proxy is None:
             return await self._ask(request, credentials, within_s)
         limits = aiohttp.ClientTimeout(
             total=within_s, sock_connect=_CONNECT_S, ceil_threshold=math.inf
@@ -237,7 +239,7 @@ class Transport:
         async with opened:
             try:
                 blocks = [block async for block in opened.content.iter_any()]
-                return b"".join((*blocks, request.behind))
+                return b"".join((*blocks, b"" if request.rooms is None else request.rooms.behind))
             except _FAILURES as error:
                 raise _transport_error(request, error) from error
 
@@ -254,7 +256,7 @@ class Transport:
                 headers,
                 request.body,
                 within_s=within_s,
-                behind=request.behind,
+                rooms=request.rooms,
             )
         except NoConnectionError as error:
             raise NotSent(f"{request.method} {request.path}: {error}") from error

@@ -1,25 +1,58 @@
-"""A body put together part by part, against the parts joined."""
+"""A body put together part by part, against the parts joined; and whose memory it stands in."""
 
 from unittest.mock import patch
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import bulk
-from kube.bulk import Bulk
+from kube.bulk import Bulk, Rooms
 
 PARTS = st.lists(st.lists(st.binary(max_size=9), max_size=4), max_size=6)
 
 
-@given(PARTS, st.binary(max_size=5), st.integers(0, 60), st.integers(0, 20))
+@given(st.lists(PARTS, max_size=4), st.binary(max_size=5), st.integers(0, 20))
 def test_a_body_is_its_parts_and_what_is_to_stand_behind_them(
-    parts: list[list[bytes]], behind: bytes, longest: int, first: int
+    answers: list[list[list[bytes]]], behind: bytes, first: int
 ) -> None:
-    with patch.object(bulk, "_FIRST_BYTES", first):
-        body = Bulk(behind, longest)
-    for each in parts:
-        body.add(each)
-    joined = b"".join(part for each in parts for part in each)
-    assert (body.size, body.so_far()) == (len(joined), joined)
-    assert body.whole() == joined + behind
-    assert body.whole().readonly
+    rooms = Rooms(behind)
+    for parts in answers:
+        with patch.object(bulk, "_FIRST_BYTES", first):
+            body = Bulk(rooms)
+        for each in parts:
+            body.add(each)
+        joined = b"".join(part for each in parts for part in each)
+        assert (body.size, body.so_far()) == (len(joined), joined)
+        assert body.whole() == joined + behind
+        assert body.whole().readonly
+
+
+@given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 3)), max_size=12))
+def test_a_body_that_somebody_looks_at_stays_as_it_is(answers: list[tuple[bytes, int]]) -> None:
+    """Each is let go some answers later; what looks at it is an array of numpy, as in a page."""
+    rooms, held = Rooms(b"."), list[tuple[np.ndarray, bytes]]()
+    with patch.object(bulk, "_FIRST_BYTES", 0):
+        for text, kept in answers:
+            body = Bulk(rooms)
+            body.add([text])
+            held.append((np.frombuffer(body.whole()[: len(text)], dtype=np.uint8), text))
+            del body, held[: -1 - kept]
+            assert all(array.tobytes() == told for array, told in held)
+
+
+def test_a_body_stands_where_one_before_it_stood_that_nobody_looks_at() -> None:
+    rooms = Rooms(b"")
+
+    def one() -> tuple[Bulk, int]:
+        body = Bulk(rooms)
+        body.add([b"a"])
+        return body, np.frombuffer(body.whole(), dtype=np.uint8).ctypes.data
+
+    first, place = one()
+    second, other = one()
+    del first
+    third, again = one()
+    assert place not in (other, None)
+    assert again == place
+    assert second.whole() == third.whole() == b"a"

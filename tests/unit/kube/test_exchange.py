@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kube.bulk import Rooms
 from kube.exchange import Answer, BrokenOffError, Exchange, NoConnectionError, Server
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -145,7 +146,7 @@ async def test_what_is_to_stand_behind_a_body_stands_behind_that_of_a_success(
     answer = b"HTTP/1.1 %b\r\nTransfer-Encoding: chunked\r\n\r\n" % status.encode()
     pieces = [answer, b"1\r\na\r\n", b"1\r\nb\r\n0\r\n\r\n"]
     async with talking(pieces, [OK]) as (exchange, peer):
-        found = await exchange.ask("GET", "/", {}, None, within_s=5.0, behind=b"___")
+        found = await exchange.ask("GET", "/", {}, None, within_s=5.0, rooms=Rooms(b"___"))
         assert found.body == body
         assert (await exchange.ask("GET", "/", {}, None, within_s=5.0)).body == b"{}"
     assert b"Content-Length" not in peer.requests[0]
