@@ -1,9 +1,10 @@
-"""The body of a long answer, put together while its parts are still in the processor's cache.
+"""The body of a long answer, put where it is to stand while it arrives.
 
 ::
 
-    read ──► parts of some KB ──► joined, 256 KiB at most ──► copied to its place in the body
-    read ──► …                                                behind the last part: ``behind``
+    what comes ──► read to its place in the body               ``kube.inplace``
+    what comes ──► parts of some KB ──► joined, 256 KiB at most ──► copied to its place
+                                                behind the last of it: ``behind``
 
 To join ten thousand parts at the end of an answer takes them from memory once more. A list has
 hundreds of such bodies, one after the other, and memory that is new is cleared by the kernel first:
@@ -15,7 +16,7 @@ a body is put where one before it stood, as soon as nobody looks at that one any
 """
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
@@ -23,28 +24,38 @@ from numpy.typing import NDArray
 
 _FIRST_BYTES: Final = 1 << 20
 _MORE: Final = 8  # room for an eighth more than the longest so far
+_SPARE: Final = 64  # and for so little more at the least: they differ by the digits of numbers
 
 
 class Rooms:
-    """Memory for the bodies of one list. ``behind``: what each of them is to be followed by."""
+    """Memory for the bodies of one list.
 
-    def __init__(self, behind: bytes) -> None:
-        self.behind = behind
+    ``behind``: what each of them is to be followed by. ``is_whole``: tells of a body whether it
+    ends where it says that it does, since a connection that ends says nothing.
+    """
+
+    def __init__(self, behind: bytes, is_whole: Callable[[memoryview], bool]) -> None:
+        self.behind, self.is_whole = behind, is_whole
         self._longest = 0
         self._free: list[NDArray[np.uint8]] = []
 
     def first(self) -> memoryview:
-        """Lend room for as much as the longest body so far."""
+        """Lend room for as much as the longest body so far, or more."""
         longest = self._longest
-        return self.lend(max(_FIRST_BYTES, longest + longest // _MORE) + len(self.behind))
+        new = max(_FIRST_BYTES, longest + longest // _MORE)
+        least = longest + longest // _SPARE + len(self.behind)
+        return self.lend(least, new + len(self.behind))
 
-    def lend(self, size: int) -> memoryview:
-        """Lend ``size`` bytes or more, with anything in them, until nobody has a view of them."""
+    def lend(self, size: int, new: int = 0) -> memoryview:
+        """Lend ``size`` bytes or more, with anything in them, until nobody has a view of them.
+
+        ``new``: how many if none of the rooms that there are is as large.
+        """
         room = np.empty(0, dtype=np.uint8)
-        while self._free and len(room) < size:
+        while self._free and len(room) < max(size, 1):
             room = self._free.pop()
-        if len(room) < size:
-            room = np.empty(size, dtype=np.uint8)
+        if len(room) < max(size, 1):
+            room = np.empty(max(size, new), dtype=np.uint8)
         lent = room.view()
         weakref.finalize(lent, self._free.append, room).atexit = False
         return lent.data
@@ -55,31 +66,60 @@ class Rooms:
 
 
 class Bulk:
-    """One body."""
+    """One body. ``size``: bytes that have come so far."""
 
     def __init__(self, rooms: Rooms) -> None:
         self.size = 0
-        self._rooms, self._behind = rooms, rooms.behind
+        self._rooms = rooms
+        self._begin = 0
         self._room = rooms.first()
+
+    def place(self, size: int) -> memoryview:
+        """Return where what comes next is to be read to: ``size`` bytes at most."""
+        end = len(self._room) - len(self._rooms.behind)
+        if self.size >= end:
+            self._grow(self.size + 1)
+            end = len(self._room) - len(self._rooms.behind)
+        return self._room[self.size : min(end, self.size + size)]
+
+    def came(self, size: int) -> None:
+        """Note that so many bytes have been read there."""
+        self.size += size
 
     def add(self, parts: Iterable[bytes]) -> None:
         """Put parts behind what is there."""
         joined = b"".join(parts)
         end = self.size + len(joined)
-        if end + len(self._behind) > len(self._room):
-            larger = self._rooms.lend(2 * end + len(self._behind))
-            larger[: self.size] = self._room[: self.size]
-            self._room = larger
+        if end + len(self._rooms.behind) > len(self._room):
+            self._grow(end)
         self._room[self.size : end] = joined
         self.size = end
 
     def so_far(self) -> bytes:
-        """Return what is there, of an answer that is no list."""
+        """Return what is there, of an answer that is no list, or of what stands before one."""
         return bytes(self._room[: self.size])
+
+    def begin_at(self, begin: int) -> None:
+        """Leave out what stands before the body."""
+        self._begin = begin
+
+    def forget(self) -> None:
+        """Begin again, with nothing there."""
+        self.size = 0
+
+    def is_whole(self) -> bool:
+        """Tell whether the body ends where it says that it does."""
+        return self._rooms.is_whole(self._room[self._begin : self.size])
 
     def whole(self) -> memoryview:
         """Return the body and what stands behind it; nothing may be added any more."""
         self._rooms.held(self.size)
-        end = self.size + len(self._behind)
-        self._room[self.size : end] = self._behind
-        return self._room[:end].toreadonly()
+        behind = self._rooms.behind
+        end = self.size + len(behind)
+        self._room[self.size : end] = behind
+        return self._room[self._begin : end].toreadonly()
+
+    def _grow(self, end: int) -> None:
+        larger = self._rooms.lend(2 * end + len(self._rooms.behind))
+        larger[: self.size] = self._room[: self.size]
+        self._room = larger

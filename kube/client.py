@@ -162,8 +162,7 @@ class KubeClient:
 
     async def version(self, resource: Resource[T]) -> str:
         """Return the version of a list as it is now: the server answers with all it has stored."""
-        rooms = self._rooms(resource)
-        body = await self._listed(resource, resource.path(), {"limit": "1"}, rooms)
+        body = await self._listed(resource, resource.path(), {"limit": "1"}, None)
         return next(self._decoded(resource, body)).meta.resource_version
 
     async def list(
@@ -313,7 +312,7 @@ class KubeClient:
 
     def _rooms(self, resource: Resource[Any]) -> Rooms | None:
         packed = self._packed.get(resource)
-        return None if packed is None else Rooms(packed.behind)
+        return None if packed is None else Rooms(packed.behind, packed.is_whole)
 
     async def _listed(
         self, resource: Resource[T], path: str, query: Mapping[str, str], rooms: Rooms | None

@@ -4,8 +4,8 @@ A gang's release is thousands of small requests, and a general client costs more
 everything else that is done for a pod: measured with TLS, 135 µs of CPU per request with
 aiohttp and 30 µs here (docs/adr/0008). A list comes in two chunks for each pod (kube-apiserver
 writes its items one by one, through 2 KiB of net/http), which cost more there than to read the
-pod (docs/adr/0040). So only what whole answers need is here; the bytes are parsed by httptools
-(llhttp, as in Node.js)::
+pod (docs/adr/0040), and is asked for with HTTP/1.0 where that is served (``kube.inplace``). So only
+what whole answers need is here; the bytes are parsed by httptools (llhttp, as in Node.js)::
 
         ┌────── idle, newest first ◄─────────┐
         ▼                                    │ answered, and it may stay open
@@ -27,12 +27,12 @@ import aiohappyeyeballs
 import httptools
 
 from kube.bulk import Bulk, Rooms
+from kube.inplace import NOT_SERVED, SUCCESS, InPlace
 from kube.sockets import SocketFactory
 
 CONNECT_S: Final = 10.0
 HAPPY_EYEBALLS_S: Final = 0.25  # RFC 8305
 _LONGEST_ANSWER_BYTES: Final = 1 << 30  # a page of a list: 5,000 objects, most of some KB
-SUCCESS: Final = range(200, 300)  # below are interim answers: the real one follows
 
 
 class NoConnectionError(OSError):
@@ -76,6 +76,7 @@ class Exchange:
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
         self._retired = False
+        self._closes = True  # HTTP/1.0 is served, as far as is known
 
     async def __aenter__(self) -> Self:
         return self
@@ -116,14 +117,22 @@ class Exchange:
         ``TimeoutError``.
         """
         async with asyncio.timeout(within_s):
-            connection = await self._take()
-            try:
-                request = self._encoded(method, path, headers, body)
-                bulk = None if rooms is None else Bulk(rooms)
-                answer = await connection.ask(request, bulk)
-            except BaseException:
-                connection.abort()  # a late answer would pass for the next request's
-                raise
+            if rooms is not None and self._closes:
+                request = self._encoded("1.0", method, path, headers, body)
+                answer = await self._asked(request, Bulk(rooms), in_place=True)
+                if answer.status not in NOT_SERVED:
+                    return answer
+                self._closes = False
+            request = self._encoded("1.1", method, path, headers, body)
+            return await self._asked(request, None if rooms is None else Bulk(rooms))
+
+    async def _asked(self, request: bytes, bulk: Bulk | None, *, in_place: bool = False) -> Answer:
+        connection = await self._take()
+        try:
+            answer = await connection.ask(request, bulk, in_place=in_place)
+        except BaseException:
+            connection.abort()  # a late answer would pass for the next request's
+            raise
         if connection.may_stay and not self._retired:
             self._idle.append(connection)
         else:
@@ -159,14 +168,15 @@ class Exchange:
         return connection
 
     def _encoded(
-        self, method: str, path: str, headers: dict[str, str], body: bytes | None
+        self, version: str, method: str, path: str, headers: dict[str, str], body: bytes | None
     ) -> bytes:
         if body is not None:
             headers = headers | {"Content-Length": str(len(body))}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return b"%b %b HTTP/1.1\r\nHost: %b\r\n%b\r\n%b" % (
+        return b"%b %b HTTP/%b\r\nHost: %b\r\n%b\r\n%b" % (
             method.encode(),
             (self._prefix + path).encode(),
+            version.encode(),
             self._authority,
             lines.encode("latin-1"),
             body or b"",
@@ -197,11 +207,13 @@ class _Connection(asyncio.Protocol):
         """Whether the server lets another request follow."""
         return self.is_open and self._keep
 
-    async def ask(self, request: bytes, bulk: Bulk | None) -> Answer:
+    async def ask(self, request: bytes, bulk: Bulk | None, *, in_place: bool) -> Answer:
         """Write a request and wait for its answer. ``bulk``: what is to hold the body."""
         if self._transport is None:
             raise BrokenOffError("the connection is closed")
         self._bulk = bulk
+        if bulk is not None and in_place:
+            self._transport.set_protocol(InPlace(self, bulk, _LONGEST_ANSWER_BYTES))
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._waiter
@@ -225,19 +237,39 @@ class _Connection(asyncio.Protocol):
             return
         self._size += len(data)
         if self._size > _LONGEST_ANSWER_BYTES:
-            self._break("the answer does not end")
+            self.break_off("the answer does not end")
             return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._break(f"not an HTTP answer: {error}")
+            self.break_off(f"not an HTTP answer: {error}")
         self._take()
 
     def connection_lost(self, error: Exception | None) -> None:
         """End; whoever waits is told."""
         self._transport = None
         self._register.discard(self)
-        self._break(str(error) if error else "the server closed the connection")
+        self.break_off(str(error) if error else "the server closed the connection")
+
+    # -- kube.inplace -------------------------------------------------------------------------
+
+    def hand_back(self, came: bytes) -> None:
+        """Read on an answer that says where it ends."""
+        if self._transport is not None:
+            self._transport.set_protocol(self)
+            self.data_received(came)
+
+    def hand_over(self, status: int) -> None:
+        """Take a body that ended with its connection."""
+        self._keep = False
+        self._answer(status)
+
+    def break_off(self, why: str) -> None:
+        """End it; whoever waits is told."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(BrokenOffError(why))
+        self.abort()
 
     # -- httptools ---------------------------------------------------------------------------
 
@@ -263,6 +295,9 @@ class _Connection(asyncio.Protocol):
         if status < SUCCESS.start:
             return
         self._keep = self._parser.should_keep_alive()
+        self._answer(status)
+
+    def _answer(self, status: int) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(Answer(status, self._body(status), self._retry_after))
@@ -280,9 +315,3 @@ class _Connection(asyncio.Protocol):
             return b"".join(self._parts)
         self._take()
         return self._bulk.whole() if status in SUCCESS else self._bulk.so_far()
-
-    def _break(self, why: str) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_exception(BrokenOffError(why))
-        self.abort()

@@ -122,6 +122,10 @@ class PageDecoder(Protocol[T]):
         """Return what an answer is to be followed by, so that it need not be copied."""
         ...
 
+    def is_whole(self, body: memoryview) -> bool:
+        """Tell whether an answer ends where it says that it does, with nothing behind it."""
+        ...
+
     def pages(self, body: bytes | memoryview) -> Iterator[Page[T]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list at all."""
         ...

@@ -22,6 +22,7 @@ from protogen import kubernetes_v1_pb2 as messages
 
 _TAG_AND_SIZE: Final = struct.Struct("<BH").unpack_from
 _HEAD: Final = 3  # bytes of a tag and a size of two bytes: of 128 bytes up to 16 KiB, as nearly all
+_JSON_TAIL: Final = 8  # bytes: a brace and what may be written behind it
 _META_TAG, _ITEM_TAG, _RAW_TAG = 1 << 3 | 2, 2 << 3 | 2, 2 << 3 | 2
 
 
@@ -39,7 +40,8 @@ _STEPS: Final = _steps()
 def read_list(resource: Resource[Any], body: Body) -> tuple[ListMeta, Ranges]:
     """Return a list's metadata, and where its items are. Raises ``DecodeError``."""
     try:
-        meta, items = _items(body, *_raw(body))
+        padding = len(PADDING) * (body[-len(PADDING) :] == PADDING)
+        meta, items = _items(body, *_raw(body, len(body) - padding))
         described: ListMeta = READ_META(messages.ListMeta.FromString(meta))
     except (IndexError, BadMessage, ValueError) as error:
         raise DecodeError(f"list of {resource}: {error}") from error
@@ -68,13 +70,24 @@ def _copied(body: Body, begin: Places, end: Places) -> tuple[Buffer, Ranges]:
     return Buffer(padded), Ranges(begin - first, end - first)
 
 
-def _raw(body: Body) -> tuple[int, int]:
+def is_whole(body: Body) -> bool:
+    """Tell whether a list, without ``PADDING``, ends where it says that it does."""
+    if body[: len(MAGIC)] != MAGIC:
+        return bytes(body[-_JSON_TAIL:]).rstrip().endswith(b"}")
+    try:
+        _raw(body, len(body))
+    except (IndexError, ValueError):
+        return False
+    return True
+
+
+def _raw(body: Body, stop: int) -> tuple[int, int]:
     """Return where the list itself is (runtime.Unknown, field 2)."""
     at = len(MAGIC)
-    while at < len(body):
+    while at < stop:
         tag, begin, end = _head(body, at)
-        if tag == _RAW_TAG and end > len(body) - len(PADDING) * (body[-len(PADDING) :] == PADDING):
-            raise ValueError(f"it ends in the middle: {len(body)} bytes of {end}")
+        if tag == _RAW_TAG and end > stop:
+            raise ValueError(f"it ends in the middle: {stop} bytes of {end}")
         if tag == _RAW_TAG:
             return begin, end
         at = end

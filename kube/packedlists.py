@@ -8,7 +8,7 @@ from kube.frames import Codec, Page, PageDecoder
 from kube.listed import LISTED_PODS, ListedPod
 from kube.packed import ACCEPT, MAGIC
 from kube.packedechoes import Shapes
-from kube.packeditems import parts, read_list
+from kube.packeditems import is_whole, parts, read_list
 from kube.packednodes import NodeLists
 from kube.packedpods import PackedPage
 from kube.resources import NODES, PODS, Resource
@@ -22,6 +22,7 @@ class _PodLists:
 
     accept: Final = ACCEPT
     behind: Final = PADDING
+    is_whole = staticmethod(is_whole)
 
     def __init__(self) -> None:
         self._codec = Codec(LISTED_PODS)

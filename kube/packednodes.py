@@ -30,7 +30,7 @@ from kube.fieldtable import PADDING, Buffer, Places, Ranges, heads
 from kube.frames import Codec, Page
 from kube.nodelayout import Layout, layout_of
 from kube.packed import ACCEPT, BAD_INPUT, MAGIC, reader
-from kube.packeditems import parts, read_list
+from kube.packeditems import is_whole, parts, read_list
 from kube.resources import NODES
 from protogen import kubernetes_v1_pb2 as messages
 
@@ -52,6 +52,7 @@ class NodeLists:
 
     accept: Final = ACCEPT
     behind: Final = PADDING
+    is_whole = staticmethod(is_whole)
 
     def __init__(self, *, fewest: int = _FEWEST) -> None:
         """``fewest``: nodes as long as each other that are worth to be compared."""

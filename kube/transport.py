@@ -53,8 +53,9 @@ from kube.errors import (
     Unauthorized,
     from_response,
 )
-from kube.exchange import SUCCESS, Exchange, NoConnectionError, Server
+from kube.exchange import Exchange, NoConnectionError, Server
 from kube.fence import Fence
+from kube.inplace import SUCCESS
 
 Answered = bytes | memoryview
 JSON: Final = "application/json"

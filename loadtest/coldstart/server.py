@@ -10,7 +10,7 @@ import contextlib
 from typing import Final
 
 import orjson
-from aiohttp import web
+from aiohttp import HttpVersion10, web
 
 from kube.packed import PROTOBUF
 from loadtest import packing
@@ -102,9 +102,14 @@ class Lists:
 async def _answer(
     request: web.Request, content_type: str, written: list[bytes]
 ) -> web.StreamResponse:
-    """Answer with a list in the chunks that kube-apiserver writes."""
+    """Answer with a list as kube-apiserver: in chunks, or to the end of an HTTP/1.0 connection."""
     response = web.StreamResponse()
     response.content_type = content_type
+    if request.version == HttpVersion10:
+        await response.prepare(request)
+        await response.write(b"".join(written))
+        await response.write_eof()
+        return response
     response.enable_chunked_encoding()
     await response.prepare(request)
     first, *others = framed(written)

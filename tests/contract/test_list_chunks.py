@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from kube.packed import ACCEPT
-from kube.packeditems import read_list
+from kube.packeditems import is_whole, read_list
 from kube.resources import PODS
 from loadtest.api import Api
 from loadtest.coldstart.chunks import framed, unframed
@@ -45,15 +45,28 @@ async def test_a_list_comes_in_the_chunks_of_what_is_written_one_by_one(
     assert list(map(unframed, framed(written))) == chunks
 
 
+async def test_a_list_asked_for_with_http_1_0_is_the_same_to_the_end_of_its_connection(
+    plane: Plane, api: Api, pods: str
+) -> None:
+    if isinstance(plane, SimulatedPlane):
+        pytest.skip("the simulated server tells the length of each list")
+    for number in range(7):
+        spec = {"containers": [{"name": "main", "image": "example.com/image:1"}]}
+        await api.create(pods, {"metadata": {"name": f"p{number}"}, "spec": spec})
+    reader, writer = await asked(api, pods, "1.0")
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    body = await reader.read()
+    writer.close()
+    assert b"transfer-encoding" not in head
+    assert b"content-length" not in head
+    assert body == b"".join(await chunks_of(api, pods))
+    assert is_whole(body)
+    assert not is_whole(body[:-5])  # the last four are two empty fields
+
+
 async def chunks_of(api: Api, path: str) -> list[bytes]:
     """Ask by hand, since clients put chunks together."""
-    url = urlsplit(api.url)
-    reader, writer = await asyncio.open_connection(url.hostname, url.port, ssl=api._ssl)
-    head = (
-        f"GET {path} HTTP/1.1\r\nHost: {url.netloc}\r\nAccept: {ACCEPT}\r\n"
-        f"Authorization: Bearer {api._token}\r\n\r\n"
-    )
-    writer.write(head.encode())
+    reader, writer = await asked(api, path, "1.1")
     answer = await reader.readuntil(b"\r\n\r\n")
     assert b"transfer-encoding: chunked" in answer.lower()
     found: list[bytes] = []
@@ -62,3 +75,16 @@ async def chunks_of(api: Api, path: str) -> list[bytes]:
         await reader.readexactly(2)
     writer.close()
     return found
+
+
+async def asked(
+    api: Api, path: str, version: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    url = urlsplit(api.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port, ssl=api._ssl)
+    head = (
+        f"GET {path} HTTP/{version}\r\nHost: {url.netloc}\r\nAccept: {ACCEPT}\r\n"
+        f"Authorization: Bearer {api._token}\r\n\r\n"
+    )
+    writer.write(head.encode())
+    return reader, writer

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kube.errors import DecodeError
 from kube.packed import MAGIC
-from kube.packeditems import read_list
+from kube.packeditems import is_whole, read_list
 from kube.resources import PODS
 from protogen import kubernetes_v1_pb2 as messages
 
@@ -51,6 +51,21 @@ def test_a_list_that_ends_in_the_middle_is_none(sizes: list[int], missing: int) 
         return  # it ends between two items
     with pytest.raises(DecodeError, match="list of pods"):
         read_list(PODS, MAGIC + sized(2, torn))
+
+
+@given(st.lists(SIZES, max_size=5), st.integers(1, 400))
+def test_of_a_list_that_is_broken_off_it_can_be_told(sizes: list[int], missing: int) -> None:
+    whole = listed([(ITEM, b"x" * size) for size in sizes])
+    assert is_whole(whole)
+    assert is_whole(whole + sized(3, b"") + sized(4, b""))  # as kube-apiserver ends it
+    assert not is_whole(whole[: -min(missing, len(whole) - len(MAGIC))])
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"), [(b'{"a":1}\n', True), (b'{"a":{}', True), (b'{"a":', False), (b"", False)]
+)
+def test_of_json_as_far_as_its_end_tells_it(text: bytes, *, whole: bool) -> None:
+    assert is_whole(text) == whole
 
 
 def _ends(sizes: list[int]) -> list[int]:

@@ -146,10 +146,99 @@ async def test_what_is_to_stand_behind_a_body_stands_behind_that_of_a_success(
     answer = b"HTTP/1.1 %b\r\nTransfer-Encoding: chunked\r\n\r\n" % status.encode()
     pieces = [answer, b"1\r\na\r\n", b"1\r\nb\r\n0\r\n\r\n"]
     async with talking(pieces, [OK]) as (exchange, peer):
-        found = await exchange.ask("GET", "/", {}, None, within_s=5.0, rooms=Rooms(b"___"))
+        found = await exchange.ask("GET", "/", {}, None, within_s=5.0, rooms=rooms())
         assert found.body == body
         assert (await exchange.ask("GET", "/", {}, None, within_s=5.0)).body == b"{}"
     assert b"Content-Length" not in peer.requests[0]
+
+
+# --- HTTP/1.0 (``kube.inplace``) ------------------------------------------------------------
+
+
+def rooms() -> Rooms:
+    return Rooms(b"___", lambda body: body[-1:] == b"!")
+
+
+async def listed(exchange: Exchange, within_s: float = 5.0) -> Answer:
+    return await exchange.ask("GET", "/l", {}, None, within_s=within_s, rooms=rooms())
+
+
+CLOSES = b"HTTP/1.0 200 OK\r\nContent-Type: x\r\n\r\n"
+LONG = bytes(range(256)) * 9_000 + b"!"  # more than there is room for at first
+
+
+@given(st.lists(st.integers(min_value=1, max_value=len(CLOSES) + 9), max_size=6))
+def test_a_list_ends_with_its_connection(cuts: list[int]) -> None:
+    edges = sorted({0, *cuts, len(CLOSES + LONG)})
+    pieces = [(CLOSES + LONG)[a:b] for a, b in itertools.pairwise(edges)]
+
+    async def ask() -> None:
+        async with talking([*pieces, b""], [CLOSES, b"a!", b""]) as (exchange, peer):
+            assert await listed(exchange) == Answer(200, LONG + b"___")
+            assert await listed(exchange) == Answer(200, b"a!___")
+            assert await patch(exchange) == Answer(200, b"{}")
+            assert peer.connections == 3
+            assert [request.split()[2] for request in peer.requests] == [
+                b"HTTP/1.0",
+                b"HTTP/1.0",
+                b"HTTP/1.1",
+            ]
+
+    asyncio.run(ask())
+
+
+async def test_a_list_that_ends_in_the_middle_breaks_off() -> None:
+    async with talking([CLOSES + b"half", b""], [CLOSES + b"whole!", b""]) as (exchange, _):
+        with pytest.raises(BrokenOffError, match="in the middle"):
+            await listed(exchange)
+        assert (await listed(exchange)).body == b"whole!___"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [b""],
+        [b"HTTP/1.0 200 O", b""],
+        [b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\nhalf", b""],
+        [b"SMTP ready\r\n\r\n"],
+        [b"x" * (1 << 16)],
+    ],
+)
+async def test_a_list_without_a_head_or_its_length_breaks_off(answer: list[bytes]) -> None:
+    async with talking(answer) as (exchange, _):
+        with pytest.raises(BrokenOffError):
+            await listed(exchange)
+        assert (await patch(exchange)).status == 200
+
+
+async def test_a_refusal_says_where_it_ends() -> None:
+    head = b"HTTP/1.0 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n"
+    async with talking([head, b"no"]) as (exchange, _):
+        assert await listed(exchange) == Answer(429, b"no", "7")
+
+
+@pytest.mark.parametrize("refusal", [b"426 Upgrade Required", b"505 HTTP Version Not Supported"])
+async def test_who_does_not_talk_http_1_0_is_asked_in_http_1_1_from_then_on(refusal: bytes) -> None:
+    no = b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % refusal
+    async with talking([no]) as (exchange, peer):
+        for _ in range(2):
+            assert await listed(exchange) == Answer(200, b"{}___")
+        assert [request.split()[2][-1:] for request in peer.requests] == [b"0", b"1", b"1"]
+
+
+async def test_a_list_that_does_not_end_breaks_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kube.exchange._LONGEST_ANSWER_BYTES", 200)
+    async with talking([CLOSES, b"x" * 100, b"x" * 100, b"x" * 100]) as (exchange, _):
+        with pytest.raises(BrokenOffError, match="does not end"):
+            await listed(exchange)
+
+
+async def test_a_list_that_comes_too_late_is_never_taken_for_the_next_answer() -> None:
+    async with talking([CLOSES, b"half"]) as (exchange, peer):
+        with pytest.raises(TimeoutError):
+            await listed(exchange, within_s=0.05)
+        assert await patch(exchange) == Answer(200, b"{}")
+        assert peer.connections == 2
 
 
 async def test_bytes_that_nobody_asked_for_end_the_connection() -> None:

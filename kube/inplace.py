@@ -1,0 +1,116 @@
+"""An answer that ends with its connection, read to where it is to stand.
+
+kube-apiserver writes a list object by object, and net/http makes two chunks of each pod for who
+asks with HTTP/1.1: to take ten thousand chunks apart and to put their bytes together takes three
+times what the kernel takes to hand them over (docs/adr/0042). HTTP/1.0 knows no chunks::
+
+    request ──► head ──┬─► neither a length nor chunks: the body, until the server closes
+                       │       recv_into its place, a list says itself whether it is whole
+                       └─► anything else: an error, a short list, a proxy that makes chunks
+                               handed back to ``kube.exchange``, as if it had been read there
+"""
+
+import asyncio
+from typing import Final, Protocol
+
+import httptools
+
+from kube.bulk import Bulk
+
+NOT_SERVED: Final = frozenset((426, 505))
+"""What a proxy says that does not talk HTTP/1.0 (Envoy: Upgrade Required)."""
+
+SUCCESS: Final = range(200, 300)
+_READ_BYTES: Final = 1 << 20  # at once: some 0.2 ms, in which nobody else is served
+_LONGEST_HEAD: Final = 1 << 16
+_END_OF_HEAD: Final = b"\r\n\r\n"
+_FRAMED: Final = frozenset((b"content-length", b"transfer-encoding"))
+
+
+class Reader(Protocol):
+    """Who reads an answer that is none of these, and is told how this one ended."""
+
+    def hand_back(self, came: bytes) -> None:
+        """Read on, from what has come so far."""
+        ...
+
+    def hand_over(self, status: int) -> None:
+        """Take the whole body."""
+        ...
+
+    def break_off(self, why: str) -> None:
+        """End it."""
+        ...
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Note that the connection is gone."""
+        ...
+
+
+class InPlace(asyncio.BufferedProtocol):
+    """Reads one answer into ``bulk``, of ``longest`` bytes at most."""
+
+    def __init__(self, reader: Reader, bulk: Bulk, longest: int) -> None:
+        self._reader, self._bulk, self._longest = reader, bulk, longest
+        self._status = 0  # none before its head is there
+
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        """Return where the next bytes belong."""
+        return self._bulk.place(_READ_BYTES)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Count what came; look at the head once."""
+        self._bulk.came(nbytes)
+        if not self._status:
+            self._begin()
+        elif self._bulk.size > self._longest:
+            self._reader.break_off("the answer does not end")
+
+    def eof_received(self) -> None:
+        """Hand the body over, if it is whole."""
+        self._end()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Do the same where nothing told of the end before; tell the reader."""
+        if error is None:
+            self._end()
+        self._reader.connection_lost(error)
+
+    def _begin(self) -> None:
+        came = self._bulk.so_far()
+        end = came.find(_END_OF_HEAD)
+        if end < 0 and len(came) < _LONGEST_HEAD:
+            return
+        head = _Head(came[: end + len(_END_OF_HEAD)]) if end >= 0 else None
+        if head is None or head.is_framed or head.status not in SUCCESS:
+            self._bulk.forget()
+            self._reader.hand_back(came)
+            return
+        self._status = head.status
+        self._bulk.begin_at(end + len(_END_OF_HEAD))
+
+    def _end(self) -> None:
+        status, self._status = self._status, 0
+        if not status:
+            return
+        if self._bulk.is_whole():
+            self._reader.hand_over(status)
+        else:
+            self._reader.break_off("the list ends in the middle")
+
+
+class _Head:
+    """An answer's status, and whether it says where its body ends; nonsense has the status 0."""
+
+    def __init__(self, head: bytes) -> None:
+        self.is_framed = False
+        parser = httptools.HttpResponseParser(self)
+        try:
+            parser.feed_data(head)
+            self.status = int(parser.get_status_code())
+        except httptools.HttpParserError:
+            self.status = 0
+
+    def on_header(self, name: bytes, _value: bytes) -> None:
+        """Look for what says where the body ends."""
+        self.is_framed |= name.lower() in _FRAMED
