@@ -51,10 +51,11 @@ class Rooms:
 
         ``new``: how many if none of the rooms that there are is as large.
         """
+        size = max(size, 1)  # no room at all is not room enough for nothing
         room = np.empty(0, dtype=np.uint8)
-        while self._free and len(room) < max(size, 1):
+        while self._free and len(room) < size:
             room = self._free.pop()
-        if len(room) < max(size, 1):
+        if len(room) < size:
             room = np.empty(max(size, new), dtype=np.uint8)
         lent = room.view()
         weakref.finalize(lent, self._free.append, room).atexit = False
@@ -76,11 +77,9 @@ class Bulk:
 
     def place(self, size: int) -> memoryview:
         """Return where what comes next is to be read to: ``size`` bytes at most."""
-        end = len(self._room) - len(self._rooms.behind)
-        if self.size >= end:
+        if self.size >= self._end:
             self._grow(self.size + 1)
-            end = len(self._room) - len(self._rooms.behind)
-        return self._room[self.size : min(end, self.size + size)]
+        return self._room[self.size : min(self._end, self.size + size)]
 
     def came(self, size: int) -> None:
         """Note that so many bytes have been read there."""
@@ -90,7 +89,7 @@ class Bulk:
         """Put parts behind what is there."""
         joined = b"".join(parts)
         end = self.size + len(joined)
-        if end + len(self._rooms.behind) > len(self._room):
+        if end > self._end:
             self._grow(end)
         self._room[self.size : end] = joined
         self.size = end
@@ -118,6 +117,10 @@ class Bulk:
         end = self.size + len(behind)
         self._room[self.size : end] = behind
         return self._room[self._begin : end].toreadonly()
+
+    @property
+    def _end(self) -> int:
+        return len(self._room) - len(self._rooms.behind)
 
     def _grow(self, end: int) -> None:
         larger = self._rooms.lend(2 * end + len(self._rooms.behind))

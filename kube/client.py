@@ -162,7 +162,7 @@ class KubeClient:
 
     async def version(self, resource: Resource[T]) -> str:
         """Return the version of a list as it is now: the server answers with all it has stored."""
-        body = await self._listed(resource, resource.path(), {"limit": "1"}, None)
+        body = await self._listed(resource, resource.path(), {"limit": "1"})
         return next(self._decoded(resource, body)).meta.resource_version
 
     async def list(
@@ -315,7 +315,11 @@ class KubeClient:
         return None if packed is None else Rooms(packed.behind, packed.is_whole)
 
     async def _listed(
-        self, resource: Resource[T], path: str, query: Mapping[str, str], rooms: Rooms | None
+        self,
+        resource: Resource[T],
+        path: str,
+        query: Mapping[str, str],
+        rooms: Rooms | None = None,
     ) -> Answered:
         packed = self._packed.get(resource)
         request = Request("GET", path, dict(query), rooms=rooms)

@@ -28,10 +28,7 @@ async def test_a_list_comes_in_the_chunks_of_what_is_written_one_by_one(
 ) -> None:
     if isinstance(plane, SimulatedPlane):
         pytest.skip("the simulated server writes a list at once")
-    for number in range(7):
-        meta = {"name": f"p{number}", "annotations": {"x": "y" * (700 * number)}}
-        spec = {"containers": [{"name": "main", "image": "example.com/image:1"}]}
-        await api.create(pods, {"metadata": meta, "spec": spec})
+    await create(api, pods)
     chunks = await chunks_of(api, pods)
     body = b"".join(chunks)
     _, items = read_list(PODS, body)
@@ -50,9 +47,7 @@ async def test_a_list_asked_for_with_http_1_0_is_the_same_to_the_end_of_its_conn
 ) -> None:
     if isinstance(plane, SimulatedPlane):
         pytest.skip("the simulated server tells the length of each list")
-    for number in range(7):
-        spec = {"containers": [{"name": "main", "image": "example.com/image:1"}]}
-        await api.create(pods, {"metadata": {"name": f"p{number}"}, "spec": spec})
+    await create(api, pods)
     reader, writer = await asked(api, pods, "1.0")
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     body = await reader.read()
@@ -62,6 +57,14 @@ async def test_a_list_asked_for_with_http_1_0_is_the_same_to_the_end_of_its_conn
     assert body == b"".join(await chunks_of(api, pods))
     assert is_whole(body)
     assert not is_whole(body[:-5])  # the last four are two empty fields
+
+
+async def create(api: Api, pods: str) -> None:
+    """Make pods of 0.3 to 5 KB."""
+    for number in range(7):
+        meta = {"name": f"p{number}", "annotations": {"x": "y" * (700 * number)}}
+        spec = {"containers": [{"name": "main", "image": "example.com/image:1"}]}
+        await api.create(pods, {"metadata": meta, "spec": spec})
 
 
 async def chunks_of(api: Api, path: str) -> list[bytes]:
