@@ -4,16 +4,15 @@ Most keys have few values ("true", an instance type), so codes start as int8 and
 they must: a hundred feature labels on 130,000 nodes are 13 MB and not 52.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster.columns import Column, read_only
+from cluster.labelrows import Told, by_key
 from cluster.names import NameTable, NameView
 
 ABSENT: Final = -1
@@ -88,24 +87,21 @@ class LabelTable:
 
     def extend(self, first: int, labels: Sequence[Mapping[str, str]]) -> None:
         """Write the labels of nodes that are new, from row ``first`` on; there must be room."""
-        for key, texts in _by_key(labels):
-            if key not in self._codes:
-                self._new_key(key)
-            self._codes[key].put(first, self._coded(key, texts))
+        for told in by_key(labels):
+            if told.key not in self._codes:
+                self._new_key(told.key)
+            self._codes[told.key].put(first, self._coded(told))
         self._counts.put(first, np.array([len(one) for one in labels]))
         self._frozen = None
 
-    def _coded(self, key: str, texts: Sequence[str | None]) -> NDArray[np.int64]:
+    def _coded(self, told: Told) -> NDArray[np.int64]:
         """Return the codes of values of one key, each used as often as it stands there."""
-        codes, values = self._codes[key], self._values[key]
-        users = {texts[0]: len(texts)} if texts.count(texts[0]) == len(texts) else Counter(texts)
-        present = {text: count for text, count in users.items() if text is not None}
-        found: dict[str | None, int] = {None: ABSENT}
-        found.update(values.acquire_all(present).items())
+        codes, values = self._codes[told.key], self._values[told.key]
+        users = np.bincount(told.value + 1, minlength=len(told.values) + 1)[1:]
+        found = values.acquire_all(dict(zip(told.values, users.tolist(), strict=True)))
         self._widen(codes, max(found.values()))
-        if len(users) == 1:
-            return np.full(len(texts), found[texts[0]])
-        return np.array([found[text] for text in texts])
+        coded: NDArray[np.int64] = np.array([*found.values(), ABSENT])[told.value]
+        return coded
 
     def tables(self) -> dict[str, NameTable[str]]:
         """Return the values of every key (for ``dump``)."""
@@ -162,18 +158,6 @@ class LabelTable:
         self._codes[key] = codes
         self._values[key] = NameTable()
         return codes
-
-
-def _by_key(
-    labels: Sequence[Mapping[str, str]],
-) -> Iterator[tuple[str, Sequence[str | None]]]:
-    """Yield each key, as they first come, and its value on each node, ``None`` where it is not."""
-    keys = tuple(labels[0]) if labels else ()
-    if all(tuple(one) == keys for one in labels):  # nodes of one make
-        yield from zip(keys, zip(*(one.values() for one in labels), strict=True), strict=True)
-        return
-    for key in dict.fromkeys(chain.from_iterable(labels)):
-        yield key, [one.get(key) for one in labels]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ kube-apiserver writes fields by their numbers, so whoever is the same up to the 
 no further one if the next field is the same, too.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -21,6 +21,7 @@ from typing import Final, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.labelrows import LabelPage
 from kube import wire
 from kube.fieldtable import Buffer, Flags, Places, Ranges
 from kube.onemessage import BYTES, Field, fields_of
@@ -139,7 +140,7 @@ class Layout:
             repeat(meta.generation),
             own.times(meta.creation_timestamp),
             repeat(meta.deletion_timestamp),
-            own.maps(Part.LABEL, meta.labels),
+            own.labels(meta.labels),
             own.maps(Part.ANNOTATION, meta.annotations),
             repeat(meta.owner_references, len(begins)),
         )
@@ -177,6 +178,14 @@ class _Own:
         each = self._bytes(leaves[0])
         read = {raw: moment(messages.Time.FromString(raw)) for raw in set(each)}
         return [read[raw] for raw in each]
+
+    def labels(self, like: Mapping[str, str]) -> Iterable[Mapping[str, str]]:
+        """Return the labels of each node."""
+        leaves = self._leaves.get(Part.LABEL)
+        if not leaves:
+            return repeat(like)
+        own = {leaf.key: self._column(leaf) for leaf in leaves}
+        return LabelPage(like, own).rows(len(self._begins))
 
     def maps(self, part: Part, like: dict[str, str]) -> Iterable[dict[str, str]]:
         """Return a map of each node: what they have alike, and what they have not."""

@@ -136,7 +136,7 @@ class SiblingKeys:
             return None
         if values is None:
             return None
-        labels, annotations = self.meta.labels.copy(), self.meta.annotations.copy()
+        labels, annotations = dict(self.meta.labels), self.meta.annotations.copy()
         for one, value in zip(self._own, values, strict=True):
             (labels if one.is_label else annotations)[one.key] = value
         return msgspec.structs.replace(

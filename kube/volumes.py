@@ -14,6 +14,7 @@ The index keeps a few words per claim and volume, never the objects.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Protocol
@@ -181,7 +182,7 @@ def restricts(volume: wire.Volume) -> bool:
     )
 
 
-def zone_terms(labels: dict[str, str]) -> tuple[Terms, ...]:
+def zone_terms(labels: Mapping[str, str]) -> tuple[Terms, ...]:
     """Return what a volume's zone and region labels ask of a node (upstream VolumeZone).
 
     Per label: the node has one of the zones, under the label itself or, where the label is
@@ -196,7 +197,7 @@ def zone_terms(labels: dict[str, str]) -> tuple[Terms, ...]:
     )
 
 
-def _zones(labels: dict[str, str], key: str) -> tuple[str, ...]:
+def _zones(labels: Mapping[str, str], key: str) -> tuple[str, ...]:
     """Return the zones a label lists; a label with an empty zone is ignored, as upstream does."""
     zones = [zone.strip() for zone in labels.get(key, "").split(_ZONE_SEPARATOR)]
     return tuple(sorted(set(zones))) if all(zones) else ()

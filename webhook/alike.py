@@ -19,7 +19,7 @@ eight kilobytes of it and to come back to them costs as much as everything else 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -149,9 +149,9 @@ def _ready(answer: Answer) -> Answer:
     return replace(verdict, patch=encoded(verdict.operations)), done
 
 
-def _unnumbered(keys: dict[str, str]) -> dict[str, str]:
+def _unnumbered(keys: Mapping[str, str]) -> dict[str, str]:
     if NUMBERS.isdisjoint(keys):
-        return keys
+        return dict(keys)
     return {**keys, **dict.fromkeys(NUMBERS.intersection(keys), "")}
 
 

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from cluster.deviceshape import MigProfile
 from cluster.events import DeviceSpec
+from cluster.labelrows import LabelRow
 from kube import wire
 from kube.quantity import QuantityError, to_units
 from kube.requests import MOST_SIZES
@@ -105,6 +106,8 @@ class NodeDevices:
 
     def labelled(self, labels: Mapping[str, str]) -> _Labelled:
         """Return what labels say of devices."""
+        if isinstance(labels, LabelRow):
+            return labels.page.pick(labels.row, _LABELS)
         return _UNLABELLED if _LABELLED.isdisjoint(labels) else tuple(map(labels.get, _LABELS))
 
     def _read(self, allocatable: tuple[tuple[str, wire.Quantity], ...]) -> _Amounts:

@@ -1,0 +1,150 @@
+"""Labels of nodes that have most of them alike: one page for all, a row of it per node.
+
+::
+
+    page    same  {arch: amd64, pool: train, hostname: host-0, rack: r0}      said once
+            own    hostname ── host-0 │ host-1 │ host-2 │ …                   a column a key
+                   rack ────── r0     │ r0     │ r1     │ …
+                                 ▲
+    row 1 of the page ───────────┘   reads like a dict: {arch: amd64, …, hostname: host-1, rack: r0}
+
+Hosts of one make have two dozen labels and differ in four. Written as a dict each, 130,000 nodes
+copy the other twenty; as rows they are written where they end up anyway, in columns.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NOWHERE: Final = -1
+
+
+class _Pick(NamedTuple):
+    """Some labels of a page. ``own``: which of them differ, and the column of each."""
+
+    same: tuple[str | None, ...]
+    own: list[tuple[int, Sequence[str]]]
+
+
+class LabelPage:
+    """What nodes with the same keys have for labels. ``rows`` makes the mapping of each."""
+
+    __slots__ = ("_picks", "own", "same")
+
+    def __init__(self, same: Mapping[str, str], own: Mapping[str, Sequence[str]]) -> None:
+        """Take the labels of one of them. ``own``: a value per node where they differ."""
+        self.same = same
+        self.own = own
+        self._picks: dict[tuple[str, ...], _Pick] = {}
+
+    def rows(self, count: int) -> Iterable["LabelRow"]:
+        """Return the labels of each of ``count`` nodes."""
+        return map(LabelRow, repeat(self), range(count))
+
+    def pick(self, row: int, keys: tuple[str, ...]) -> tuple[str | None, ...]:
+        """Return some labels of a node; where all nodes have the same, it is the same tuple."""
+        pick = self._picks.get(keys)
+        if pick is None:
+            own = [(place, self.own[key]) for place, key in enumerate(keys) if key in self.own]
+            pick = self._picks[keys] = _Pick(tuple(map(self.same.get, keys)), own)
+        if not pick.own:
+            return pick.same
+        found = list(pick.same)
+        for place, column in pick.own:
+            found[place] = column[row]
+        return tuple(found)
+
+
+class LabelRow(Mapping[str, str]):
+    """The labels of one node."""
+
+    __slots__ = ("page", "row")
+
+    def __init__(self, page: LabelPage, row: int) -> None:
+        self.page = page
+        self.row = row
+
+    def __getitem__(self, key: str) -> str:
+        """Return a label."""
+        own = self.page.own.get(key)
+        return self.page.same[key] if own is None else own[self.row]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the keys."""
+        return iter(self.page.same)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.page.same)
+
+    def __repr__(self) -> str:
+        """Show them as a dict does."""
+        return repr(dict(self))
+
+
+class Told(NamedTuple):
+    """One key on some nodes. ``value``: of each, int[n], ``values``' index or -1 where it is not.
+
+    ``values``: each once, as they first come.
+    """
+
+    key: str
+    values: Sequence[str]
+    value: NDArray[np.intp]
+
+
+def by_key(labels: Sequence[Mapping[str, str]]) -> Iterator[Told]:
+    """Yield each key, as they first come, and its value on each node."""
+    parts = _parts(labels)
+    for key in dict.fromkeys(key for part in parts for key in part.page.same):
+        yield _told(key, parts, len(labels))
+
+
+class _Part(NamedTuple):
+    """Nodes of one page. ``places``: where they are among those that were asked about."""
+
+    page: LabelPage
+    rows: list[int]
+    places: list[int]
+
+    def values(self, key: str) -> str | list[str] | None:
+        """Return what they have for a label: one value for all or one each."""
+        own = self.page.own.get(key)
+        return self.page.same.get(key) if own is None else [own[row] for row in self.rows]
+
+
+def _parts(labels: Sequence[Mapping[str, str]]) -> list[_Part]:
+    """Return nodes by their pages, as these first come; dicts with the same keys are one, too."""
+    found: dict[int | tuple[str, ...], list[int]] = {}
+    for place, one in enumerate(labels):
+        page = id(one.page) if isinstance(one, LabelRow) else tuple(one)
+        found.setdefault(page, []).append(place)
+    return [_part([labels[place] for place in places], places) for places in found.values()]
+
+
+def _part(labels: list[Mapping[str, str]], places: list[int]) -> _Part:
+    first = labels[0]
+    if isinstance(first, LabelRow):
+        return _Part(first.page, [one.row for one in labels if isinstance(one, LabelRow)], places)
+    columns = zip(first, zip(*(one.values() for one in labels), strict=True), strict=True)
+    own = {key: each for key, each in columns if each.count(each[0]) < len(each)}
+    return _Part(LabelPage(first, own), list(range(len(labels))), places)
+
+
+def _told(key: str, parts: list[_Part], count: int) -> Told:
+    said = [part.values(key) for part in parts]
+    first = said[0]
+    if isinstance(first, str) and all(values == first for values in said):
+        return Told(key, [first], np.zeros(count, dtype=np.intp))
+    texts: list[str | None] = [None] * count
+    for part, values in zip(parts, said, strict=True):
+        each = values if isinstance(values, list) else repeat(values)
+        for place, text in zip(part.places, each, strict=False):  # ``repeat`` never ends
+            texts[place] = text
+    distinct = [text for text in dict.fromkeys(texts) if text is not None]
+    number: dict[str | None, int] = {text: place for place, text in enumerate(distinct)}
+    number[None] = _NOWHERE
+    return Told(key, distinct, np.array([number[text] for text in texts], dtype=np.intp))
