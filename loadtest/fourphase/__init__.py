@@ -27,6 +27,7 @@ from loadtest.fleet import FleetError
 from loadtest.fourphase import logs, page, summary, whole
 from loadtest.fourphase.curve import Asked, first
 from loadtest.fourphase.outcome import Settings
+from loadtest.fourphase.show import on_stderr
 from loadtest.fourphase.spec import SpecError
 from loadtest.fourphase.summary import Report
 from loadtest.gangtrace.stream import StreamError
@@ -52,18 +53,21 @@ def run(settings: Settings, *, command: str, out: Path, as_json: bool = False) -
 
     0: the verdict is good. 1: a node was over its allocatable, a gang partial or not placed, a
     pod bound twice. 2: it could not be run (a wrong file, a part that did not start), or not at
-    every size.
+    every size. 128 and the signal's number: SIGINT or SIGTERM ended it, with nothing wrong until
+    then; the report is of what was done.
     """
     console = Console(highlight=False)
+    signals: list[signal.Signals] = []
     try:
         work = whole.prepared(settings)
         out.mkdir(parents=True, exist_ok=True)
         logs.forget(out)
         keep = functools.partial(write, out=out)
         doing = whole.perform(work, console, command=command, quiet=as_json, keep=keep, out=out)
-        report = asyncio.run(_until_terminated(doing))
+        report = asyncio.run(_until_signalled(doing, signals))
     except asyncio.CancelledError:
-        return 128 + signal.SIGTERM
+        on_stderr("there is nothing to report yet")
+        return _by(signals)
     except (*_TOLD, ExceptionGroup) as error:
         failure = first(error)
         if not isinstance(failure, _TOLD):
@@ -77,7 +81,7 @@ def run(settings: Settings, *, command: str, out: Path, as_json: bool = False) -
         print(f"report: {out / PAGE_FILE}")
     for line in (*whole.failures(report), *logs.told(out)):
         print(f"muster loadtest: {line}", file=sys.stderr)
-    return whole.exit_code(report)
+    return whole.exit_code(report) or _by(signals)
 
 
 def write(report: Report, out: Path) -> None:
@@ -88,8 +92,23 @@ def write(report: Report, out: Path) -> None:
     (out / PAGE_FILE).write_text(page.html(report), encoding="utf-8")
 
 
-async def _until_terminated(work: Coroutine[None, None, Report]) -> Report:
-    """Run; SIGTERM cancels it, so that every child is stopped on the way out."""
-    task = asyncio.ensure_future(work)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+def _by(signals: list[signal.Signals]) -> int:
+    """Return the exit code of what a signal ended, as a shell has it; 0 if none did."""
+    return 128 + signals[0] if signals else 0
+
+
+async def _until_signalled(
+    work: Coroutine[None, None, Report], signals: list[signal.Signals]
+) -> Report:
+    """Run; a signal cancels it, so that it tells what it has and every child is stopped."""
+    task, loop = asyncio.ensure_future(work), asyncio.get_running_loop()
+
+    def end(number: signal.Signals) -> None:
+        if not signals:
+            on_stderr(f"{number.name}: ending with what there is; once more ends without a report")
+        signals.append(number)
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end, number)
     return await task

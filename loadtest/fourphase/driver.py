@@ -47,6 +47,7 @@ class PhaseLog:
     replaced_pods: int = 0
     drained_nodes: int = 0
     failed_nodes: int = 0
+    cut: bool = False  # the run was ended before it was over
     stuck: list[str] = field(default_factory=list)
 
 
@@ -86,6 +87,13 @@ class Driver:
             for task in (attending, *self._tasks):
                 task.cancel()
             await asyncio.gather(attending, *self._tasks, return_exceptions=True)
+
+    def cut_short(self) -> None:
+        """Close the books on a phase that goes no further."""
+        for log in self.logs[-1:]:
+            if not log.ended:
+                log.cut, log.ended = True, self._watching.now()
+                log.arrived = log.arrived or log.ended
 
     # ── one phase ───────────────────────────────────────────────────────────────────────
 

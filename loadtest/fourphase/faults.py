@@ -96,6 +96,7 @@ class Faults:
             over.set()
             await probe
         finally:
+            record.over = record.over or self._watching.now()  # a run that is ended in the middle
             probe.cancel()
 
     # ── was it ready, and when again ────────────────────────────────────────────────────

@@ -73,6 +73,7 @@ class Outcome:
     seconds: float
     faults: Sequence[Record] = ()
     revived: int = 0  # extenders that lost their Lease, ended and were started again
+    early: bool = False  # it was ended by a signal
 
     def figures(self) -> dict[str, Any]:
         """Return the report. Times in seconds since the first phase began."""
@@ -87,6 +88,7 @@ class Outcome:
             "scale": self.plan.scale,
             "machine": machine(),
             "seconds": round(self.seconds, 2),
+            "ended_early": self.early,
             "verdict": self.verdict.figures(),
             "fleet": setting.of_fleet(settings.fleet, self.watching.fleet, settings.seed),
             "trace": setting.of_trace(self.plan, self.watching, self.samples, self.logs),
@@ -120,6 +122,7 @@ class Outcome:
             "published": [{"text": each.text, "figure": each.figure} for each in spec.published],
             "pods_arriving": log.plan.pods,
             "gangs_arriving": len(log.plan.gangs),
+            "ended_early": log.cut,
             "placed_after_s": round(log.arrived - log.began, 3),
             "gave_way": _leaving(log.withdrawn, log.began),
             "left_drained_nodes": _leaving(log.drained, log.began),

@@ -43,7 +43,8 @@ def _body(report: Report, title: str) -> Iterator[str]:
 
 
 def _verdict(report: Report) -> Iterator[str]:
-    verdict = "good" if report["verdict"]["good"] else "bad"
+    good = "early" if report["ended_early"] else "good"
+    verdict = good if report["verdict"]["good"] else "bad"
     yield f'<p class="verdict {verdict}">{escape(summary.headline(report))}</p>'
     yield _items(summary.findings(report))
 

@@ -3,7 +3,8 @@
 ::
 
     plan ─► site ─► watches synced ─► driver over all phases ─► quiet ─► verdict ─► Outcome
-                     │                  samples, twice a second
+                     │          │       samples, twice a second
+                     │          └─ cancelled: the verdict on what there is, the Outcome says so
                      └── everything that runs beside is ended with the block
 """
 
@@ -47,7 +48,10 @@ SETTLE_S: Final = 10.0  # for what is still on its way to the watch when the dri
 async def run(
     settings: Settings, plan: schedule.LoadPlan, show: Show, command: str, out: Path
 ) -> Outcome:
-    """Run to the end; raises ``ProgramFailed`` when a part does not come up or dies.
+    """Run to the end, or until cancelled; then the outcome is of what was done by then.
+
+    Raises ``ProgramFailed`` when a part does not come up or dies, ``CancelledError`` when there
+    is nothing to tell of yet, or when it is cancelled once more.
 
     ``out``: gets the programs' logs when the verdict is not good, or there is none.
     """
@@ -73,13 +77,14 @@ async def run(
         faults = Faults(place, driver, watching)
         driver.faults = faults.during
         with show:
-            await _beside(place, kubelet, watching, driver, samples, show)
+            early = await _is_cut(_beside(place, kubelet, watching, driver, samples, show))
+        driver.cut_short()
         seconds = watching.now()
-        verdict = await judge(place.observer, watching)
-        logs.needed = not verdict.good
+        verdict = await judge(place.observer, watching, at_end=not early)
+        logs.needed = early or not verdict.good
     return Outcome(
         settings, command, plan, residents, watching, samples, driver.logs, verdict, seconds,
-        faults.records, place.armed.revived,
+        faults.records, place.armed.revived, early,
     )  # fmt: skip
 
 
@@ -103,6 +108,18 @@ def prepare(settings: Settings) -> schedule.LoadPlan:
 
 def _fleet(settings: Settings) -> Fleet:
     return fleets.build(settings.fleet, settings.nodes, seed=settings.seed, data=settings.data)
+
+
+async def _is_cut(work: Coroutine[None, None, None]) -> bool:
+    """Do the work; tell whether it was cancelled, and take that as done."""
+    try:
+        await work
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
+        return True
+    return False
 
 
 async def _beside(

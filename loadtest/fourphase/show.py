@@ -1,5 +1,11 @@
-"""Progress on a terminal; where there is none, nothing: the report is what such a reader wants."""
+"""Progress: a panel that moves on a terminal; elsewhere a line now and then, on stderr.
 
+A run of an hour that says nothing cannot be told from one that hangs; stdout is the report's.
+"""
+
+import sys
+from collections.abc import Callable
+from statistics import fmean
 from types import TracebackType
 from typing import Final, Self
 
@@ -17,20 +23,32 @@ from loadtest.fourphase.watching import Watching
 _BAR: Final = 40  # columns
 _GLYPHS: Final = " ▁▂▃▄▅▆▇█"
 _LAST_S: Final = 60  # seconds of the line of rates
+_EVERY_S: Final = 30.0  # a line where there is no terminal
+
+Say = Callable[[str], None]
+
+
+def on_stderr(words: str) -> None:
+    """Write a line of progress."""
+    print(f"muster loadtest: {words}", file=sys.stderr, flush=True)
 
 
 class Show:
-    """A panel that moves on a terminal. ``update`` is called with every sample."""
+    """A panel, or lines. ``update`` is called with every sample."""
 
-    def __init__(self, console: Console, plan: LoadPlan, *, quiet: bool) -> None:
+    def __init__(
+        self, console: Console, plan: LoadPlan, *, quiet: bool, say: Say = on_stderr
+    ) -> None:
+        """``quiet``: the console is not for progress, even if it is a terminal."""
         self._console, self._plan = console, plan
-        self._quiet = quiet or not console.is_terminal
+        self._draws = console.is_terminal and not quiet
+        self._say, self._said_s, self._phase_said = say, 0.0, 0
         self._live: Live | None = None
         self._rates: list[int] = []
         self._second, self._bound_before = 0, 0
 
     def __enter__(self) -> Self:
-        if not self._quiet:
+        if self._draws:
             self._live = Live(console=self._console, refresh_per_second=4, transient=True)
             self._live.start()
         return self
@@ -47,14 +65,38 @@ class Show:
 
     def step(self, what: str) -> None:
         """Say what is being brought up."""
-        if not self._quiet:
+        if self._draws:
             self._console.print(f"  [dim]starting[/] {what}")
+        else:
+            self._say(f"starting {what}")
 
     def update(self, driver: Driver, watching: Watching, partial: int) -> None:
         """Show the present state. ``partial``: gangs between absent and whole."""
         self._count(watching)
         if self._live is not None:
             self._live.update(self._picture(driver, watching, partial))
+        elif not self._draws and driver.logs:
+            self._tell(driver, watching, partial)
+
+    def _tell(self, driver: Driver, watching: Watching, partial: int) -> None:
+        """Say that a phase begins, and how far it is now and then."""
+        now, phase = watching.now(), driver.logs[-1].plan
+        if len(driver.logs) > self._phase_said:
+            what = f"begins: {phase.pods:,} pods in {len(phase.gangs):,} gangs"
+        elif now - self._said_s >= _EVERY_S:
+            what = self._words(driver, watching, partial)
+        else:
+            return
+        self._say(f"{now:,.0f} s: {phase.spec.name}: {what}")
+        self._said_s, self._phase_said = now, len(driver.logs)
+
+    def _words(self, driver: Driver, watching: Watching, partial: int) -> str:
+        rate = fmean(self._rates[-int(_EVERY_S) :] or [0])
+        return (
+            f"{watching.bound:,} pods bound, {rate:,.0f}/s of late, {watching.used_gpus:,} of "
+            f"{driver.usable_gpus:,} GPUs in use, {partial} gangs between, "
+            f"{len(driver.book.outside())} outside"
+        )
 
     def _count(self, watching: Watching) -> None:
         """Close a second of the line of rates."""

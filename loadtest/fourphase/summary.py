@@ -92,6 +92,10 @@ def headline(report: Report) -> str:
     total, verdict = report["total"], report["verdict"]
     bound, seconds = total["pods_bound"]["count"], report["seconds"]
     done = f"{bound:,} pods bound in {seconds:,.1f} s"
+    if report["ended_early"]:
+        found = len(findings(report))
+        wrong = f"NOT good: {found} findings" if found else "nothing wrong until then"
+        return f"Ended early: {done}; {wrong}."
     if verdict["good"]:
         return (
             f"Good: {done}; every gang whole or absent, no node over its allocatable, "
@@ -120,7 +124,7 @@ def phase_row(phase: Report) -> list[str]:
         f"{created['per_second']:,.0f}",
         f"{bound['per_second']:,.0f}",
         f"{bound['best_second']:,}",
-        f"{phase['placed_after_s']:,.1f} s",
+        "ended early" if phase["ended_early"] else f"{phase['placed_after_s']:,.1f} s",
         f"{way['pods']:,} ({way['per_second']:,.0f}/s)" if way["pods"] else "none",
         f"{phase['returned']['pods']:,}" if phase["returned"]["pods"] else "none",
         f"{use['mean']:.0%}, most {use['max']:.0%}",

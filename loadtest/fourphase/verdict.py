@@ -42,22 +42,25 @@ class Verdict:
         }
 
 
-async def judge(api: Api, watching: Watching) -> Verdict:
-    """List everything once more and judge it together with what was seen."""
+async def judge(api: Api, watching: Watching, *, at_end: bool = True) -> Verdict:
+    """List everything once more and judge it together with what was seen.
+
+    ``at_end``: every gang was given its time, so that one which is not whole now is a finding.
+    """
     nodes, _ = await api.list_all("/api/v1/nodes")
     pods, _ = await api.list_all("/api/v1/pods")
     now = watching.now()
     fresh = Checker.of(nodes, pods, now)
     findings = watching.checker.double_allocations() + fresh.double_allocations()
-    partial = watching.checker.partial_gangs(now, at_end=True)
-    partial += fresh.partial_gangs(now, at_end=True)
+    partial = watching.checker.partial_gangs(now, at_end=at_end)
+    partial += fresh.partial_gangs(now, at_end=at_end)
     moved = [finding for finding in findings if finding.text.startswith("pod ")]
     over = [finding for finding in findings if finding not in moved]
     return Verdict(
         over_allocatable=_texts(over),
         partial_gangs=_texts(partial),
         bound_twice=(*_texts(moved), *watching.bound_twice),
-        unplaced_gangs=tuple(watching.never_whole()),
+        unplaced_gangs=tuple(watching.never_whole()) if at_end else (),
         pods=len(pods),
         nodes=len(nodes),
     )

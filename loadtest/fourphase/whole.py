@@ -18,7 +18,7 @@ from loadtest.fourphase import curve, curvepage
 from loadtest.fourphase.outcome import SHARED, Settings, machine
 from loadtest.fourphase.run import prepare, run
 from loadtest.fourphase.schedule import LoadPlan
-from loadtest.fourphase.show import Show
+from loadtest.fourphase.show import Show, on_stderr
 from loadtest.fourphase.spec import SpecError
 from loadtest.fourphase.summary import Report
 from loadtest.turns import Load
@@ -69,6 +69,8 @@ async def perform(
     else:
         report = _without_phases(settings, command)
     keep(report)
+    if report.get("ended_early"):
+        return report
     if beside is not None and settings.real is not None:
         report["notes"].insert(0, curvepage.HOW)
         report["beside_bare"] = {"rounds": beside.rounds, "limit_s": curve.LIMIT_S, "sizes": []}
@@ -92,9 +94,10 @@ def _without_phases(settings: Settings, command: str) -> Report:
 
 
 def _teller(console: Console, *, quiet: bool) -> curve.Say:
-    """Return what tells of progress on a terminal, a line for each step."""
-    silent = quiet or not console.is_terminal
-    return lambda words: None if silent else console.print(f"  [dim]beside bare[/] {words}")
+    """Return what tells of progress, a line for each step."""
+    if quiet or not console.is_terminal:
+        return lambda words: on_stderr(f"beside bare: {words}")
+    return lambda words: console.print(f"  [dim]beside bare[/] {words}")
 
 
 # ── how it ended ────────────────────────────────────────────────────────────────────────

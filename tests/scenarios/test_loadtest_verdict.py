@@ -59,6 +59,15 @@ async def test_a_partial_gang_is_found(api: Api) -> None:
     assert verdict.over_allocatable == ()
 
 
+async def test_a_gang_that_has_time_left_when_the_run_is_ended_is_no_finding(api: Api) -> None:
+    await bound(api, Gang("coming", 3), 0, 1)
+    watching = Watching(HOSTS)
+    watching.expect(Book(prepare(Settings(nodes=20)).gangs, 20).submit(0))
+    verdict = await judge(api, watching, at_end=False)
+    assert verdict.good
+    assert verdict.pods == 2
+
+
 async def test_a_gang_that_was_submitted_and_never_whole_is_found(api: Api) -> None:
     watching = Watching(HOSTS)
     book = Book(prepare(Settings(nodes=20)).gangs, 20)

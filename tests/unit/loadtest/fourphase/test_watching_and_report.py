@@ -259,6 +259,25 @@ def test_findings_come_first_and_the_verdict_is_not_good(world: World) -> None:
 
 
 @pytest.mark.parametrize(
+    ("verdict", "words", "kind"),
+    [
+        (GOOD, "nothing wrong until then", "early"),
+        (replace(GOOD, bound_twice=("pod a: twice",)), "NOT good: 1 findings", "bad"),
+    ],
+)
+def test_a_run_that_was_ended_says_so_in_verdict_and_phase(
+    world: World, verdict: Verdict, words: str, kind: str
+) -> None:
+    outcome = replace(world.outcome(verdict), early=True)
+    outcome.logs[0].cut = True
+    report = outcome.figures()
+    text = summary.markdown(report)
+    assert f"**Ended early: 0 pods bound in 10.0 s; {words}.**" in text
+    assert re.search(r"\| ended early +\|", text)
+    assert f'class="verdict {kind}"' in page.html(report)
+
+
+@pytest.mark.parametrize(
     "field", ["over_allocatable", "partial_gangs", "bound_twice", "unplaced_gangs"]
 )
 def test_any_finding_spoils_the_verdict(field: str) -> None:
