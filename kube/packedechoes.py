@@ -12,6 +12,9 @@
                       ▼
                the first echo of each, and whoever echoes none, are walked (``kube.packedfields``)
 
+What an echo says in its labels, annotations and owners is compared with what that pod says while
+its bytes are at hand anyway: pods of a DaemonSet say the same, and need not be compared once more.
+
 Pods of a DaemonSet differ in names, addresses, IDs and times, most of which are as long in one pod
 as in the next; so do pods of a gang, and those of Deployments of one make. A million pods may have
 some fifty shapes, and only of one pod of each it has to be found where its fields are.
@@ -20,14 +23,16 @@ some fifty shapes, and only of one pod of each it has to be found where its fiel
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kube.fieldtable import PADDING, Buffer, Flags, Places, Ranges
 from kube.onemessage import VARINT, Body, fields_of
-from kube.packedfields import TREE, PodFields, Tree
+from kube.packedfields import TOLD, TREE, PodFields, Tree
+from protogen import kubernetes_v1_pb2 as messages
 
 _FEWEST: Final = 32  # with fewer it takes less to find their fields
 _SHARE: Final = 4  # one in so many of a few must have a shape, or the others are not looked at
@@ -38,6 +43,7 @@ _MOST: Final = 256  # shapes, of some 15 KB each; owners' pods come in a row, so
 _WORD: Final = 8
 _ROWS: Final = 128  # compared at once: with 4 KB each they stay in the processor's cache
 _NOBODY: Final = -1
+_META: Final = messages.Pod.METADATA_FIELD_NUMBER
 _ALL: Final = slice(None)
 
 Words = NDArray[np.uint64]
@@ -50,13 +56,16 @@ class Echoes:
 
     ``fields``: of these. ``source``: int[n], which of these each pod echoes, or is. ``shift``:
     int64[n], how far behind that one's bytes its own are. ``kin``: bool[n - 1], of each pod but the
-    first, whether what counts of it but its labels is the same as of the one before it.
+    first, whether what counts of it but its labels is the same as of the one before it. ``says``:
+    int[n], one number for all pods that say the same in labels, annotations and owners; -1 for
+    those of which that is not known.
     """
 
     fields: PodFields
     source: Rows
     shift: Places
     kin: Flags
+    says: Rows
 
     @property
     def broken(self) -> Flags:
@@ -80,12 +89,19 @@ class Echoes:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A pod's words, the bits of them that count, and what these are."""
+    """A pod's words, the bits of them that count, and what these are.
+
+    ``said``: its labels, annotations and owners; ``told``: the words they stand in; ``bits``: of
+    these, theirs.
+    """
 
     length: int
     words: Words
     mask: Words
     counted: Words
+    said: bytes
+    told: slice
+    bits: Words
 
 
 class Shapes:
@@ -101,18 +117,19 @@ class Shapes:
         if len(self._book) > _MOST:
             self._book = _Book()
         known = len(self._book)
-        number = self._shapes_of(buffer, items)
+        found = _Found.of_nobody(len(items))
+        self._find(buffer, items, found)
+        number = found.number
         left = np.flatnonzero(number == _NOBODY)
         if _LEFT * len(left) <= len(items):
-            self._remember(buffer, items, left, number)
+            self._remember(buffer, items, left, found)
         # Where owners are many each page has new shapes, and the page is less than the book.
         if len(self._book) > known or (number == _NOBODY).any():
-            return _by_page(buffer, items, number)
-        return self._book.echoes(items, number)
+            return _by_page(buffer, items, found)
+        return self._book.echoes(items, found)
 
-    def _shapes_of(self, buffer: Buffer, items: Ranges) -> Rows:
-        """Return the number of each pod's shape; new ones are those of many."""
-        number = np.full(len(items), _NOBODY, dtype=np.intp)
+    def _find(self, buffer: Buffer, items: Ranges, found: "_Found") -> None:
+        """Find each pod's shape; new ones are those of many."""
         lengths = items.end - items.begin
         for length, count in Counter(lengths.tolist()).items():
             shapes = self._book.of_length(length)
@@ -120,34 +137,33 @@ class Shapes:
                 continue
             rows = np.flatnonzero(lengths == length)
             for known in shapes:
-                same = self._like_if_few_are(buffer, items.begin[rows], self._book.shapes[known])
-                number[rows[same]] = known
-                rows = rows[~same]
+                alike = self._like_if_few_are(buffer, items.begin[rows], self._book.shapes[known])
+                rows = found.take(rows, alike, known, self._book.says[known])
             while len(rows) >= self._fewest:
                 middle = int(rows[len(rows) // 2])  # one of the most, where there are several
                 shape = _shape(buffer, items, middle)
                 if shape is None:
                     break
-                same = self._like_if_few_are(buffer, items.begin[rows], shape)
-                if np.count_nonzero(same) < self._fewest:
+                alike = self._like_if_few_are(buffer, items.begin[rows], shape)
+                if np.count_nonzero(alike.same) < self._fewest:
                     break
-                number[rows[same]] = self._book.add(shape)
-                rows = rows[~same]
-        return number
+                new = self._book.add(shape)
+                rows = found.take(rows, alike, new, self._book.says[new])
 
-    def _like_if_few_are(self, buffer: Buffer, begins: Places, shape: _Shape) -> Flags:
+    def _like_if_few_are(self, buffer: Buffer, begins: Places, shape: _Shape) -> "_Alike":
         """Tell which pods have a shape; of many not if it does not fit a few of them."""
         if len(begins) > _SHARE * self._fewest:
             few = begins[:: len(begins) // self._fewest]
-            if _SHARE * np.count_nonzero(_like(buffer, few, shape)) < len(few):
-                return np.zeros(len(begins), dtype=np.bool_)
+            if _SHARE * np.count_nonzero(_like(buffer, few, shape).same) < len(few):
+                nobody = np.zeros(len(begins), dtype=np.bool_)
+                return _Alike(nobody, nobody)
         return _like(buffer, begins, shape)
 
-    def _remember(self, buffer: Buffer, items: Ranges, left: Rows, number: Rows) -> None:
+    def _remember(self, buffer: Buffer, items: Ranges, left: Rows, found: "_Found") -> None:
         """Make some shapes of pods that have none."""
         lengths = items.end[left] - items.begin[left]
         for _ in range(_AT_ONCE):
-            alone = number[left] == _NOBODY
+            alone = found.number[left] == _NOBODY
             if not alone.any():
                 return
             one = int(alone.argmax())
@@ -155,12 +171,41 @@ class Shapes:
             if shape is None:
                 return
             tried = left[alone & (lengths == lengths[one])]
-            same = _like(buffer, items.begin[tried], shape)
-            number[tried[same]] = self._book.add(shape)
+            new = self._book.add(shape)
+            found.take(tried, _like(buffer, items.begin[tried], shape), new, self._book.says[new])
 
 
-def _by_page(buffer: Buffer, items: Ranges, number: Rows) -> Echoes:
+class _Alike(NamedTuple):
+    """Which pods have a shape, and which of these say what its pod says."""
+
+    same: Flags
+    say: Flags
+
+
+class _Found(NamedTuple):
+    """What is known of a page's pods. ``number``: of each one's shape; ``says``: as in ``Echoes``.
+
+    Both int[n], ``_NOBODY`` for what is not known.
+    """
+
+    number: Rows
+    says: Rows
+
+    @classmethod
+    def of_nobody(cls, count: int) -> Self:
+        """Return what is known at first."""
+        return cls(np.full(count, _NOBODY, dtype=np.intp), np.full(count, _NOBODY, dtype=np.intp))
+
+    def take(self, rows: Rows, alike: _Alike, number: int, says: int) -> Rows:
+        """Enter which of some pods have a shape; return the others."""
+        self.number[rows[alike.same]] = number
+        self.says[rows[alike.same & alike.say]] = says
+        return rows[~alike.same]
+
+
+def _by_page(buffer: Buffer, items: Ranges, found: _Found) -> Echoes:
     """Walk a page: the first of each shape, and whoever has none."""
+    number = found.number
     source = np.arange(len(items))
     known = np.flatnonzero(number != _NOBODY)
     _, first, among = np.unique(number[known], return_index=True, return_inverse=True)
@@ -171,7 +216,8 @@ def _by_page(buffer: Buffer, items: Ranges, number: Rows) -> Echoes:
     pairs, pair = np.unique(source[1:] * len(walked) + source[:-1], return_inverse=True)
     these, those = np.divmod(pairs, max(len(walked), 1))
     kin = fields.same(these, those) & ~(fields.broken[these] | fields.broken[those])
-    return Echoes(fields, source, items.begin - fields.items.begin[source], kin[pair])
+    shift = items.begin - fields.items.begin[source]
+    return Echoes(fields, source, shift, kin[pair], found.says)
 
 
 class _Book:
@@ -179,6 +225,9 @@ class _Book:
 
     def __init__(self) -> None:
         self.shapes: list[_Shape] = []
+        self.says: list[int] = []
+        """Of each shape, the number of what its pod says."""
+        self._said: dict[bytes, int] = {}
         self._by_length: dict[int, list[int]] = {}
         self._fields: PodFields | None = None
         self._kind = np.zeros(0, dtype=np.intp)
@@ -195,15 +244,17 @@ class _Book:
         self._fields = None
         self.shapes.append(shape)
         number = len(self.shapes) - 1
+        self.says.append(self._said.setdefault(shape.said, len(self._said)))
         self._by_length.setdefault(shape.length, []).append(number)
         return number
 
-    def echoes(self, items: Ranges, number: Rows) -> Echoes:
+    def echoes(self, items: Ranges, found: _Found) -> Echoes:
         """Return pods that all have a shape as echoes of the pods these were made of."""
+        number = found.number
         fields = self._fields or self._walked()
         kind = self._kind[number]
         kin = (kind[1:] == kind[:-1]) & ~fields.broken[number[1:]]
-        return Echoes(fields, number, items.begin - fields.items.begin[number], kin)
+        return Echoes(fields, number, items.begin - fields.items.begin[number], kin, found.says)
 
     def _walked(self) -> PodFields:
         """Walk the pods that the shapes were made of, and number what counts of them."""
@@ -228,11 +279,29 @@ def _shape(buffer: Buffer, items: Ranges, row: int) -> _Shape | None:
     try:
         for low, high in _free(buffer.body, begin, end, TREE):
             mask[low - begin : high - begin] = 0
+        low, high = _told(buffer.body, begin, end)
     except (ValueError, IndexError):
         return None
     words = buffer.texts(np.array([begin]), size).view(np.uint64)[0]
     masked = mask.view(np.uint64)
-    return _Shape(end - begin, words, masked, words & masked)
+    told = slice((low - begin) // _WORD, -(-(high - begin) // _WORD))
+    bits = np.zeros(size, dtype=np.uint8)
+    bits[low - begin : high - begin] = 0xFF
+    said, theirs = bytes(buffer.body[low:high]), bits.view(np.uint64)[told]
+    return _Shape(end - begin, words, masked, words & masked, said, told, theirs)
+
+
+def _told(body: Body, at: int, end: int) -> tuple[int, int]:
+    """Return where a pod's labels, annotations and owners are, which follow each other.
+
+    Raises ``ValueError``, ``IndexError`` for a pod of which that cannot be said.
+    """
+    (meta,) = (one for one in fields_of(body, at, end) if one.number == _META)
+    low, high = TOLD
+    told = [one for one in fields_of(body, meta.begin, meta.end) if low <= one.number <= high]
+    if any(one.end != other.at for one, other in pairwise(told)):
+        raise ValueError("a pod's labels, annotations and owners are not together")
+    return (told[0].at, told[-1].end) if told else (at, at)
 
 
 def _free(body: Body, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]]:
@@ -247,11 +316,14 @@ def _free(body: Body, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]
             yield field.begin, field.end
 
 
-def _like(buffer: Buffer, begins: Places, shape: _Shape) -> Flags:
-    """Tell which messages, from these places on, have a shape."""
-    same = np.empty(len(begins), dtype=np.bool_)
+def _like(buffer: Buffer, begins: Places, shape: _Shape) -> _Alike:
+    """Tell which messages, from these places on, have a shape, and say what its pod says."""
+    same, say = np.empty(len(begins), dtype=np.bool_), np.empty(len(begins), dtype=np.bool_)
+    said = shape.words[shape.told]
     for row in range(0, len(begins), _ROWS):
         words = buffer.texts(begins[row : row + _ROWS], _WORD * len(shape.words)).view(np.uint64)
+        differ = (words[:, shape.told] ^ said) & shape.bits
+        say[row : row + _ROWS] = ~differ.any(axis=1)
         words &= shape.mask
         same[row : row + _ROWS] = (words == shape.counted).all(axis=1)
-    return same
+    return _Alike(same, say)

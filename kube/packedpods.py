@@ -76,9 +76,12 @@ class PackedPage(ListedPage):
     def _leaders(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         if not len(self._items):
             return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
-        kin = self._echoes.kin
-        labels, (rows,) = self._echoes.spread(self._fields.labels), np.nonzero(kin)
-        same = kin.copy()
+        kin, says = self._echoes.kin, self._echoes.says
+        one, other = says[1:], says[:-1]
+        known = (one >= 0) & (other >= 0)
+        same = kin & known & (one == other)
+        (rows,) = np.nonzero(kin & ~known)
+        labels = self._echoes.spread(self._fields.labels)
         same[rows] = alike(self._buffer, labels.at(rows + 1), labels.at(rows))
         return _begins(same), _begins(kin)
 
