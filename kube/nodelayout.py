@@ -123,7 +123,7 @@ class Layout:
             words ^= self.words
             alike = ~(words & self.mask).any(axis=1)
             same[row : row + _ROWS] = alike
-            varies |= np.bitwise_or.reduce(words[alike], axis=0)
+            varies |= np.bitwise_or.reduce(words if alike.all() else words[alike], axis=0)
         return same, varies.view(np.uint8)
 
     def _nodes(self, buffer: Buffer, begins: Places, leaves: list[Leaf]) -> list[wire.Node]:
