@@ -23,7 +23,6 @@ some fifty shapes, and only of one pod of each it has to be found where its fiel
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -292,15 +291,13 @@ def _shape(buffer: Buffer, items: Ranges, row: int) -> _Shape | None:
 
 
 def _told(body: Body, at: int, end: int) -> tuple[int, int]:
-    """Return where a pod's labels, annotations and owners are, which follow each other.
+    """Return from where to where a pod has labels, annotations and owners.
 
     Raises ``ValueError``, ``IndexError`` for a pod of which that cannot be said.
     """
     (meta,) = (one for one in fields_of(body, at, end) if one.number == _META)
     low, high = TOLD
     told = [one for one in fields_of(body, meta.begin, meta.end) if low <= one.number <= high]
-    if any(one.end != other.at for one, other in pairwise(told)):
-        raise ValueError("a pod's labels, annotations and owners are not together")
     return (told[0].at, told[-1].end) if told else (at, at)
 
 
