@@ -14,12 +14,38 @@ copy the other twenty; as rows they are written where they end up anyway, in col
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 _NOWHERE: Final = -1
+
+
+class Values(Sequence[str]):
+    """What nodes of a page have for one label, where neighbours have the same: that once.
+
+    ``distinct``: texts, none as the one before it; ``of``: int[n], which of them each node has.
+    """
+
+    __slots__ = ("distinct", "of")
+
+    def __init__(self, distinct: Sequence[str], of: NDArray[np.intp]) -> None:
+        self.distinct = distinct
+        self.of = of
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    @overload
+    def __getitem__(self, row: int, /) -> str: ...
+    @overload
+    def __getitem__(self, row: slice, /) -> Sequence[str]: ...
+    def __getitem__(self, row: int | slice, /) -> str | Sequence[str]:
+        """Return the value of a node, or those of some."""
+        if isinstance(row, slice):
+            return Values(self.distinct, self.of[row])
+        return self.distinct[self.of[row]]
 
 
 class _Pick(NamedTuple):
@@ -135,6 +161,9 @@ def _part(labels: list[Mapping[str, str]], places: list[int]) -> _Part:
 
 
 def _told(key: str, parts: list[_Part], count: int) -> Told:
+    column = parts[0].page.own.get(key)
+    if isinstance(column, Values) and len(parts) == 1:
+        return _told_once(key, column, parts[0].rows)
     said = [part.values(key) for part in parts]
     first = said[0]
     if isinstance(first, str) and all(values == first for values in said):
@@ -148,3 +177,15 @@ def _told(key: str, parts: list[_Part], count: int) -> Told:
     number: dict[str | None, int] = {text: place for place, text in enumerate(distinct)}
     number[None] = _NOWHERE
     return Told(key, distinct, np.array([number[text] for text in texts], dtype=np.intp))
+
+
+def _told_once(key: str, column: Values, rows: list[int]) -> Told:
+    """Return the same for nodes of one page, of which each value is looked at once."""
+    of = column.of[np.array(rows, dtype=np.intp)]
+    begins = np.append(True, of[1:] != of[:-1])
+    number: dict[str, int] = {}
+    each = [
+        number.setdefault(column.distinct[place], len(number)) for place in of[begins].tolist()
+    ]
+    value = np.array(each, dtype=np.intp)[begins.cumsum() - 1]
+    return Told(key, list(number), value)

@@ -20,7 +20,6 @@ as in the next; so do pods of a gang, and those of Deployments of one make. A mi
 some fifty shapes, and only of one pod of each it has to be found where its fields are.
 """
 
-from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
@@ -28,7 +27,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kube.fieldtable import PADDING, Buffer, Flags, Places, Ranges
+from kube.fieldtable import PADDING, Buffer, Flags, Places, Ranges, stretches
 from kube.onemessage import VARINT, Body, fields_of
 from kube.packedfields import TOLD, TREE, PodFields, Tree
 from protogen import kubernetes_v1_pb2 as messages
@@ -40,7 +39,7 @@ _AT_ONCE: Final = 8  # so many of them: a shape takes 0.3 ms by hand, to walk a 
 _TRIED: Final = 8  # shapes of one length, each on a few of the pods that are as long
 _MOST: Final = 256  # shapes, of some 15 KB each; owners' pods come in a row, so the old ones go
 _WORD: Final = 8
-_ROWS: Final = 128  # compared at once: with 4 KB each they stay in the processor's cache
+_BYTES: Final = 1 << 19  # compared at once: they stay in the processor's cache
 _NOBODY: Final = -1
 _META: Final = messages.Pod.METADATA_FIELD_NUMBER
 _ALL: Final = slice(None)
@@ -86,21 +85,28 @@ class Echoes:
         return begin + shift, end + shift
 
 
+class _Piece(NamedTuple):
+    """Words of a shape among which most count. ``at``: bytes from the pod's beginning.
+
+    ``mask``: the bits that count; ``counted``: they. ``told``: which words have labels,
+    annotations or owners in them, ``beside``: the bits of these that count if those may differ.
+    """
+
+    at: int
+    mask: Words
+    counted: Words
+    told: slice
+    beside: Words
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A pod's words, the bits of them that count, and what these are.
-
-    ``said``: its labels, annotations and owners; ``told``: the words they stand in; ``bits``: of
-    these, theirs.
-    """
+    """A pod's words, and those of them that count. ``said``: labels, annotations and owners."""
 
     length: int
     words: Words
-    mask: Words
-    counted: Words
     said: bytes
-    told: slice
-    bits: Words
+    pieces: tuple[_Piece, ...]
 
 
 class Shapes:
@@ -130,7 +136,8 @@ class Shapes:
     def _find(self, buffer: Buffer, items: Ranges, found: "_Found") -> None:
         """Find each pod's shape; new ones are those of many."""
         lengths = items.end - items.begin
-        for length, count in Counter(lengths.tolist()).items():
+        each, counts = np.unique(lengths, return_counts=True)
+        for length, count in zip(each.tolist(), counts.tolist(), strict=True):
             shapes = self._book.of_length(length)
             if not shapes and count < self._fewest:
                 continue
@@ -175,7 +182,7 @@ class Shapes:
 
 
 class _Alike(NamedTuple):
-    """Which pods have a shape, and which of these say what its pod says."""
+    """Which pods have a shape, and which of them say what its pod says, too."""
 
     same: Flags
     say: Flags
@@ -198,7 +205,7 @@ class _Found(NamedTuple):
     def take(self, rows: Rows, alike: _Alike, number: int, says: int) -> Rows:
         """Enter which of some pods have a shape; return the others."""
         self.number[rows[alike.same]] = number
-        self.says[rows[alike.same & alike.say]] = says
+        self.says[rows[alike.say]] = says
         return rows[~alike.same]
 
 
@@ -282,12 +289,20 @@ def _shape(buffer: Buffer, items: Ranges, row: int) -> _Shape | None:
     except (ValueError, IndexError):
         return None
     words = buffer.texts(np.array([begin]), size).view(np.uint64)[0]
-    masked = mask.view(np.uint64)
+    beside = mask.view(np.uint64).copy()
+    mask[low - begin : high - begin] = 0xFF
     told = slice((low - begin) // _WORD, -(-(high - begin) // _WORD))
-    bits = np.zeros(size, dtype=np.uint8)
-    bits[low - begin : high - begin] = 0xFF
-    said, theirs = bytes(buffer.body[low:high]), bits.view(np.uint64)[told]
-    return _Shape(end - begin, words, masked, words & masked, said, told, theirs)
+    pieces = tuple(_pieces(words, mask.view(np.uint64), beside, told))
+    return _Shape(end - begin, words, bytes(buffer.body[low:high]), pieces)
+
+
+def _pieces(words: Words, mask: Words, beside: Words, told: slice) -> Iterator[_Piece]:
+    """Yield the words that count, and few others: what nobody reads need not be fetched."""
+    for some in stretches(mask != 0):
+        low, high = some.start, some.stop
+        within = slice(max(told.start, low) - low, max(min(told.stop, high) - low, 0))
+        counted = words[some] & mask[some]
+        yield _Piece(low * _WORD, mask[some], counted, within, beside[some][within])
 
 
 def _told(body: Body, at: int, end: int) -> tuple[int, int]:
@@ -315,12 +330,27 @@ def _free(body: Body, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]
 
 def _like(buffer: Buffer, begins: Places, shape: _Shape) -> _Alike:
     """Tell which messages, from these places on, have a shape, and say what its pod says."""
-    same, say = np.empty(len(begins), dtype=np.bool_), np.empty(len(begins), dtype=np.bool_)
-    said = shape.words[shape.told]
-    for row in range(0, len(begins), _ROWS):
-        words = buffer.texts(begins[row : row + _ROWS], _WORD * len(shape.words)).view(np.uint64)
-        differ = (words[:, shape.told] ^ said) & shape.bits
-        say[row : row + _ROWS] = ~differ.any(axis=1)
-        words &= shape.mask
-        same[row : row + _ROWS] = (words == shape.counted).all(axis=1)
+    same, say = np.ones(len(begins), dtype=np.bool_), np.ones(len(begins), dtype=np.bool_)
+    for piece in shape.pieces:
+        at, step = begins + piece.at, max(_BYTES // piece.mask.nbytes, 1)
+        for some in (slice(row, row + step) for row in range(0, len(at), step)):
+            _compare(buffer, at[some], piece, _Alike(same[some], say[some]))
     return _Alike(same, say)
+
+
+def _compare(buffer: Buffer, at: Places, piece: _Piece, alike: _Alike) -> None:
+    """Strike out whose words, from these places on, are others than a shape's."""
+    words = buffer.texts(at, piece.mask.nbytes).view(np.uint64)
+    words &= piece.mask
+    equal = words == piece.counted
+    if equal.all():
+        return
+    whole = equal.all(axis=1)
+    alike.say[:] &= whole
+    if len(piece.beside):
+        (others,) = np.nonzero(~whole)
+        rest = equal[others]
+        beside = words[others, piece.told] & piece.beside
+        rest[:, piece.told] = beside == piece.counted[piece.told] & piece.beside
+        whole[others] = rest.all(axis=1)
+    alike.same[:] &= whole

@@ -24,14 +24,7 @@ from cluster.texts import LONGEST, Texts, laid_out
 from cluster.uids import Uids
 from kube import wire
 from kube.errors import DecodeError
-from kube.fieldtable import (
-    Buffer,
-    Flags,
-    Ranges,
-    alike,
-    seconds,
-    varints,
-)
+from kube.fieldtable import Buffer, Flags, Ranges, alike, seconds
 from kube.listed import (
     NO_VERSION,
     VERSION_DIGITS,
@@ -46,18 +39,13 @@ from kube.ownkeys import shared
 from kube.packed import BAD_INPUT, reader
 from kube.packedechoes import Shapes
 from kube.packedtwins import FEWEST, TwinBytes, Twins, twins
+from kube.packeduids import UID_ROOM, UID_TEXT, read_uids
 from kube.resources import PODS
 from kube.translate import pod_uid
 from protogen import kubernetes_v1_pb2 as messages
 
 _WORD: Final = 8
-_UID_TEXT: Final = 36
 _BASE: Final = 10  # of numbers in text
-_NO_DIGIT: Final = 0xFF
-_DIGITS: Final = np.array([n for n in range(_UID_TEXT) if n not in (8, 13, 18, 23)])
-_DASHES: Final = np.array([8, 13, 18, 23])
-_NIBBLES: Final = np.full(256, _NO_DIGIT, dtype=np.uint8)
-_NIBBLES[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
 
 
 class PackedPage(ListedPage):
@@ -111,15 +99,12 @@ class PackedPage(ListedPage):
     def uids(self) -> Uids:
         """Return the UID of each; canonical ones all together (``kube.translate.pod_uid``)."""
         where = self._echoes.spread(self._fields.uid)
-        chars = self._buffer.texts(where.begin, _UID_TEXT)
-        nibbles = _NIBBLES[chars[:, _DIGITS]]
-        raw = nibbles[:, 0::2] << 4 | nibbles[:, 1::2]
-        odd = (where.end - where.begin != _UID_TEXT) | (nibbles == _NO_DIGIT).any(axis=1)
-        odd |= (chars[:, _DASHES] != ord("-")).any(axis=1) | self._broken
+        words, odd = read_uids(self._buffer.texts(where.begin, UID_ROOM))
+        odd |= (where.end - where.begin != UID_TEXT) | self._broken
         for place in np.flatnonzero(odd).tolist():
             uid = pod_uid(self[place].metadata.uid)
-            raw[place] = np.frombuffer(uid, dtype=np.uint8)
-        return Uids.from_bytes(raw.tobytes())
+            words[place] = np.frombuffer(uid, dtype=np.uint64)
+        return Uids(words)
 
     def nodes(self) -> Sequence[str]:
         """Return the node of each, "" for one that is not bound."""
@@ -137,13 +122,13 @@ class PackedPage(ListedPage):
         """Return the resource version of each."""
         where = self._echoes.spread(self._fields.version)
         size = where.end - where.begin
-        digits = self._buffer.texts(where.begin, VERSION_DIGITS).astype(np.int64) - ord("0")
-        found = np.zeros(len(self), dtype=np.int64)
         odd = (size < 1) | (size > VERSION_DIGITS) | self._broken
-        for place in range(min(VERSION_DIGITS, int(size.max(initial=0)))):
-            digit, there = digits[:, place], place < size
-            found = np.where(there, found * _BASE + digit, found)
-            odd |= there & ((digit < 0) | (digit >= _BASE))
+        width = min(VERSION_DIGITS, int(size.max(initial=1)))
+        # From the last digit backwards, so that a place is worth the same in all of them.
+        digits = self._buffer.texts(np.maximum(where.end - width, 0), width) - np.uint8(ord("0"))
+        digits[np.arange(width) < width - size[:, None]] = 0
+        odd |= (digits >= _BASE).any(axis=1)
+        found: Versions = digits @ _BASE ** np.arange(width - 1, -1, -1, dtype=np.int64)
         found[odd] = NO_VERSION
         return found
 
@@ -231,8 +216,8 @@ class PackedPage(ListedPage):
 
     def _times(self, where: Ranges) -> Times:
         """Return times; one before 1970, or that cannot be read, is no time."""
-        value, broken = seconds(self._buffer, self._echoes.spread(where))
-        found = varints(self._buffer, value).astype(np.float64)
+        said, broken = seconds(self._buffer, self._echoes.spread(where))
+        found = said.astype(np.float64)
         found[broken | self._broken] = np.nan
         return found
 
