@@ -34,12 +34,14 @@ Hashes = NDArray[np.uint32]
 
 
 class Uids(Sequence[PodUid]):
-    """UIDs of a page. ``words``: uint64[n, 2]."""
+    """UIDs of a page. ``words``: uint64[n, 2], which do not change any more."""
 
-    __slots__ = ("words",)
+    __slots__ = ("_are_distinct", "_hashes", "words")
 
     def __init__(self, words: Words) -> None:
         self.words = words
+        self._hashes: Hashes | None = None
+        self._are_distinct: bool | None = None
 
     @classmethod
     def of(cls, uids: Iterable[bytes]) -> "Uids":
@@ -79,15 +81,18 @@ class Uids(Sequence[PodUid]):
 
     def are_distinct(self) -> bool:
         """Tell whether none comes twice."""
-        order = np.sort(self.words[:, 0])
-        if not (order[1:] == order[:-1]).any():
-            return True
-        return len(set(self)) == len(self)
+        if self._are_distinct is None:
+            order = np.sort(self.words[:, 0])
+            differ = not (order[1:] == order[:-1]).any()
+            self._are_distinct = differ or len(set(self)) == len(self)
+        return self._are_distinct
 
     def hashes(self) -> Hashes:
         """Return uint32[n]: ``hash_of`` for each."""
-        mixed = self.words[:, 0] * np.uint64(_FRONT) + self.words[:, 1] * np.uint64(_BACK)
-        return (mixed >> np.uint64(_LOW)).astype(np.uint32)
+        if self._hashes is None:
+            mixed = self.words[:, 0] * np.uint64(_FRONT) + self.words[:, 1] * np.uint64(_BACK)
+            self._hashes = (mixed >> np.uint64(_LOW)).astype(np.uint32)
+        return self._hashes
 
 
 def hash_of(uid: PodUid) -> int:

@@ -6,7 +6,8 @@ hash for each place: 16 to 32 bytes for a pod, where a dictionary takes a hundre
     hash of a uid ──► place ──► the same hash there? its row's uid the one? ──no──► the next place
                         └── free: it is not known
 
-The table is doubled when it is half full, and halved when only an eighth of it is. Many pods go
+A page of a list is asked for twice, by whoever takes it over and by the model before it is entered:
+what was found is kept until the table changes. The table is doubled when it is half full, and halved when only an eighth of it is. Many pods go
 through it together: a step of numpy for the first place of all of them, one for the second place of
 those who found theirs taken, and so on.
 """
@@ -28,6 +29,7 @@ class UidTable:
     """``uids``: by row; a pod's must stand there before it is entered and until it is removed."""
 
     __slots__ = (
+        "_asked",
         "_count",
         "_hash_cells",
         "_hashes",
@@ -43,6 +45,7 @@ class UidTable:
 
     def __init__(self, uids: UidColumn) -> None:
         self._uids = uids
+        self._asked: tuple[Uids, NDArray[np.int32]] | None = None
         self._count = 0
         self._make(_SMALLEST)
 
@@ -58,6 +61,8 @@ class UidTable:
 
     def rows(self, uids: Uids) -> NDArray[np.int32]:
         """Return int32[n]: the rows of pods, ``NO_ROW`` for those that are not known."""
+        if self._asked is not None and self._asked[0] is uids:
+            return self._asked[1].copy()
         found = np.full(len(uids), NO_ROW, dtype=np.int32)
         hashes = uids.hashes()
         looked, at = np.arange(len(uids)), self._homes(hashes)
@@ -68,6 +73,7 @@ class UidTable:
             same = met[self._uids.are_at(rows[met], uids.at(looked[met]))]
             found[looked[same]], left[same] = rows[same], False
             looked, hashes, at = looked[left], hashes[left], at[left] + 1 & self._mask
+        self._asked = uids, found.copy()
         return found
 
     def are_new(self, uids: Uids) -> bool:
@@ -76,6 +82,7 @@ class UidTable:
 
     def add(self, uid: PodUid, row: int) -> None:
         """Enter a pod that is not known."""
+        self._asked = None
         self._count += 1
         if 2 * self._count > len(self._rows):
             self._resize(2 * len(self._rows))
@@ -87,6 +94,7 @@ class UidTable:
 
     def add_all(self, uids: Uids, first: int) -> None:
         """Enter pods that are not known, nor twice among these, in the rows from ``first`` on."""
+        self._asked = None
         self._count += len(uids)
         size = len(self._rows)
         while 2 * self._count > size:
@@ -100,6 +108,7 @@ class UidTable:
         at = self._place(uid)
         if self._row_cells[at] == _FREE:
             return
+        self._asked = None
         self._close_up(at)
         self._count -= 1
         if _SMALLEST < len(self._rows) >= 8 * self._count:

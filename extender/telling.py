@@ -63,7 +63,7 @@ class Telling:
         return PodsBound(
             kinds=tuple(self.kinds[n] for n in used[order].tolist()),
             kind=np.argsort(order)[kind],
-            uids=uids.at(told),
+            uids=uids if len(told) == len(uids) else uids.at(told),
             nodes=some_of(nodes, told),
             created=created[told],
             started=started[told],
