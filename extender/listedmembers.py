@@ -8,8 +8,8 @@
                            their own bytes ──► alike but for rank, node, plan? ──no──► new run
                          (``kube.packedkeys``)        │ yes
                                                       ▼
-                          a run ──► too short? ──► Siblings.judge of its first ──None──► alone
-                                                      │
+                          a run ──► too short? ──► its first is judged, by the run before it if only
+                                                      │     metadata, node and token differ ──None──► alone
                                                       ▼
           each, and its twins: rank, plan ──► Telling, and what the feed keeps of it
 
@@ -72,6 +72,10 @@ class _First:
         """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
         return self._keys.read(own.name, own.uid, own.labels)
 
+    def differs_by_metadata(self, other: "_First | None") -> bool:
+        """Tell of two of one kin whether nothing but their metadata and nodes sets them apart."""
+        return other is not None and self._apart == other._apart
+
     def is_like(self, meta: wire.ObjectMeta) -> bool:
         """Tell of others: not every pod has an address of a network plugin's, say."""
         return shared(meta) == shared(self._meta)
@@ -84,6 +88,14 @@ class _Told:
     like: Sibling
     number: int
     telling: Telling
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the first of a run says for the others, and what sets it apart."""
+
+    like: Sibling
+    first: _First | None
 
 
 @dataclass(slots=True)
@@ -123,18 +135,24 @@ class ListedMembers:
         owns = list(takewhile(OwnBytes.is_planned, page.own(places)))
         stop = end if len(owns) == len(places) else int(places[len(owns)])
         twins = {int(one.places[0]): one.before(stop) for one in found}
+        before: _Judged | None = None
         for run in _runs(listed, page, places[: len(owns)].tolist(), owns):
             if len(run.pods) >= FEWEST or any(place in twins for place, _, _ in run.pods):
-                self._tell_run(listed, run, twins, telling)
+                judged = self._judge(run, before)
+                if judged is not None:
+                    self._tell_run(listed, run, judged.like, twins, telling)
+                    before = judged
         return max(stop, begin + 1)
 
     def _tell_run(
-        self, listed: Listed, run: _Run, twins: Mapping[int, Twins], telling: Telling
+        self,
+        listed: Listed,
+        run: _Run,
+        like: Sibling,
+        twins: Mapping[int, Twins],
+        telling: Telling,
     ) -> None:
         first, *_ = run.pods[0]
-        like = self._judge(listed.page, first)
-        if like is None:
-            return
         told = _Told(like, telling.number(like.event), telling)
         # What a pod asks for its gang was submitted when the pod was made: nobody's before the
         # first one's.
@@ -142,8 +160,9 @@ class ListedMembers:
         for one in run.pods:
             place, _, meta = one
             if may[place] and self._tell_one(listed, told, one) and place in twins:
-                others = twins[place].some(1)
-                self._tell_twins(listed, told, meta, others.those(may[others.places]), run)
+                others = may[twins[place].places]
+                others[0] = False
+                self._tell_twins(listed, told, meta, twins[place].those(others), run)
 
     def _tell_one(self, listed: Listed, told: _Told, one: _Pod) -> bool:
         """Tell of a pod; ``False`` for one that has to be read as a whole."""
@@ -171,11 +190,18 @@ class ListedMembers:
         uids = list(listed.uids.at(places))
         self._feed.run_together(uids, like.placed, own.tolist())
 
-    def _judge(self, page: ListedPage, place: int) -> Sibling | None:
+    def _judge(self, run: _Run, before: _Judged | None) -> _Judged | None:
+        """Judge the first of a run, which is of one kin with all that were judged before."""
+        (place, node, meta), own = run.pods[0], run.first
+        siblings = self._feed.siblings
         try:
-            return self._feed.siblings.judge(page.pod(place))
+            if before is not None and own is not None and own.differs_by_metadata(before.first):
+                like = siblings.judge_as(before.like, meta, node)
+            else:
+                like = siblings.judge(run.page.pod(place))
         except UNREADABLE:
             return None  # told by the one-by-one way
+        return None if like is None else _Judged(like, own)
 
 
 def _runs(

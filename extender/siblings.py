@@ -8,11 +8,14 @@
                 Sibling: its event, and who speaks for it ──► each other one: its own rank
 
 Members of a gang differ in name, rank, node, plan and pin. Whether two pods differ in nothing
-else is for those to see who have them as bytes (``extender.listedmembers``).
+else is for those to see who have them as bytes (``extender.listedmembers``). Where gangs are made
+of one template, the first of one stands for that of the next in all but its metadata.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
+import msgspec
 
 from cluster.events import PlanNote, PodUpserted
 from extender.outsiders import Outsiders
@@ -69,19 +72,36 @@ class Siblings:
 
     def judge(self, pod: wire.Pod) -> Sibling | None:
         """Return what a bound pod with a plan says for its siblings, too."""
-        placed = place(pod)
-        if placed is None or placed.member.template is not None or not self._is_plain(pod):
+        placed = self._placed(pod) if self._is_plain(pod) else None
+        if placed is None:
+            return None
+        event = self.event(pod, self._book.seat(placed.member))
+        return None if event.finished or event.terminating else _sibling(pod, event, placed)
+
+    def judge_as(self, like: Sibling, meta: wire.ObjectMeta, node: str) -> Sibling | None:
+        """Return the same for a pod of another gang that is ``like``'s but for these.
+
+        So all but its metadata has been judged; its pin names ``node`` where that one's names its.
+        """
+        pod = msgspec.structs.replace(like.pod, metadata=meta)
+        if names.TERM in meta.annotations or planned(meta, node) is None:
+            return None
+        placed = self._placed(pod)
+        if placed is None:
             return None
         member = self._book.seat(placed.member)
-        if conflicts_as(pod, placed) or self._outsiders.of(member.key):
-            return None  # to be told of
-        event = self.event(pod, member)
-        if event.finished or event.terminating:
+        event = self._translator.event_as(
+            like.event, meta, node, gang=member.key, role=member.role, rank=member.rank
+        )
+        return _sibling(pod, event, placed)
+
+    def _placed(self, pod: wire.Pod) -> Placed | None:
+        """Return a pod's place, ``None`` where there is something to be told or asked for it."""
+        placed = place(pod)
+        if placed is None or placed.member.template is not None:
             return None
-        ranked = placed.ranked
-        if ranked is None:
-            return Sibling(pod, event, placed, None)
-        return Sibling(pod, event, placed, ranked.rank, ranked.rank_keys)
+        key = self._book.seat(placed.member).key
+        return None if conflicts_as(pod, placed) or self._outsiders.of(key) else placed
 
     def event(self, pod: wire.Pod, member: Member) -> PodUpserted:
         """Return the event of a pod that is Muster's, in its place."""
@@ -114,3 +134,10 @@ class Siblings:
             return False
         note = planned(pod.metadata, pod.spec.node_name)
         return note is not None and without_pin(required_terms(pod.spec.affinity), note) is None
+
+
+def _sibling(pod: wire.Pod, event: PodUpserted, placed: Placed) -> Sibling:
+    ranked = placed.ranked
+    if ranked is None:
+        return Sibling(pod, event, placed, None)
+    return Sibling(pod, event, placed, ranked.rank, ranked.rank_keys)

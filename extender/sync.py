@@ -16,6 +16,7 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final, Generic, TypeVar, assert_never
 
 from cluster.ids import PodUid
@@ -46,7 +47,7 @@ FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a 
 CATCH_UP_STEP_S: Final = 0.1  # the same, for how far the watch is
 MOST_BEHIND: Final = 1000  # changes told of a list before the writer has the word
 MOST_PAGES: Final = 2  # the same for pages of pods: one is read while the other is applied
-NODES_PER_STEP: Final = 500  # of the first list: entered together in some 3 ms
+NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which nobody is served
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
 
 
@@ -221,27 +222,26 @@ class Sync:
     async def _write_some(self, items: list[Item]) -> None:
         """Apply items. A function of its own: whoever waits for more must not keep a page."""
         began = self._pace.clock()
-        for source, change in self._left_of(items):
-            if isinstance(change, Together):
-                await self._apply_together(change)
-            else:
-                await self._apply(source, change)
-            self._applied += 1
-            await self._pace.breathe()
+        for are_nodes, some in groupby(items, self._is_first_node):
+            for source, change in self._left_of(list(some)) if are_nodes else some:
+                if isinstance(change, Together):
+                    await self._apply_together(change)
+                else:
+                    await self._apply(source, change)
+                self._applied += 1
+                await self._pace.breathe()
         self._has_room.set()
         self._metrics.apply_seconds.observe(self._pace.clock() - began)
 
+    def _is_first_node(self, item: Item) -> bool:
+        source, change = item
+        if source is not self._nodes or self._nodes.synced.is_set():
+            return False
+        return isinstance(change, Upserted) and change.listed
+
     def _left_of(self, items: list[Item]) -> list[Item]:
-        """Apply items together that are all nodes of the first list; return what is left."""
-        if self._nodes.synced.is_set():
-            return items
-        nodes = [
-            change.object
-            for source, change in items
-            if source is self._nodes and isinstance(change, Upserted) and change.listed
-        ]
-        if len(nodes) < len(items):
-            return items
+        """Apply nodes of the first list together; return what is left."""
+        nodes = [change.object for _, change in items if isinstance(change, Upserted)]
         try:
             self._feed.nodes.take_all(nodes)
         except (ValueError, RecursionError):

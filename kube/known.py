@@ -24,12 +24,14 @@ class Known(Generic[T]):
         self._told: dict[_Key, str] = {}
         self._told_any = False
         self._reconciles = False
+        self._misses = False
         self._listed: set[_Key] = set()
         self._seen: set[str] = set()
 
     def begin(self) -> None:
         """Prepare for a list that begins, or begins again."""
         self._reconciles = self._told_any
+        self._misses = bool(self._told)  # a first list has all that is told
         self._listed.clear()
         self._seen.clear()
 
@@ -44,7 +46,8 @@ class Known(Generic[T]):
                 before = self._told.get(key)
                 if before is not None and before != meta.uid:
                     changes.append(_gone(key, before))
-                self._listed.add(key)
+                if self._misses:
+                    self._listed.add(key)
                 self._told[key] = meta.uid
             if self._reconciles:
                 self._seen.add(meta.uid)
@@ -53,7 +56,7 @@ class Known(Generic[T]):
 
     def missing(self) -> list[Gone]:
         """Return what was told before and is not in the list; ends the list."""
-        gone = [key for key in self._told if key not in self._listed]
+        gone = [key for key in self._told if key not in self._listed] if self._misses else []
         self._listed.clear()
         return [_gone(key, self._told.pop(key)) for key in gone]
 

@@ -61,7 +61,7 @@ class Twins:
 
     def before(self, stop: int) -> Self:
         """Return those before a place."""
-        return self.those(self.places < stop)
+        return self if self.places[-1] < stop else self.those(self.places < stop)
 
     def some(self, begin: int, end: int | None = None) -> Self:
         """Return some of them."""

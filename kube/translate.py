@@ -6,6 +6,7 @@ unmodelled (the pod is then placed softly) or returned as a problem to be logged
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
 from itertools import chain
@@ -162,6 +163,36 @@ class Translator:
             owned=any(owner.controller for owner in meta.owner_references),
             plan=note,
             queue=queue,
+        )
+
+    def event_as(
+        self,
+        like: PodUpserted,
+        meta: wire.ObjectMeta,
+        node: str,
+        *,
+        gang: GangKey | None,
+        role: str,
+        rank: int,
+    ) -> PodUpserted:
+        """Return the event of a pod that is ``like``'s but for its metadata and its node.
+
+        When it started is that one's: who tells of many pods says of each when it did.
+        """
+        return replace(
+            like,
+            uid=pod_uid(meta.uid),
+            name=meta.name,
+            labels=self._label_set(meta),
+            node=node,
+            gang=gang,
+            role=role,
+            rank=rank,
+            preemptible=_MIRROR not in meta.annotations,
+            stays=_stays(meta),
+            created=_epoch(meta.creation_timestamp),
+            owned=any(owner.controller for owner in meta.owner_references),
+            plan=_note(meta),
         )
 
     def _label_set(self, meta: wire.ObjectMeta) -> LabelSet:
