@@ -34,7 +34,8 @@ from kube.packeditems import is_whole, parts, read_list
 from kube.resources import NODES
 from protogen import kubernetes_v1_pb2 as messages
 
-PART_NODES: Final = 500  # takes some 5 ms, so the event loop stays free
+FIRST_NODES: Final = 5000  # a whole answer: who reads a first list answers nobody yet
+PART_NODES: Final = 500  # of later ones: takes some 2 ms, so the event loop stays free
 _FEWEST: Final = 16  # nodes for which it pays to walk one by hand
 _TRIED: Final = 8  # layouts of one length
 _MOST: Final = 256  # layouts, of some 10 KB each; then they are forgotten
@@ -58,6 +59,7 @@ class NodeLists:
         """``fewest``: nodes as long as each other that are worth to be compared."""
         self._codec = Codec(NODES)
         self._fewest = fewest
+        self._size = FIRST_NODES
         self._layouts: dict[int, list[Layout]] = {}
 
     def pages(self, body: bytes | memoryview) -> Iterator[Page[wire.Node]]:
@@ -66,7 +68,7 @@ class NodeLists:
             yield from self._codec.pages(bytes(body).removesuffix(PADDING))
             return
         meta, items = read_list(NODES, body)
-        for buffer, part in parts(body, items, PART_NODES):
+        for buffer, part in parts(body, items, self._size):
             together = self._alike(buffer, part)
             found: list[wire.Node] = []
             problems: list[str] = []
@@ -76,6 +78,8 @@ class NodeLists:
                 except BAD_INPUT as error:
                     problems.append(f"{NODES} after {_name(found)}: {error}; left out")
             yield Page(found, meta, tuple(problems))
+        if not meta.next_page:
+            self._size = PART_NODES
 
     def _alike(self, buffer: Buffer, items: Ranges) -> dict[int, wire.Node]:
         """Return those nodes of a page that are laid out as others are, by their places."""
