@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from cluster import podevents
 from cluster.asks import asks_of
+from cluster.constraints import PodClass
 from cluster.events import PodsBound, PodUpserted
 from cluster.ids import NO_ROW
 from cluster.model import Model
@@ -95,9 +96,10 @@ def _crowd(model: Model, event: PodsBound) -> _Crowd | None:
         rows[place] = model.node_row(event.nodes[place])
     nodes, of = np.unique(rows, return_inverse=True)
     demand: dict[int, NDArray[np.int64]] = {}
-    for number, kind in enumerate(event.kinds):
-        count = np.bincount(of[event.kind == number], minlength=len(nodes))
-        for resource, amount in model.requests_of(kind.pod_class):
+    classes, of_class = _classes(event)
+    for number, pod_class in enumerate(classes):
+        count = np.bincount(of[of_class == number], minlength=len(nodes))
+        for resource, amount in model.requests_of(pod_class):
             before = demand.get(resource)
             more = count * np.int64(amount)
             demand[resource] = more if before is None else before + more
@@ -107,6 +109,14 @@ def _crowd(model: Model, event: PodsBound) -> _Crowd | None:
         if bool((alive & (left < 0) & (amounts > 0)).any()):
             return None
     return _Crowd(nodes, of, demand)
+
+
+def _classes(event: PodsBound) -> tuple[list[PodClass], Rows]:
+    """Return what the kinds ask for, and which of it each pod does: many gangs ask for the same."""
+    found: dict[int, int] = {}
+    numbers = [found.setdefault(id(kind.pod_class), len(found)) for kind in event.kinds]
+    classes = {number: kind.pod_class for number, kind in zip(numbers, event.kinds, strict=True)}
+    return list(classes.values()), np.array(numbers, dtype=np.intp)[event.kind]
 
 
 def _new_rows(model: Model, uids: Uids) -> int:

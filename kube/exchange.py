@@ -152,7 +152,12 @@ class Exchange:
 
     async def _connect(self) -> "_Connection":
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        try:  # an address is not looked up, so it takes no thread
+            found = socket.getaddrinfo(
+                self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+            )
+        except socket.gaierror:
+            found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         connected = await aiohappyeyeballs.start_connection(
             found,
             happy_eyeballs_delay=HAPPY_EYEBALLS_S,
@@ -213,7 +218,8 @@ class _Connection(asyncio.Protocol):
             raise BrokenOffError("the connection is closed")
         self._bulk = bulk
         if bulk is not None and in_place:
-            self._transport.set_protocol(InPlace(self, bulk, _LONGEST_ANSWER_BYTES))
+            made = self._transport.get_extra_info("socket")
+            self._transport.set_protocol(InPlace(self, bulk, _LONGEST_ANSWER_BYTES, made))
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._waiter

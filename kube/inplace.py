@@ -8,9 +8,15 @@ times what the kernel takes to hand them over (docs/adr/0042). HTTP/1.0 knows no
                        │       recv_into its place, a list says itself whether it is whole
                        └─► anything else: an error, a short list, a proxy that makes chunks
                                handed back to ``kube.exchange``, as if it had been read there
+
+A server writes some 64 KiB at a time, and who is woken for each of them spends as much on being
+woken as on reading: once the body has begun, the kernel is asked to wake for half a megabyte, or for
+the end.
 """
 
 import asyncio
+import contextlib
+import socket
 from typing import Final, Protocol
 
 import httptools
@@ -22,6 +28,7 @@ NOT_SERVED: Final = frozenset((426, 505))
 
 SUCCESS: Final = range(200, 300)
 _READ_BYTES: Final = 1 << 20  # at once: some 0.2 ms, in which nobody else is served
+_WOKEN_FOR: Final = 1 << 19  # bytes; with a fourth of it a start takes 3 % more, with more the same
 _LONGEST_HEAD: Final = 1 << 16
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _FRAMED: Final = frozenset((b"content-length", b"transfer-encoding"))
@@ -47,11 +54,20 @@ class Reader(Protocol):
         ...
 
 
+class Socket(Protocol):
+    """What is asked of the connection's socket."""
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> object:
+        """Set an option. Raises ``OSError``."""
+        ...
+
+
 class InPlace(asyncio.BufferedProtocol):
     """Reads one answer into ``bulk``, of ``longest`` bytes at most."""
 
-    def __init__(self, reader: Reader, bulk: Bulk, longest: int) -> None:
+    def __init__(self, reader: Reader, bulk: Bulk, longest: int, connection: Socket) -> None:
         self._reader, self._bulk, self._longest = reader, bulk, longest
+        self._socket = connection
         self._status = 0  # none before its head is there
 
     def get_buffer(self, _sizehint: int) -> memoryview:
@@ -88,6 +104,8 @@ class InPlace(asyncio.BufferedProtocol):
             return
         self._status = head.status
         self._bulk.begin_at(end + len(_END_OF_HEAD))
+        with contextlib.suppress(OSError):  # where there is no such thing, one is woken more often
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WOKEN_FOR)
 
     def _end(self) -> None:
         status, self._status = self._status, 0

@@ -228,7 +228,7 @@ async def test_who_does_not_talk_http_1_0_is_asked_in_http_1_1_from_then_on(refu
 
 async def test_a_list_that_does_not_end_breaks_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kube.exchange._LONGEST_ANSWER_BYTES", 200)
-    async with talking([CLOSES, b"x" * 100, b"x" * 100, b"x" * 100]) as (exchange, _):
+    async with talking([CLOSES, *[b"x" * (1 << 18)] * 4]) as (exchange, _):
         with pytest.raises(BrokenOffError, match="does not end"):
             await listed(exchange)
 
