@@ -45,7 +45,8 @@ class Values(Sequence[str]):
         """Return the value of a node, or those of some."""
         if isinstance(row, slice):
             return Values(self.distinct, self.of[row])
-        return self.distinct[self.of[row]]
+        value: str = self.distinct[self.of[row]]
+        return value
 
 
 class _Pick(NamedTuple):
@@ -184,8 +185,6 @@ def _told_once(key: str, column: Values, rows: list[int]) -> Told:
     of = column.of[np.array(rows, dtype=np.intp)]
     begins = np.append(True, of[1:] != of[:-1])
     number: dict[str, int] = {}
-    each = [
-        number.setdefault(column.distinct[place], len(number)) for place in of[begins].tolist()
-    ]
+    each = [number.setdefault(column.distinct[place], len(number)) for place in of[begins].tolist()]
     value = np.array(each, dtype=np.intp)[begins.cumsum() - 1]
     return Told(key, list(number), value)

@@ -7,9 +7,9 @@ hash for each place: 16 to 32 bytes for a pod, where a dictionary takes a hundre
                         └── free: it is not known
 
 A page of a list is asked for twice, by whoever takes it over and by the model before it is entered:
-what was found is kept until the table changes. The table is doubled when it is half full, and halved when only an eighth of it is. Many pods go
-through it together: a step of numpy for the first place of all of them, one for the second place of
-those who found theirs taken, and so on.
+what was found is kept until the table changes. The table is doubled when it is half full, and
+halved when only an eighth of it is. Many pods go through it together: a step of numpy for the first
+place of all of them, one for the second place of those who found theirs taken, and so on.
 """
 
 from typing import Final

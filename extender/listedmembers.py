@@ -8,8 +8,9 @@
                            their own bytes ──► alike but for rank, node, plan? ──no──► new run
                          (``kube.packedkeys``)        │ yes
                                                       ▼
-                          a run ──► too short? ──► its first is judged, by the run before it if only
-                                                      │     metadata, node and token differ ──None──► alone
+          a run ──► too short? ──► its first is judged, by the run before it
+                                   if only metadata, node and token differ ──None──► alone
+                                                      │
                                                       ▼
           each, and its twins: rank, plan ──► Telling, and what the feed keeps of it
 
@@ -61,12 +62,12 @@ class _First:
 
     def __init__(self, meta: wire.ObjectMeta, own: OwnBytes, node: str) -> None:
         """Find its keys. Raises ``ValueError``, ``IndexError`` where there are none."""
-        self._meta, self._apart = meta, Apart.of(own, node)
+        self._meta, self.apart = meta, Apart.of(own, node)
         self._keys = SiblingKeys.of(meta, own.labels)
 
     def is_apart_as(self, own: OwnBytes, node: str) -> bool:
         """Tell whether nothing but its metadata can tell a pod from this one."""
-        return self._apart.is_of(own, node)
+        return self.apart.is_of(own, node)
 
     def read(self, own: OwnBytes) -> wire.ObjectMeta | None:
         """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
@@ -74,7 +75,7 @@ class _First:
 
     def differs_by_metadata(self, other: "_First | None") -> bool:
         """Tell of two of one kin whether nothing but their metadata and nodes sets them apart."""
-        return other is not None and self._apart == other._apart
+        return other is not None and self.apart == other.apart
 
     def is_like(self, meta: wire.ObjectMeta) -> bool:
         """Tell of others: not every pod has an address of a network plugin's, say."""

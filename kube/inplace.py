@@ -9,9 +9,8 @@ times what the kernel takes to hand them over (docs/adr/0042). HTTP/1.0 knows no
                        └─► anything else: an error, a short list, a proxy that makes chunks
                                handed back to ``kube.exchange``, as if it had been read there
 
-A server writes some 64 KiB at a time, and who is woken for each of them spends as much on being
-woken as on reading: once the body has begun, the kernel is asked to wake for half a megabyte, or for
-the end.
+A server writes some 64 KiB at a time, and to be woken for each of them costs as much as to read
+them: once the body has begun, the kernel is asked to wake for half a megabyte, or for the end.
 """
 
 import asyncio

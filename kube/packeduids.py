@@ -64,7 +64,8 @@ def _digits(text: Words) -> Words:
     return np.stack(
         (
             first,
-            second >> np.uint64(8) & _EIGHT | second >> np.uint64(48) << np.uint64(32)
+            second >> np.uint64(8) & _EIGHT
+            | second >> np.uint64(48) << np.uint64(32)
             | third << np.uint64(48),
             third >> np.uint64(24) & _EIGHT | fourth << np.uint64(32),
             fourth >> np.uint64(32) | fifth << np.uint64(32),
