@@ -13,6 +13,7 @@ Pods of every sort: ours and not, bound and not, ended, resized, with what canno
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import orjson
@@ -43,7 +44,7 @@ from extender.listing import ListedPods
 from extender.metrics import ExtenderMetrics
 from extender.pending import PendingPods
 from extender.report import Reporter
-from extender.siblings import is_quiet
+from extender.siblings import Sibling, is_quiet
 from kube import names, networks, translate, wire
 from kube.errors import DecodeError
 from kube.events import EventRecorder
@@ -318,6 +319,49 @@ def test_members_of_a_gang_are_judged_once_and_told_together() -> None:
     assert gang is not None
     assert gang.spec is not None
     assert (len(gang.bound), gang.spec.size) == (8, 8)
+
+
+SAID = st.dictionaries(
+    st.sampled_from(
+        (
+            *(names.GANG_SIZE, names.GANG_MIN, names.QUEUE, names.MOVABLE, names.TERM),
+            *(names.TOPOLOGY_REQUIRED, names.SPARES, names.SPARE_LEVEL, names.ROLE),
+            *("kubernetes.io/config.mirror", "karpenter.sh/do-not-disrupt", "unread"),
+            *("scheduling.k8s.io/group-name", "pod-group.scheduling.sigs.k8s.io"),
+        )
+    ),
+    st.sampled_from(["8", "2", "100%", "true", "false", "block", "x", ""]),
+    max_size=3,
+)
+OWNERS = st.sampled_from([[], [{"kind": "Job", "name": "h", "uid": "u", "controller": True}]])
+
+
+@given(notes=SAID, labels=SAID, owners=OWNERS, oddly=st.sampled_from(("",) * 8 + ODD))
+def test_a_gang_that_follows_another_says_what_it_would_say_alone(
+    notes: dict[str, str], labels: dict[str, str], owners: list[JSON], oddly: str
+) -> None:
+    second = [member("h", rank, node="n1", odd=oddly) for rank in range(8)]
+    for pod in second:
+        meta = pod["metadata"]
+        meta["annotations"] |= notes
+        meta["labels"] |= labels
+        meta["ownerReferences"] = owners
+    both_ways([[*(member("g", rank) for rank in range(8)), *map(stored, second)]], echoing)
+
+
+def test_gangs_of_one_template_are_judged_by_the_first_of_them() -> None:
+    world, judged = World(), list[str]()
+    judge = world.feed.siblings.judge
+
+    def counting(pod: wire.Pod) -> Sibling | None:
+        judged.append(pod.metadata.name)
+        return judge(pod)
+
+    page = [member(gang, rank) for gang in "ghijk" for rank in range(8)]
+    with patch.object(world.feed.siblings, "judge", counting):
+        assert not world.listed.take(in_protobuf(page))
+    assert len(judged) == 1
+    assert len(list(world.state.gangs())) == 5
 
 
 @pytest.mark.parametrize("odd", ODD)
