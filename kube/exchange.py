@@ -218,8 +218,9 @@ class _Connection(asyncio.Protocol):
             raise BrokenOffError("the connection is closed")
         self._bulk = bulk
         if bulk is not None and in_place:
-            made = self._transport.get_extra_info("socket")
-            self._transport.set_protocol(InPlace(self, bulk, _LONGEST_ANSWER_BYTES, made))
+            ask = self._transport.get_extra_info
+            plain = None if ask("ssl_object") else ask("socket")
+            self._transport.set_protocol(InPlace(self, bulk, _LONGEST_ANSWER_BYTES, plain))
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._waiter

@@ -10,7 +10,9 @@ times what the kernel takes to hand them over (docs/adr/0042). HTTP/1.0 knows no
                                handed back to ``kube.exchange``, as if it had been read there
 
 A server writes some 64 KiB at a time, and to be woken for each of them costs as much as to read
-them: once the body has begun, the kernel is asked to wake for half a megabyte, or for the end.
+them: once the body has begun, the kernel is asked to wake for half a megabyte, or for the end. Not
+with TLS, of which the kernel does not see the end: some servers take leave in a record of a few
+bytes, and wait for ours before they close.
 """
 
 import asyncio
@@ -64,9 +66,12 @@ class Socket(Protocol):
 class InPlace(asyncio.BufferedProtocol):
     """Reads one answer into ``bulk``, of ``longest`` bytes at most."""
 
-    def __init__(self, reader: Reader, bulk: Bulk, longest: int, connection: Socket) -> None:
+    def __init__(
+        self, reader: Reader, bulk: Bulk, longest: int, plain: Socket | None = None
+    ) -> None:
+        """``plain``: the connection's socket, if there is no TLS on it."""
         self._reader, self._bulk, self._longest = reader, bulk, longest
-        self._socket = connection
+        self._plain = plain
         self._status = 0  # none before its head is there
 
     def get_buffer(self, _sizehint: int) -> memoryview:
@@ -103,8 +108,9 @@ class InPlace(asyncio.BufferedProtocol):
             return
         self._status = head.status
         self._bulk.begin_at(end + len(_END_OF_HEAD))
-        with contextlib.suppress(OSError):  # where there is no such thing, one is woken more often
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WOKEN_FOR)
+        if self._plain is not None:
+            with contextlib.suppress(OSError):  # where there is no such thing, one is woken often
+                self._plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WOKEN_FOR)
 
     def _end(self) -> None:
         status, self._status = self._status, 0
