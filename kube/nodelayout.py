@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from cluster.labelrows import LabelPage, Values
 from kube import wire
-from kube.fieldtable import Buffer, Flags, Places, Ranges, stretches
+from kube.fieldtable import Buffer, Flags, Places, Ranges, steps, stretches
 from kube.onemessage import BYTES, Field, fields_of
 from kube.packed import BAD_INPUT, moment
 from protogen import kubernetes_v1_pb2 as messages
@@ -31,7 +31,6 @@ from protogen import kubernetes_v1_pb2 as messages
 _META, _SPEC = messages.ObjectMeta, messages.NodeSpec
 _STATUS, _CONDITION = messages.NodeStatus, messages.NodeCondition
 _WORD: Final = 8
-_BYTES: Final = 1 << 19  # compared at once: they stay in the processor's cache
 _KEY, _VALUE = 0x0A, 0x12  # tags of a map's entry
 _TEXT: Final = 0x0A  # tag of what a quantity is: one text
 _NOTHING: Final = -1  # behind the last field
@@ -121,9 +120,9 @@ class Layout:
         varies = np.zeros(len(self.words), dtype=np.uint64)
         for piece in self.pieces:
             size = _WORD * (piece.stop - piece.start)
-            at, step = begins + _WORD * piece.start, max(_BYTES // size, 1)
-            for some in (slice(row, row + step) for row in range(0, len(at), step)):
-                words = buffer.texts(at[some], size).view(np.uint64)
+            for some in steps(len(begins), size):
+                at = begins[some] + _WORD * piece.start
+                words = buffer.texts(at, size).view(np.uint64)
                 words ^= self.words[piece]
                 alike = ~(words & self.mask[piece]).any(axis=1)
                 same[some] &= alike

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kube.fieldtable import PADDING, Buffer, Flags, Places, Ranges, stretches
+from kube.fieldtable import PADDING, Buffer, Flags, Places, Ranges, steps, stretches
 from kube.onemessage import VARINT, Body, fields_of
 from kube.packedfields import TOLD, TREE, PodFields, Tree
 from protogen import kubernetes_v1_pb2 as messages
@@ -39,7 +39,6 @@ _AT_ONCE: Final = 8  # so many of them: a shape takes 0.3 ms by hand, to walk a 
 _TRIED: Final = 8  # shapes of one length, each on a few of the pods that are as long
 _MOST: Final = 256  # shapes, of some 15 KB each; owners' pods come in a row, so the old ones go
 _WORD: Final = 8
-_BYTES: Final = 1 << 19  # compared at once: they stay in the processor's cache
 _NOBODY: Final = -1
 _META: Final = messages.Pod.METADATA_FIELD_NUMBER
 _ALL: Final = slice(None)
@@ -332,9 +331,8 @@ def _like(buffer: Buffer, begins: Places, shape: _Shape) -> _Alike:
     """Tell which messages, from these places on, have a shape, and say what its pod says."""
     same, say = np.ones(len(begins), dtype=np.bool_), np.ones(len(begins), dtype=np.bool_)
     for piece in shape.pieces:
-        at, step = begins + piece.at, max(_BYTES // piece.mask.nbytes, 1)
-        for some in (slice(row, row + step) for row in range(0, len(at), step)):
-            _compare(buffer, at[some], piece, _Alike(same[some], say[some]))
+        for some in steps(len(begins), piece.mask.nbytes):
+            _compare(buffer, begins[some] + piece.at, piece, _Alike(same[some], say[some]))
     return _Alike(same, say)
 
 

@@ -63,7 +63,7 @@ class Twins:
         """Return those before a place."""
         return self if self.places[-1] < stop else self.those(self.places < stop)
 
-    def some(self, begin: int, end: int | None = None) -> Self:
+    def some(self, begin: int, end: int) -> Self:
         """Return some of them."""
         return self.those(slice(begin, end))
 
