@@ -50,10 +50,15 @@ def four() -> PlainView:
 async def served(
     kubelet: Kubelet, one: PlainView, start: str = "one", *, registry: bool = False
 ) -> AsyncIterator[Servers]:
+    """Serve a resource; the kubelet has answered its first registration by then.
+
+    It reads the list before it answers: what cuts the registration off in between is not counted.
+    """
     servers = Servers(Place(kubelet.folder, start, kubelet.registry if registry else None))
     servers.offer({one.resource: one})
     task = asyncio.create_task(servers.run())
     try:
+        await eventually(lambda: servers.registrations(one.resource) >= 1)
         yield servers
     finally:
         task.cancel()
