@@ -18,6 +18,7 @@ def register(kinds: Subparsers) -> None:
     )
     command.add_argument("--nodes", type=int, default=130_000)
     command.add_argument("--pods", type=int, default=1_000_000)
+    command.add_argument("--tls", action="store_true", help="lists come encrypted")
     add_json_flag(command)
     command.set_defaults(run=_run)
 
@@ -27,7 +28,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from loadtest.programs import ProgramFailed  # noqa: PLC0415  lazy
 
     try:
-        result = bench.run(arguments.nodes, arguments.pods)
+        result = bench.run(arguments.nodes, arguments.pods, tls=arguments.tls)
     except (ValueError, ProgramFailed) as error:
         raise Failure(str(error)) from error
     show("cold start", result, as_json=arguments.json)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import ssl
 import sys
 import tempfile
 import time
@@ -37,8 +38,9 @@ from kube.frames import Codec, Page, PageDecoder
 from kube.listed import LISTED_PODS
 from kube.packedlists import PACKED
 from kube.resources import NODES, Resource
-from loadtest import packing
+from loadtest import credentials, packing
 from loadtest.coldstart.objects import Fleet, PackedTemplate, make, page
+from loadtest.credentials import Credentials
 from loadtest.process import Children
 from loadtest.procfs import resident_mib
 from loadtest.programs import Program, free_port
@@ -50,9 +52,12 @@ _READY_POLL_S: Final = 0.02  # each question costs the extender some 0.3 ms
 _AGAIN_POLL_S: Final = 0.5  # of metrics: some milliseconds
 
 
-def run(nodes: int, pods: int) -> dict[str, float]:
-    """Start an extender on a cluster of this size; seconds, µs a pod, MiB, by name."""
-    whole = asyncio.run(_cold_start(nodes, pods))
+def run(nodes: int, pods: int, *, tls: bool = False) -> dict[str, float]:
+    """Start an extender on a cluster of this size; seconds, µs a pod, MiB, by name.
+
+    ``tls``: its lists come encrypted, as in every cluster; what that costs depends on OpenSSL.
+    """
+    whole = asyncio.run(_cold_start(nodes, pods, tls=tls))
     cpu_us = whole["pods_cpu_s"] / pods * 1e6
     stages = _stages(nodes, pods)
     ratio = stages["dicts_us_per_pod"] / cpu_us
@@ -83,19 +88,27 @@ class _Clock:
             self.asked.set()
 
 
-async def _cold_start(nodes: int, pods: int) -> dict[str, float]:
-    size = ("--nodes", str(nodes), "--pods", str(pods))
+async def _cold_start(nodes: int, pods: int, *, tls: bool) -> dict[str, float]:
+    told = ["--nodes", str(nodes), "--pods", str(pods)]
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        async with Children(directory) as children, aiohttp.ClientSession() as http:
-            _, server = await children.start_module("server", "loadtest.coldstart.server", *size)
+        made = credentials.create(directory) if tls else None
+        told += ["--tls", folder] if tls else []
+        async with Children(directory) as children, _session(made) as http:
+            _, server = await children.start_module("server", "loadtest.coldstart.server", *told)
             port, asked = free_port(), asyncio.Event()
-            extender = _extender(directory, server, port, http, asked)
+            kubeconfig = _kubeconfig(directory, server, made)
+            extender = _extender(directory, kubeconfig, port, http, asked)
             clock = _Clock(extender, -(-pods // LISTED_ITEMS), asked)
             try:
                 return await _timed(clock, http, server, f"http://127.0.0.1:{port}")
             finally:
                 await extender.stop()
+
+
+def _session(made: Credentials | None) -> aiohttp.ClientSession:
+    context = True if made is None else ssl.create_default_context(cafile=str(made.ca))
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
 
 
 async def _timed(
@@ -134,10 +147,9 @@ async def _listed_again(http: aiohttp.ClientSession, extender: str) -> None:
 
 
 def _extender(
-    directory: Path, server: str, port: int, http: aiohttp.ClientSession, asked: asyncio.Event
+    directory: Path, kubeconfig: Path, port: int, http: aiohttp.ClientSession, asked: asyncio.Event
 ) -> Program:
-    kubeconfig, config = directory / "kubeconfig", directory / "extender.yaml"
-    kubeconfig.write_text(yaml.safe_dump(_kubeconfig(server)), encoding="utf-8")
+    config = directory / "extender.yaml"
     settings = {
         "kind": "ExtenderConfiguration",
         "listen": {"port": port},
@@ -161,8 +173,11 @@ def _extender(
     return Program("extender", command, directory=directory, ready=ready)
 
 
-def _kubeconfig(server: str) -> dict[str, object]:
-    return {
+def _kubeconfig(directory: Path, server: str, made: Credentials | None) -> Path:
+    if made is not None:
+        return made.write_kubeconfig("muster-extender", server)
+    path = directory / "kubeconfig"
+    config = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "c",
@@ -170,6 +185,8 @@ def _kubeconfig(server: str) -> dict[str, object]:
         "users": [{"name": "u", "user": {}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
     }
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
 
 
 def _stages(nodes: int, pods: int) -> dict[str, float]:

@@ -7,6 +7,8 @@ What has no objects is not served, as in a cluster without those CRDs.
 import argparse
 import asyncio
 import contextlib
+import ssl
+from pathlib import Path
 from typing import Final
 
 import orjson
@@ -17,6 +19,7 @@ from loadtest import packing
 from loadtest.api import JSON
 from loadtest.coldstart.chunks import framed, unframed
 from loadtest.coldstart.objects import Fleet, PackedTemplate, make, parts
+from loadtest.credentials import Credentials
 from loadtest.process import announce, until_terminated
 
 VERSION: Final = 2_000_000
@@ -121,8 +124,8 @@ async def _answer(
     return response
 
 
-async def serve(nodes: int, pods: int) -> None:
-    """Serve on loopback until the process is told to end."""
+async def serve(nodes: int, pods: int, credentials: Path | None = None) -> None:
+    """Serve on loopback until the process is told to end; with TLS where there are credentials."""
     app = web.Application()
     lists = Lists(nodes, pods)
     app.router.add_get("/progress", lists.progress)
@@ -130,10 +133,17 @@ async def serve(nodes: int, pods: int) -> None:
     app.router.add_get("/{path:.*}", lists.answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    announce(runner)
+    context = None if credentials is None else _context(Credentials(credentials, {}))
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    announce(runner, "http" if context is None else "https")
     await until_terminated()
     await runner.cleanup()
+
+
+def _context(credentials: Credentials) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(credentials.certificate, credentials.key)
+    return context
 
 
 def main() -> None:
@@ -141,8 +151,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m loadtest.coldstart.server")
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--pods", type=int, required=True)
+    parser.add_argument("--tls", type=Path, metavar="CREDENTIALS")
     arguments = parser.parse_args()
-    asyncio.run(serve(arguments.nodes, arguments.pods))
+    asyncio.run(serve(arguments.nodes, arguments.pods, arguments.tls))
 
 
 if __name__ == "__main__":

@@ -44,8 +44,9 @@ def test_a_cluster_of_nothing_is_refused() -> None:
         Fleet(0, 5)
 
 
-def test_every_figure_is_there_and_none_is_negative() -> None:
-    figures = bench.run(20, 160)
+@pytest.mark.parametrize("tls", [False, True])
+def test_every_figure_is_there_and_none_is_negative(*, tls: bool) -> None:
+    figures = bench.run(20, 160, tls=tls)
     assert (figures["nodes"], figures["pods"]) == (20, 160)
     wanted = {"cpu_s", "cpu_us_per_pod", "rss_mib", "again_cpu_s", "times_faster_than_dicts"}
     assert wanted <= set(figures)
