@@ -11,7 +11,8 @@ from cluster.ids import PodUid
 from kube import names, wire
 from workloads.dialect import Member
 
-MOST: Final = 50_000  # of some 250 bytes each: all that come and go within a minute at 800 pods/s
+# Of some 250 bytes each: all that come and go within a minute at 1,600 pods/s.
+MOST: Final = 100_000
 # Copied from the node (kube-apiserver, plugin/pkg/admission/podtopologylabels).
 _ADDED_BY_BINDING: Final = frozenset(
     {"topology.kubernetes.io/zone", "topology.kubernetes.io/region"}
@@ -32,22 +33,29 @@ def said(pod: wire.Pod) -> int:
 
 @dataclass(slots=True)
 class Places:
-    """By UID, the ``MOST`` that were read last: a pod that is not here any more is read again."""
+    """By UID, those that were read last: a pod that is not here any more is read again.
 
-    _known: dict[PodUid, tuple[int, Member]] = field(default_factory=dict)
+    At least ``most / 2`` are kept and at most ``most``, in two generations: when the younger one
+    is full it becomes the older one, which goes. (To delete the first of one dictionary, each time
+    it is full, looks at all that were deleted before it.)
+    """
+
+    most: int = MOST
+    _younger: dict[PodUid, tuple[int, Member]] = field(default_factory=dict)
+    _older: dict[PodUid, tuple[int, Member]] = field(default_factory=dict)
 
     def get(self, uid: PodUid, digest: int) -> Member | None:
         """Return a pod's place if it says (``said``) what it said then."""
-        known = self._known.get(uid)
+        known = self._younger.get(uid) or self._older.get(uid)
         return known[1] if known is not None and known[0] == digest else None
 
     def put(self, uid: PodUid, digest: int, member: Member) -> None:
         """Note a pod's place."""
-        self._known.pop(uid, None)
-        if len(self._known) >= MOST:
-            del self._known[next(iter(self._known))]
-        self._known[uid] = digest, member
+        if len(self._younger) >= self.most // 2 and uid not in self._younger:
+            self._younger, self._older = {}, self._younger
+        self._younger[uid] = digest, member
 
     def drop(self, uid: PodUid) -> None:
         """Forget a pod that is gone, or no member of anything any more."""
-        self._known.pop(uid, None)
+        self._younger.pop(uid, None)
+        self._older.pop(uid, None)

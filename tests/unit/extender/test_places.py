@@ -23,13 +23,26 @@ def test_what_says_the_same_is_in_the_same_place() -> None:
     assert known.get(ONE, 7) is None
 
 
-def test_who_was_read_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "MOST", 2)
-    known = places.Places()
-    for uid in (ONE, OTHER, ONE, PodUid(b"3" * 16)):
+@pytest.mark.parametrize("most", [2, 4, 10])
+def test_who_was_read_longest_ago_is_forgotten_first(most: int) -> None:
+    known = places.Places(most)
+    uids = [PodUid(bytes([number]) * 16) for number in range(50)]
+    for count, uid in enumerate(uids, 1):
         known.put(uid, 7, THERE)
-    assert known.get(OTHER, 7) is None
-    assert known.get(ONE, 7) is THERE
+        kept = [known.get(each, 7) is THERE for each in uids[:count]]
+        assert kept == sorted(kept)  # none is older than one that was forgotten
+        assert min(count, most // 2) <= sum(kept) <= most
+
+
+def test_who_was_read_again_is_kept_with_what_it_said_last() -> None:
+    known = places.Places(4)
+    known.put(ONE, 7, THERE)
+    for number in (3, 4, 5):
+        known.put(PodUid(bytes([number]) * 16), 7, THERE)
+    known.put(ONE, 8, THERE)
+    assert (known.get(ONE, 7), known.get(ONE, 8)) == (None, THERE)
+    known.drop(ONE)
+    assert known.get(ONE, 7) is known.get(ONE, 8) is None
 
 
 def test_neither_a_plan_nor_the_labels_of_a_binding_are_something_that_a_pod_says() -> None:
