@@ -92,12 +92,13 @@ async def _cold_start(nodes: int, pods: int, *, tls: bool) -> dict[str, float]:
     told = ["--nodes", str(nodes), "--pods", str(pods)]
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        made = credentials.create(directory) if tls else None
-        told += ["--tls", folder] if tls else []
+        made = credentials.create(directory)
+        if tls:
+            told += ["--chain", str(made.certificate), "--key", str(made.key)]
         async with Children(directory) as children, _session(made) as http:
             _, server = await children.start_module("server", "loadtest.coldstart.server", *told)
             port, asked = free_port(), asyncio.Event()
-            kubeconfig = _kubeconfig(directory, server, made)
+            kubeconfig = made.write_kubeconfig("muster-extender", server)
             extender = _extender(directory, kubeconfig, port, http, asked)
             clock = _Clock(extender, -(-pods // LISTED_ITEMS), asked)
             try:
@@ -106,8 +107,8 @@ async def _cold_start(nodes: int, pods: int, *, tls: bool) -> dict[str, float]:
                 await extender.stop()
 
 
-def _session(made: Credentials | None) -> aiohttp.ClientSession:
-    context = True if made is None else ssl.create_default_context(cafile=str(made.ca))
+def _session(made: Credentials) -> aiohttp.ClientSession:
+    context = ssl.create_default_context(cafile=str(made.ca))
     return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context))
 
 
@@ -171,22 +172,6 @@ def _extender(
     command: list[str | Path] = [sys.executable, "-m", "extender"]
     command += ["--config", config, "--kubeconfig", kubeconfig]
     return Program("extender", command, directory=directory, ready=ready)
-
-
-def _kubeconfig(directory: Path, server: str, made: Credentials | None) -> Path:
-    if made is not None:
-        return made.write_kubeconfig("muster-extender", server)
-    path = directory / "kubeconfig"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": server}}],
-        "users": [{"name": "u", "user": {}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-    }
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    return path
 
 
 def _stages(nodes: int, pods: int) -> dict[str, float]:

@@ -19,7 +19,6 @@ from loadtest import packing
 from loadtest.api import JSON
 from loadtest.coldstart.chunks import framed, unframed
 from loadtest.coldstart.objects import Fleet, PackedTemplate, make, parts
-from loadtest.credentials import Credentials
 from loadtest.process import announce, until_terminated
 
 VERSION: Final = 2_000_000
@@ -124,8 +123,8 @@ async def _answer(
     return response
 
 
-async def serve(nodes: int, pods: int, credentials: Path | None = None) -> None:
-    """Serve on loopback until the process is told to end; with TLS where there are credentials."""
+async def serve(nodes: int, pods: int, context: ssl.SSLContext | None) -> None:
+    """Serve on loopback until the process is told to end; with TLS where there is a context."""
     app = web.Application()
     lists = Lists(nodes, pods)
     app.router.add_get("/progress", lists.progress)
@@ -133,17 +132,10 @@ async def serve(nodes: int, pods: int, credentials: Path | None = None) -> None:
     app.router.add_get("/{path:.*}", lists.answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    context = None if credentials is None else _context(Credentials(credentials, {}))
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     announce(runner, "http" if context is None else "https")
     await until_terminated()
     await runner.cleanup()
-
-
-def _context(credentials: Credentials) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(credentials.certificate, credentials.key)
-    return context
 
 
 def main() -> None:
@@ -151,9 +143,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m loadtest.coldstart.server")
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--pods", type=int, required=True)
-    parser.add_argument("--tls", type=Path, metavar="CREDENTIALS")
+    parser.add_argument("--chain", type=Path)
+    parser.add_argument("--key", type=Path)
     arguments = parser.parse_args()
-    asyncio.run(serve(arguments.nodes, arguments.pods, arguments.tls))
+    context = None
+    if arguments.chain is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(arguments.chain, arguments.key)
+    asyncio.run(serve(arguments.nodes, arguments.pods, context))
 
 
 if __name__ == "__main__":
