@@ -18,7 +18,7 @@ from kube.client import KubeClient
 from kube.credentials import Credentials
 from kube.podwrites import Conflicted, PodRef, Released, Unclear
 from kube.resources import NODES, PODS
-from kube.transport import Request, Retry, Transport
+from kube.transport import Request, Retry, Stream, Transport
 
 REF = PodRef("ns", "p", "u")
 GONE = json.dumps({"kind": "Status", "code": 410, "reason": "Expired"})
@@ -279,3 +279,28 @@ async def test_nothing_is_asked_for_packed_that_would_have_to_be_unpacked() -> N
         accepted = [request.headers.get("Accept-Encoding", "") for request in on.answers.seen]
     assert len(accepted) == 2
     assert not any("gzip" in each for each in accepted)
+
+
+async def test_events_that_come_one_by_one_are_read_together() -> None:
+    async def drip(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for _ in range(100):
+            await answer.write(b"event\n")
+            await asyncio.sleep(0)
+        return answer
+
+    app = web.Application()
+    app.router.add_get("/watch", drip)
+    async with TestServer(app) as server:
+        auth = Auth(Rotating(str(server.make_url("")).rstrip("/")))
+        asked = Request("GET", "/watch")
+        async with Transport(auth) as transport, transport.stream(asked, idle_s=5.0) as stream:
+            read = [chunk async for chunk in chunks(stream)]
+    assert b"".join(read) == b"event\n" * 100
+    assert len(read) < 50
+
+
+async def chunks(stream: Stream) -> AsyncIterator[bytes]:
+    while chunk := await stream.read():
+        yield chunk
