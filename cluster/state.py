@@ -283,6 +283,17 @@ class ClusterState:
         view = self.gang(key)
         return view is None or not view.lacks_standby
 
+    def lack_of_members(self, key: GangKey) -> tuple[int, int] | None:
+        """Return how many members a gang has and how many it needs, ``None`` if it has enough.
+
+        Whatever becomes of them, so it is less than what assembling it would find. O(1).
+        """
+        row = self._model.gangs.keys.find(key)
+        if row is None:
+            return None
+        present, needed = self._model.gangs.size(row), self._model.gangs.min_count(row)
+        return (present, needed) if present < needed else None
+
     def gangs(self) -> Iterator[GangKey]:
         """Yield the keys of all gangs."""
         return (key for _, key in self._model.gangs.live())
@@ -291,6 +302,17 @@ class ClusterState:
         """Return the gang whose member a pod is."""
         row = self.pod_row(uid)
         return None if row is None else podevents.gang_key(self._model, row)
+
+    def node_row(self, name: str) -> int | None:
+        """Return the row of a node, or of one that pods tell of and nobody has seen."""
+        return self._model.nodes.names.find(name)
+
+    def bound_node(self, uid: PodUid) -> str | None:
+        """Return the node that a pod is bound to."""
+        row = self.pod_row(uid)
+        if row is None or self._model.pods.state[row] != PodState.BOUND:
+            return None
+        return self._model.nodes.names[self._model.pods.node[row]]
 
     def device_troubles(self, node: str) -> list[DeviceTrouble]:
         """Return what is wrong with the devices of a node that pods have or were promised."""

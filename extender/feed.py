@@ -239,7 +239,7 @@ class Feed:
         event = self.siblings.event(pod, member)
         # Before the event: its effects may lead straight to the release, which reads this.
         if event.finished and not event.succeeded:
-            self._tell_lost(uid)
+            self._tell_lost(uid, self._engine.state.gang_of(uid))
         self.attached(uid, pod.metadata, event.finished)
         carried = self._pending.get(uid)
         if event.node is None and not event.finished:
@@ -374,16 +374,16 @@ class Feed:
         """Forget a deleted pod."""
         self.forget(translate.pod_uid(meta.uid))
 
-    def _tell_lost(self, uid: PodUid) -> None:
+    def _tell_lost(self, uid: PodUid, key: GangKey | None) -> None:
         """Tell of a bound member that is about to leave its node; called before it does."""
-        hold = self._engine.state.hold(uid)
-        if hold is not None and hold.state is HoldState.CONFIRMED and hold.gang is not None:
-            self.lost(hold.gang, hold.node)
+        node = None if key is None else self._engine.state.bound_node(uid)
+        if key is not None and node is not None:
+            self.lost(key, node)
 
     def forget(self, uid: PodUid) -> None:
         """Forget a pod that does not exist any more, whoever found out."""
         key = self._engine.state.gang_of(uid)
-        self._tell_lost(uid)
+        self._tell_lost(uid, key)
         self._drop(uid)
         self._places.drop(uid)
         self._outsiders.drop(uid)

@@ -1,5 +1,6 @@
 """From nodes on the wire to events of the model, one by one or, from the first list, many."""
 
+from array import array
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -23,14 +24,20 @@ class NodeFeed:
         self._engine = engine
         self._reporter = reporter
         self._devices = NodeDevices(names, mig.load())
+        self._said = array("q")  # by row: a digest of what a node said last, 0 for unknown
         self.changed: Callable[[str], None] = lambda _name: None
         """Told of a node that came, went or differs from before."""
 
     def take(self, node: wire.Node) -> None:
-        """Take a node over."""
+        """Take a node over. Most say what they said before, at another time: a heartbeat."""
+        name, digest = node.metadata.name, self._digest(node)
+        row = self._engine.state.node_row(name)
+        if row is not None and row < len(self._said) and self._said[row] == digest:
+            return
         event, problems = self._read(node)
         self._tell(problems)
-        self._apply(event, [node.metadata.name])
+        self._apply(event, [name])
+        self._note(name, 0 if problems else digest)  # what cannot be read is told each time
 
     def take_all(self, nodes: Sequence[wire.Node]) -> None:
         """Take nodes of the first list over. Raises ``ValueError``, with none, if one is odd."""
@@ -38,12 +45,27 @@ class NodeFeed:
         names = [node.metadata.name for node in nodes]
         labels = [node.metadata.labels for node in nodes]
         kind = np.array(found.kind, dtype=np.intp)
+        self._said = array("q")
         self._apply(NodesListed(tuple(found.kinds), kind, names, labels), names)
         self._tell(found.problems)
 
     def gone(self, meta: wire.ObjectMeta) -> None:
         """Forget a node."""
+        self._note(meta.name, 0)
         self._apply(translate.node_gone(meta), [meta.name])
+
+    def _digest(self, node: wire.Node) -> int:
+        """Return what tells a node from what it was, and from every other one that differs."""
+        own = translate.node_kind(node, self._devices.says(node))
+        return hash((own, tuple(node.metadata.labels.items()))) or 1
+
+    def _note(self, name: str, digest: int) -> None:
+        row = self._engine.state.node_row(name)
+        if row is None:
+            return
+        if row >= len(self._said):
+            self._said.extend([0] * (row + 1 - len(self._said)))
+        self._said[row] = digest
 
     def _read(self, node: wire.Node) -> tuple[NodeUpserted, Sequence[str]]:
         return translate.read_node(node, self._devices.of)

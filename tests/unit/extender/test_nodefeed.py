@@ -1,16 +1,26 @@
-"""Nodes of the first list: taken together, and one by one where one of them is odd.
+"""Nodes of the first list: taken together, and one by one where one of them is odd; heartbeats.
 
 ::
 
     rack r1 ── r1-0 … r1-79       one of them has less than nothing of something: no node can
 """
 
+import json
+
 import pytest
 from support.apifaults import api_server
 from support.extenders import rack_nodes, running_extender
 
+from cluster.events import Event
+from cluster.state import ClusterState
 from extender.config import ExtenderConfig
+from extender.engine import Engine
+from extender.nodefeed import NodeFeed
+from kube.frames import Codec
+from kube.resources import NODES
+from kube.wire import ObjectMeta
 from loadtest.api import JSON, Api
+from workloads import devicenames
 
 CONFIG = ExtenderConfig(debounce_seconds=0.0)
 
@@ -38,3 +48,68 @@ async def test_one_odd_node_keeps_no_other_out_of_the_first_list(odd: int | None
     assert found == {node["metadata"]["name"] for i, node in enumerate(nodes) if i != odd}
     told = 'muster_unreadable_objects_total{resource="nodes"} 1.0'
     assert (told in metrics) == (odd is not None)
+
+
+class Fed:
+    """A feed of one node. ``told``: problems, ``changed``: what differed from before."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.changed: list[str] = []
+        self.state = ClusterState("test", levels=("rack", "host"))
+        self.applied: list[Event] = []
+        engine = Engine(self.state, lambda: 0.0)
+        apply = engine.apply
+        engine.apply = lambda event: (self.applied.append(event), apply(event))[1]  # type: ignore[method-assign]
+        self.feed = NodeFeed(engine, self, devicenames.load())  # type: ignore[arg-type]
+        self.feed.changed = self.changed.append
+
+    def unreadable(self, _resource: str, problem: str) -> None:
+        self.told.append(problem)
+
+    def says(
+        self, *, rack: str = "r1", cpu: str = "8", beat: str = "10:00", name: str = "n1"
+    ) -> None:
+        conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": beat}]
+        node = {
+            "metadata": {"name": name, "labels": {"rack": rack, "host": name}},
+            "status": {"allocatable": {"cpu": cpu}, "conditions": conditions},
+        }
+        self.feed.take(Codec(NODES).object(json.dumps(node).encode()))
+
+    def events(self) -> int:
+        """Return how many events there were since this was asked for last."""
+        count = len(self.applied)
+        self.applied.clear()
+        return count
+
+
+def test_a_heartbeat_makes_no_event_and_whatever_differs_makes_one() -> None:
+    on = Fed()
+    on.says()
+    assert on.events() == 1
+    on.says(beat="10:05")
+    assert on.events() == 0
+    for said in ({"cpu": "9"}, {"cpu": "9", "rack": "r2"}, {"rack": "r2"}):
+        on.says(**said)
+        on.says(**said, beat="10:10")
+        assert on.events() == 1
+    assert on.changed == ["n1"] * 4
+
+
+def test_a_node_that_comes_back_as_it_was_is_taken_over() -> None:
+    on = Fed()
+    on.says()
+    on.feed.gone(ObjectMeta(name="n1"))
+    on.says(name="n2")  # may stand where the first one stood
+    on.says()
+    assert on.events() == 4
+    assert {name for name in on.state.snapshot().nodes.names if name} == {"n1", "n2"}
+
+
+def test_what_cannot_be_read_of_a_node_is_told_each_time() -> None:
+    on = Fed()
+    on.says(cpu="many")
+    on.says(cpu="many")
+    assert len(on.told) == 2
+    assert on.events() == 2
