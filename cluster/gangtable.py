@@ -125,6 +125,11 @@ class GangTable:
         shape = self.shape[row]
         return shape != NO_ROW and self.shapes[shape].standby > 0
 
+    def min_count(self, row: int) -> int:
+        """Return how many members a gang needs, 0 while it is unknown."""
+        shape = self.shape[row]
+        return 0 if shape == NO_ROW else self.shapes[shape].min_count
+
     def set_spec(self, row: int, spec: GangSpec | None) -> None:
         """Write or (``None``) drop what the gang asks for."""
         old = self.shape[row]

@@ -7,9 +7,11 @@ hash for each place: 16 to 32 bytes for a pod, where a dictionary takes a hundre
                         └── free: it is not known
 
 A page of a list is asked for twice, by whoever takes it over and by the model before it is entered:
-what was found is kept until the table changes. The table is doubled when it is half full, and
-halved when only an eighth of it is. Many pods go through it together: a step of numpy for the first
-place of all of them, one for the second place of those who found theirs taken, and so on.
+what was found is kept until the table changes. So is the row of the pod that was asked for last:
+between its event and the effects of that one pod is asked for many times over. The table is doubled
+when it is half full, and halved when only an eighth of it is. Many pods go through it together: a
+step of numpy for the first place of all of them, one for the second place of those who found theirs
+taken, and so on.
 """
 
 from typing import Final
@@ -23,6 +25,7 @@ from cluster.uids import UID_BYTES, Hashes, UidColumn, Uids, hash_of
 _SMALLEST: Final = 256  # places
 _HASH_BITS: Final = 32
 _FREE: Final = NO_ROW
+_NOBODY: Final = PodUid(b"")
 
 
 class UidTable:
@@ -33,6 +36,8 @@ class UidTable:
         "_count",
         "_hash_cells",
         "_hashes",
+        "_last_row",
+        "_last_uid",
         "_mask",
         "_row_cells",
         "_rows",
@@ -46,6 +51,7 @@ class UidTable:
     def __init__(self, uids: UidColumn) -> None:
         self._uids = uids
         self._asked: tuple[Uids, NDArray[np.int32]] | None = None
+        self._last_uid, self._last_row = _NOBODY, _FREE
         self._count = 0
         self._make(_SMALLEST)
 
@@ -54,9 +60,12 @@ class UidTable:
 
     def row(self, uid: PodUid) -> int | None:
         """Return the row of a pod."""
-        if len(uid) != UID_BYTES:
-            return None  # nobody's: such a pod is refused
-        row = self._row_cells[self._place(uid)]
+        if uid != self._last_uid:
+            if len(uid) != UID_BYTES:
+                return None  # nobody's: such a pod is refused
+            self._last_row = self._row_cells[self._place(uid)]
+            self._last_uid = uid
+        row = self._last_row
         return None if row == _FREE else row
 
     def rows(self, uids: Uids) -> NDArray[np.int32]:
@@ -82,7 +91,7 @@ class UidTable:
 
     def add(self, uid: PodUid, row: int) -> None:
         """Enter a pod that is not known."""
-        self._asked = None
+        self._forget_asked()
         self._count += 1
         if 2 * self._count > len(self._rows):
             self._resize(2 * len(self._rows))
@@ -94,7 +103,7 @@ class UidTable:
 
     def add_all(self, uids: Uids, first: int) -> None:
         """Enter pods that are not known, nor twice among these, in the rows from ``first`` on."""
-        self._asked = None
+        self._forget_asked()
         self._count += len(uids)
         size = len(self._rows)
         while 2 * self._count > size:
@@ -108,11 +117,15 @@ class UidTable:
         at = self._place(uid)
         if self._row_cells[at] == _FREE:
             return
-        self._asked = None
+        self._forget_asked()
         self._close_up(at)
         self._count -= 1
         if _SMALLEST < len(self._rows) >= 8 * self._count:
             self._resize(len(self._rows) // 2)
+
+    def _forget_asked(self) -> None:
+        self._asked = None
+        self._last_uid, self._last_row = _NOBODY, _FREE
 
     def _place(self, uid: PodUid) -> int:
         """Return where a pod's row stands, or the free place where looking for it ends."""

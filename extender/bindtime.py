@@ -41,7 +41,7 @@ class BindTimes:
         self._engine = engine
         self._seconds = seconds
         self._spans: dict[GangKey, _Span] = {}
-        engine.listen(self.notice)
+        engine.listen(self.notice, PodConfirmed)
 
     def planned(self, gang: GangView, pods: int) -> None:
         """Begin with a gang whose first plan for ``pods`` members has just been held."""

@@ -71,7 +71,7 @@ class DeviceWatch:
         self._said: dict[str, Mapping[PodUid, str]] = {}  # by node, since this process looks
         self._logged: dict[str, tuple[DeviceTrouble, ...]] = {}
         self._count()
-        engine.listen(self.notice)
+        engine.listen(self.notice, DevicesDisturbed)
 
     def notice(self, effect: Effect) -> None:
         """Take note of a node to look at; called by the engine."""

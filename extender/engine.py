@@ -6,6 +6,7 @@ the state half changed and no lock is needed.
 
 import time
 from collections.abc import Callable
+from typing import get_args
 
 from cluster.effects import CapacityFreed, Effect
 from cluster.events import Event
@@ -39,21 +40,24 @@ class Engine:
     def __init__(self, state: ClusterState, clock: Clock) -> None:
         self.state = state
         self.clock = clock
-        self._listeners: list[Listener] = []
+        self._listeners: dict[type[Effect], list[Listener]] = {
+            kind: [] for kind in get_args(Effect)
+        }
 
-    def listen(self, listener: Listener) -> None:
-        """Have ``listener`` called with every effect; it must return at once."""
-        self._listeners.append(listener)
+    def listen(self, listener: Listener, *kinds: type[Effect]) -> None:
+        """Have ``listener`` called with effects of ``kinds``, all without; it returns at once."""
+        for kind in kinds or self._listeners:
+            self._listeners[kind].append(listener)
 
     def apply(self, event: Event) -> None:
         """Apply ``event`` now. ``PlanStale`` from a plan that no longer fits is passed on."""
         for effect in self.state.apply(event, now=self.clock()):
-            for listener in self._listeners:
+            for listener in self._listeners[type(effect)]:
                 listener(effect)
 
     def make_way(self, event: Event) -> None:
         """Apply an event whose room the next one takes: nobody is told that it became free."""
         for effect in self.state.apply(event, now=self.clock()):
             if not isinstance(effect, CapacityFreed):
-                for listener in self._listeners:
+                for listener in self._listeners[type(effect)]:
                     listener(effect)

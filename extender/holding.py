@@ -33,7 +33,7 @@ class Holding:
         self._engine = engine
         self._gang: GangKey | None = None
         self._lost = False
-        engine.listen(self._notice)
+        engine.listen(self._notice, HoldExpired)
 
     def counts(self, hold: Hold) -> bool:
         """Whether a pod's hold means that its whole gang is held."""

@@ -115,7 +115,7 @@ class JobNetworks:
             self._changed,
         )
         self.pools.changed, self.pools.moved = self._changed, self._wake.set
-        self.engine.listen(self.notice)
+        self.engine.listen(self.notice, GangChanged)
 
     # -- what the planner asks -------------------------------------------------------------------
 

@@ -7,9 +7,12 @@
     a request's bytes ──► arrived ──► is one waiting to be answered? ──yes──► the queue waits on,
                                                        │ no                   a few iterations long
                                                        ▼
-                                     the first of the queue go on, a slice begins
+                                     the first of the queue goes on, a slice begins
                                                        │
-                         one of them needed all of it: the others are the first of the queue again
+                                     is a part of the slice left? ──yes──► a few more go on
+                                                       │ no
+                                                       ▼
+                                           the next slice, in the same way
 
 The loop runs what was ready before in front of what it has just read, so work that only gave way
 for an iteration would go before the request it gave way to. That is why the queue moves on in the
@@ -31,7 +34,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 SLICE_S: Final = 0.0003  # of all work together; an answer takes as long, an iteration a tenth of it
-AT_ONCE: Final = 4  # of the queue: a pod's release takes a third of a slice
+AT_ONCE: Final = 3  # beside the first of a slice: a pod's release takes a third of one
 PATIENCE: Final = 4  # iterations that work waits for requests; who sends bytes slowly stops nobody
 
 
@@ -109,9 +112,21 @@ class Pace:
             self._offer()  # whoever has been answered goes on
         self._request, self._waited, self._since = False, 0, self.clock()
         self._begins, self._back = True, 0
-        for _ in range(min(AT_ONCE, len(self._queue))):
+        self._wake(1)
+        if self._queue:
+            loop.call_soon(self._share)  # behind the step of the one that was woken
+
+    def _share(self) -> None:
+        """Have others go on in what is left of the slice."""
+        if self._request or self._is_over():
+            self._read_first()
+            return
+        self._wake(AT_ONCE)
+        if self._queue:
+            asyncio.get_running_loop().call_soon(self._read_first)
+
+    def _wake(self, most: int) -> None:
+        for _ in range(min(most, len(self._queue))):
             turn = self._queue.popleft()
             if not turn.done():  # else it was cancelled
                 turn.set_result(None)
-        if self._queue:
-            loop.call_soon(self._read_first)

@@ -14,7 +14,6 @@ What the cluster did meanwhile is found out when the plan is held; then it is ma
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 from cluster.effects import (
@@ -39,6 +38,7 @@ from decisions.recording import Note, Said
 from extender import waiting
 from extender.bindtime import BindTimes
 from extender.config import ExtenderConfig
+from extender.cycle import Cycle
 from extender.engine import Engine
 from extender.holding import Holding
 from extender.learning import learn
@@ -50,7 +50,6 @@ from extender.standby import SpareKeeper
 from extender.worklist import WorkList
 from placement.decision import Decision, Plan, Reject, Wait, repeats
 from queueing.assembly import Idle, Incomplete, NotBefore, Ready
-from queueing.lack import FreeTotals
 from queueing.order import order
 
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
@@ -59,14 +58,6 @@ PLAN_ID_BYTES: Final = 6
 
 Release = Callable[[list[PodUid]], None]
 NodesOf = Callable[[GangKey], Sequence[str]]
-
-
-@dataclass(slots=True)
-class _Cycle:
-    """What one planning cycle shares. ``totals``: of a snapshot since the last hold, if needed."""
-
-    until: float
-    totals: FreeTotals | None = None
 
 
 class Planner:
@@ -108,7 +99,7 @@ class Planner:
         """The last outcome of each gang that waits or was refused, for ``explain``."""
         self.history = History(config.dump.keep_decisions)
         """The last decisions that changed something, with the snapshots they were made on."""
-        engine.listen(self.notice)
+        engine.listen(self.notice, GangChanged, HoldExpired, PlanBroken, CapacityFreed)
 
     @property
     def waiting(self) -> int:
@@ -182,7 +173,7 @@ class Planner:
         candidates = await self._assembled()
         if not candidates:
             return  # a snapshot has the next events copy what they write to
-        snapshot, cycle = self._engine.state.snapshot(), _Cycle(until)
+        snapshot, cycle = self._engine.state.snapshot(), Cycle(until)
         for key in order(candidates, snapshot, self._engine.clock()):
             self._list.take(key)
             await self._look_at(key, cycle)
@@ -194,7 +185,7 @@ class Planner:
         """Return the listed gangs that are complete; the others leave the list."""
         ready: list[GangView] = []
         for key in list(self._list.todo):
-            if self._engine.state.is_idle(key):
+            if self._is_coming(key) or self._engine.state.is_idle(key):
                 self._rest(key)
                 continue
             view = self._view(key)
@@ -206,6 +197,14 @@ class Planner:
                 self._forget_if_gone(key, view)
             await self._pace.breathe()
         return ready
+
+    def _is_coming(self, key: GangKey) -> bool:
+        """Whether members are missing of a gang that nothing was said of: each is a change."""
+        lack = self._engine.state.lack_of_members(key)
+        if lack is None or key in self.decisions or key in self._deferred:
+            return False
+        self._reporter.incomplete(key, *lack)
+        return True
 
     def _rest(self, key: GangKey) -> None:
         """Leave a gang until it changes: most changes are of members on their way to a node."""
@@ -256,8 +255,8 @@ class Planner:
                 return True
             case NotBefore(at):
                 self._not_before[view.key] = at
-            case Incomplete() as incomplete:
-                self._reporter.incomplete(view, incomplete)
+            case Incomplete(present, needed):
+                self._reporter.incomplete(view.key, present, needed)
             case Idle():
                 self.decisions.pop(view.key, None)
             case _ as unreachable:
@@ -273,7 +272,7 @@ class Planner:
             self._reporter.gone(key)
             self._spares.forget(key)
 
-    async def _look_at(self, key: GangKey, cycle: _Cycle) -> None:
+    async def _look_at(self, key: GangKey, cycle: Cycle) -> None:
         """Plan one gang and hold the plan, or park it with the reason."""
         for _ in range(PLAN_ATTEMPTS):
             view = self._view(key)
@@ -282,7 +281,7 @@ class Planner:
             if not self._is_ready(view):
                 await self._keep_spares(view)
                 return
-            if key in self._searched and not self._may_fit(view, cycle):
+            if key in self._searched and not cycle.may_fit(view, self._engine.state):
                 self._list.park(key)
                 return
             if len(view.waiting) == 1:
@@ -302,15 +301,10 @@ class Planner:
                 placed = self._view(key)
                 if placed is not None:
                     await self._keep_spares(placed)  # before anybody else is planned
-                cycle.totals = None
+                cycle.held()
                 return
             self._metrics.stale_plans.inc()
         self._not_before[key] = self._engine.clock() + STALE_RETRY_S
-
-    def _may_fit(self, view: GangView, cycle: _Cycle) -> bool:
-        if cycle.totals is None:
-            cycle.totals = FreeTotals(self._engine.state.snapshot())
-        return cycle.totals.may_fit(view)
 
     async def _keep_spares(self, view: GangView) -> None:
         """Take the hot spares that a gang lacks; one that has too few waits for room."""

@@ -79,7 +79,7 @@ class Repairer:
         self._reporter = reporter
         self._troubles: dict[PodUid, _Trouble] = {}
         self._refusals = Refusals()
-        engine.listen(self.notice)
+        engine.listen(self.notice, PlanBroken)
 
     def refused(self, gang: GangKey) -> tuple[str, ...]:
         """Return the nodes that plans for a gang leave out."""

@@ -23,7 +23,6 @@ from kube.podwrites import PodRef
 from kube.wire import OwnerReference, Pod
 from placement import explain
 from placement.decision import Decision, Plan, Reject, Wait, repeats
-from queueing.assembly import Incomplete
 
 log = logging.getLogger(__name__)
 
@@ -106,12 +105,9 @@ class Reporter:
         extra = {"gang": key, "pods": pods, "seconds_since_submission": round(seconds, 3)}
         log.info("gang bound", extra=extra)
 
-    def incomplete(self, view: GangView, found: Incomplete) -> None:
+    def incomplete(self, key: GangKey, present: int, needed: int) -> None:
         """Tell that a gang lacks members; at debug level, since every gang begins so."""
-        log.debug(
-            "gang incomplete",
-            extra={"gang": view.key, "present": found.present, "needed": found.needed},
-        )
+        log.debug("gang incomplete", extra={"gang": key, "present": present, "needed": needed})
 
     def refused(self, pod: PendingPod, message: str) -> None:
         """Tell that the API server does not accept a release."""

@@ -68,7 +68,7 @@ class StatusWriter:
         self._wake = asyncio.Event()
         self.waits: Callable[[GangKey], Waits | None] = lambda _key: None
         """Why a gang waits, as users are told."""
-        engine.listen(self.notice)
+        engine.listen(self.notice, GangChanged)
 
     def seen(self, resource: Resource[Any], status: Status[Any] | None, found: KubeObject) -> None:
         """Take note of an object as it is now."""

@@ -8,6 +8,7 @@ A pinned pod differs from its siblings in the pin only. ``without_pin`` takes it
 again, so that all members of a gang stay of one class.
 """
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -30,10 +31,12 @@ class PlanWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 _ID_FIELD, _NODE_FIELD, _RANK_FIELD = b'{"id":"', b',"node":"', b',"rank":'
+_LAST_NOTES: Final = 256  # three rules read the plan of a pod whose event is being applied
 _DECODER: Final = msgspec.json.Decoder(PlanWire)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
+@lru_cache(_LAST_NOTES)
 def plan_note(annotation: str) -> PlanNote | None:
     """Return the note, or ``None`` for anything that Muster cannot have written."""
     try:

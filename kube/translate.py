@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
 from typing import Annotated, Final
@@ -58,6 +59,7 @@ _Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 15)]
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 _MOST_DEVICES: Final = 4096  # of one node
+_LAST_UIDS: Final = 256  # whoever handles a pod's event asks for the same one
 
 
 class PlacementWire(msgspec.Struct, frozen=True, gc=False):
@@ -278,6 +280,7 @@ def namespace_gone(meta: wire.ObjectMeta) -> NamespaceGone:
     return NamespaceGone(meta.name)
 
 
+@lru_cache(_LAST_UIDS)
 def pod_uid(text: str) -> PodUid:
     """Return 16 bytes for a UID: the UUID's own, or a digest of a UID of another form.
 

@@ -129,3 +129,14 @@ def test_it_answers_as_a_dictionary_would(steps: list[tuple[bool, int]]) -> None
         rows = pods.directory.rows(Uids.of(CROWD)).tolist()
         assert rows == [told.get(u, NO_ROW) for u in CROWD]
         assert len(pods.directory) == len(told)
+
+
+def test_who_was_asked_for_last_is_looked_up_anew_once_anybody_came_or_went() -> None:
+    pods, one, other = Pods(), PodUid(b"a" * 16), PodUid(b"b" * 16)
+    assert pods.directory.row(one) is None
+    pods.add(one, 0)
+    assert pods.directory.row(one) == 0
+    pods.remove(one)
+    assert pods.directory.row(one) is None
+    pods.add_all(Uids.of([other, one]), 5)
+    assert [pods.directory.row(one), pods.directory.row(other)] == [6, 5]

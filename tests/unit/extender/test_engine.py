@@ -1,9 +1,10 @@
-"""The clock that deadlines are compared with."""
+"""The clock that deadlines are compared with, and who hears of effects."""
 
 from dataclasses import dataclass
 
 from support.planners import Bench
 
+from cluster.effects import CapacityFreed, Effect, GangChanged
 from extender.engine import SteadyClock
 
 
@@ -44,3 +45,19 @@ async def test_a_gang_left_alone_for_a_second_does_not_wait_for_a_clock_set_back
     machine.runs(2.0)
     await bench.planner.settle()
     assert bench.is_released(key)
+
+
+def test_a_listener_hears_of_the_kinds_that_it_named_or_of_all() -> None:
+    bench = Bench()
+    gangs: list[Effect] = []
+    room: list[Effect] = []
+    everything: list[Effect] = []
+    bench.engine.listen(gangs.append, GangChanged)
+    bench.engine.listen(room.append, CapacityFreed)
+    bench.engine.listen(everything.append)
+    bench.node("n1")
+    key = bench.gang("train", 1)
+    assert room == [CapacityFreed()]
+    assert gangs
+    assert set(gangs) == {GangChanged(key)}
+    assert everything == room + gangs

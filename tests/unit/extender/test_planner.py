@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from support.planners import Bench
 
 from cluster.events import NodeGone, PodGone
+from cluster.gangview import GangView
 from cluster.ids import GangKey
 from cluster.snapshot import Snapshot
 from cluster.state import ClusterState
@@ -293,4 +294,28 @@ async def test_what_fits_no_node_there_is_is_looked_at_again_when_one_comes() ->
     assert bench.planner.why(bench.view(key)) == "LargerThanAnyNode"
     bench.node("n2", gpus=16)
     await settle(bench)
+    assert bench.is_released(key)
+
+
+async def test_a_gang_whose_members_are_still_coming_is_not_sorted_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench, looked = Bench(), list[GangKey]()
+    found = bench.state.gang
+
+    def gang(_state: object, key: GangKey) -> GangView | None:
+        looked.append(key)
+        return found(key)
+
+    monkeypatch.setattr(type(bench.state), "gang", gang)
+    caplog.set_level("DEBUG", "extender.report")
+    bench.node("n1")
+    key = bench.gang("train", 1, min_count=2, size=2)
+    await bench.planner.settle()
+    assert not looked
+    said = [record for record in caplog.records if record.message == "gang incomplete"]
+    assert [(r.gang, r.present, r.needed) for r in said] == [(key, 1, 2)]  # type: ignore[attr-defined]
+    bench.node("n2")
+    bench.member(key, 1)
+    await bench.planner.settle()
     assert bench.is_released(key)
