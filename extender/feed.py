@@ -5,6 +5,7 @@ and logged, and the rest of the cluster goes on.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from cluster.constraints import PodClass
 from cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone, PodUpserted
@@ -170,6 +171,10 @@ class Feed:
         if known is None or not known.released_as:
             return False
         return known.released_as == meta.resource_version and meta.namespace not in self.rejudging
+
+    def echoes(self) -> AbstractSet[bytes]:
+        """Return the versions of such pods; none while a namespace is judged again."""
+        return self._pending.echoes if self.rejudging.is_idle() else frozenset()
 
     def judge_again(self, pod: wire.Pod) -> None:
         """Take over a pod of a namespace that was listed again, unless the watch knows better.

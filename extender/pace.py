@@ -59,6 +59,14 @@ class Pace:
         """Note that something of a request was read, which is answered before any work."""
         self._request = True
 
+    def begin(self) -> None:
+        """Begin a slice, if nobody waits for one: the process was idle until now.
+
+        Without that the first of what has come, however short, would give way to nobody.
+        """
+        if not self._queue:
+            self._since = self.clock()
+
     async def breathe(self) -> None:
         """Let others run if the slice is over."""
         if not self._is_over():

@@ -121,10 +121,14 @@ def is_pinned(pod: Pod) -> bool:
 
 @dataclass(slots=True)
 class PendingPods:
-    """The records by UID; ``refused`` are those that are so marked."""
+    """The records by UID; ``refused`` are those that are so marked.
+
+    ``echoes``: the versions that releases made, of pods that the watch has not shown bound yet.
+    """
 
     _pods: dict[PodUid, PendingPod] = field(default_factory=dict)
     refused: set[PodUid] = field(default_factory=set)
+    echoes: set[bytes] = field(default_factory=set)
     _controllers: dict[str, OwnerReference] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -136,6 +140,7 @@ class PendingPods:
 
     def put(self, uid: PodUid, pod: PendingPod) -> None:
         """Remember or replace a record."""
+        self._forget_echo(uid)
         self._pods[uid] = pod
         if pod.refused:
             self.refused.add(uid)
@@ -158,9 +163,17 @@ class PendingPods:
         """
         pod = self._pods.get(uid)
         if pod is not None and pod.seen is None:
+            self._forget_echo(uid)
+            self.echoes.add(version.encode())
             self._pods[uid] = replace(pod, gated=False, pinned=True, released_as=version)
 
     def drop(self, uid: PodUid) -> None:
         """Forget a pod; unknown ones are no error."""
+        self._forget_echo(uid)
         self._pods.pop(uid, None)
         self.refused.discard(uid)
+
+    def _forget_echo(self, uid: PodUid) -> None:
+        before = self._pods.get(uid)
+        if before is not None and before.released_as:
+            self.echoes.discard(before.released_as.encode())

@@ -142,6 +142,7 @@ class Planner:
             self._resting = False
             await asyncio.sleep(self._config.debounce_seconds)
             self._wake.clear()
+            self._pace.begin()
             await self.settle()
 
     async def settle(self) -> None:

@@ -186,6 +186,8 @@ class Sync:
 
     def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
         def sink(changes: Sequence[Change[T]]) -> None:
+            if not self._inbox.depth:
+                self._pace.begin()
             self._inbox.put([(source, change) for change in changes])
 
         def problem(text: str) -> None:
@@ -207,6 +209,7 @@ class Sync:
             on_problem=problem,
             clock=self._pace.clock,
             breathe=self._pace.breathe,
+            ours=self._feed.echoes if together else frozenset,
             jitter=self._jitter,
         )
         if together:

@@ -38,6 +38,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -48,6 +49,7 @@ from kube.errors import APIError, DecodeError, KubeError, NotFound, TransportErr
 from kube.errors import Gone as VersionGone
 from kube.frames import Added, Batch, Bookmark, Codec, Deleted, Failed, Modified, Page
 from kube.known import Known
+from kube.ownechoes import without
 from kube.resources import KubeObject, Resource
 
 T = TypeVar("T", bound=KubeObject)
@@ -168,6 +170,7 @@ class ListWatch(Generic[T]):
         listing: Listing[Any] | None = None,
         room: Callable[[], Awaitable[None]] = _no_wait,
         breathe: Callable[[], Awaitable[None]] = _no_wait,
+        ours: Callable[[], AbstractSet[bytes]] = frozenset,
         timing: Timing | None = None,
         on_problem: Callable[[str], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -179,6 +182,7 @@ class ListWatch(Generic[T]):
         ``room`` returns when the consumer can take a further page of a list: a list may be kept
         waiting, and is larger than anybody's memory. ``breathe`` is awaited between events that
         arrived together, and must not take long. ``listing`` asks for ``tracks=False``.
+        ``ours``: versions that the consumer has taken over already (``kube.ownechoes``).
         ``on_problem`` is told once per failure and per object that cannot be decoded.
         """
         self.resource = resource
@@ -192,6 +196,7 @@ class ListWatch(Generic[T]):
         self._listing = listing
         self._room = room
         self._breathe = breathe
+        self._ours = ours
         self._timing = timing or Timing()
         self._on_problem = on_problem
         self._sleep = sleep
@@ -300,11 +305,18 @@ class ListWatch(Generic[T]):
             lines = b"".join([*rest, chunk[:end]])
             rest = [chunk[end:]] if end < len(chunk) else []
             for piece in _pieces(lines):
-                self._take(self._codec.frames(piece), sink)
+                self._decode(piece, sink)
                 await self._breathe()
             heard = True
             self._failures = 0
         return heard
+
+    def _decode(self, lines: bytes, sink: Sink[T]) -> None:
+        last, ours = "", self._ours()
+        if ours:
+            lines, last = without(lines, ours)
+        self._take(self._codec.frames(lines), sink)
+        self._version = last or self._version
 
     def _take(self, batch: Batch[T], sink: Sink[T]) -> None:
         """Hand on one batch, then raise the error that ends it, if there is one."""

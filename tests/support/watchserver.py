@@ -175,7 +175,8 @@ class Server:
                     self._version = version
 
         def _add(self, verb: str, obj: dict[str, Any]) -> None:
-            self._bytes += json.dumps({"type": verb, "object": obj}).encode() + b"\n"
+            event = {"type": verb, "object": obj}
+            self._bytes += json.dumps(event, separators=(",", ":")).encode() + b"\n"
 
 
 def _listing_fault(fault: str) -> APIError:

@@ -103,6 +103,26 @@ async def test_the_core_is_offered_to_whoever_has_been_answered() -> None:
     assert offered == ["answer"]
 
 
+async def test_who_is_woken_while_nobody_works_has_a_slice_to_begin_with() -> None:
+    scene = Scene()
+    scene.clock.now = 100 * SLICE_S  # the process was idle
+    scene.pace.begin()
+    scene.clock.now -= SLICE_S  # the step takes half a slice
+    await scene.work("work")
+    assert scene.offers == 0
+
+
+async def test_who_is_woken_takes_nothing_from_those_who_wait() -> None:
+    scene = Scene()
+    waiting = asyncio.create_task(scene.work("waits"))
+    await iterations(1)
+    scene.pace.begin()
+    await scene.pace.breathe()
+    scene.said.append("comes")
+    await waiting
+    assert scene.said == ["waits", "comes"]
+
+
 async def test_work_takes_turns_in_the_order_it_asked() -> None:
     scene = Scene()
     names = [f"work {number}" for number in range(3 * AT_ONCE + 1)]

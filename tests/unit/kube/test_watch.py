@@ -48,6 +48,16 @@ def test_changes_follow_the_list_in_their_order() -> None:
     assert (done.server.asked.count("list"), done.problems) == (1, [])
 
 
+@pytest.mark.parametrize("cut", [1 << 20, 7])
+def test_changes_that_the_consumer_made_itself_are_not_told_and_count_as_told(cut: int) -> None:
+    ours = frozenset({b"11", b"12", b"14", b"16"})
+    steps = "create a", "modify a", "create b", "modify b", "modify b", "delete b"
+    done = run(*steps, cut=cut, ours=lambda: ours)
+    assert done.consumer.told == ["synced", "+a", "+b", "+b", "-b"]
+    done = run(*steps[:4], cut=cut, ours=lambda: ours)
+    assert done.watch.has_told("14")
+
+
 def test_a_lost_connection_resumes_at_the_last_version_without_a_list() -> None:
     done = run("bookmark", "create a", "create b", "torn", "create c")
     assert [ask for ask in done.server.asked if ask != "list"] == ["watch 10", "watch 12"]
