@@ -87,7 +87,7 @@ def release(model: Model, row: int) -> None:
     """Note that an assumed pod's pin is in the API server: it does not expire any more."""
     hold = model.holds[row]
     if hold is not None and hold.state is HoldState.ASSUMED:
-        model.holds[row] = hold.released()
+        model.holds[row] = replace(hold, state=HoldState.RELEASED, deadline=float("inf"))
         model.pods.state[row] = PodState.RELEASED
 
 

@@ -175,5 +175,5 @@ class PendingPods:
 
     def _forget_echo(self, uid: PodUid) -> None:
         before = self._pods.get(uid)
-        if before is not None and before.released_as:
+        if before is not None:
             self.echoes.discard(before.released_as.encode())

@@ -6,6 +6,7 @@
 """
 
 import json
+from typing import cast
 
 import pytest
 from support.apifaults import api_server
@@ -16,6 +17,7 @@ from cluster.state import ClusterState
 from extender.config import ExtenderConfig
 from extender.engine import Engine
 from extender.nodefeed import NodeFeed
+from extender.report import Reporter
 from kube.frames import Codec
 from kube.resources import NODES
 from kube.wire import ObjectMeta
@@ -50,6 +52,18 @@ async def test_one_odd_node_keeps_no_other_out_of_the_first_list(odd: int | None
     assert (told in metrics) == (odd is not None)
 
 
+class Recording(Engine):
+    """An engine that keeps the events it was given."""
+
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__(state, lambda: 0.0)
+        self.applied: list[Event] = []
+
+    def apply(self, event: Event) -> None:
+        self.applied.append(event)
+        super().apply(event)
+
+
 class Fed:
     """A feed of one node. ``told``: problems, ``changed``: what differed from before."""
 
@@ -57,11 +71,9 @@ class Fed:
         self.told: list[str] = []
         self.changed: list[str] = []
         self.state = ClusterState("test", levels=("rack", "host"))
-        self.applied: list[Event] = []
-        engine = Engine(self.state, lambda: 0.0)
-        apply = engine.apply
-        engine.apply = lambda event: (self.applied.append(event), apply(event))[1]  # type: ignore[method-assign]
-        self.feed = NodeFeed(engine, self, devicenames.load())  # type: ignore[arg-type]
+        self.engine = Recording(self.state)
+        reporter = cast("Reporter", self)  # of which a feed of nodes asks ``unreadable`` alone
+        self.feed = NodeFeed(self.engine, reporter, devicenames.load())
         self.feed.changed = self.changed.append
 
     def unreadable(self, _resource: str, problem: str) -> None:
@@ -79,8 +91,8 @@ class Fed:
 
     def events(self) -> int:
         """Return how many events there were since this was asked for last."""
-        count = len(self.applied)
-        self.applied.clear()
+        count = len(self.engine.applied)
+        self.engine.applied.clear()
         return count
 
 

@@ -313,8 +313,8 @@ async def test_a_gang_whose_members_are_still_coming_is_not_sorted_out(
     key = bench.gang("train", 1, min_count=2, size=2)
     await bench.planner.settle()
     assert not looked
-    said = [record for record in caplog.records if record.message == "gang incomplete"]
-    assert [(r.gang, r.present, r.needed) for r in said] == [(key, 1, 2)]  # type: ignore[attr-defined]
+    said = [vars(record) for record in caplog.records if record.message == "gang incomplete"]
+    assert [(each["gang"], each["present"], each["needed"]) for each in said] == [(key, 1, 2)]
     bench.node("n2")
     bench.member(key, 1)
     await bench.planner.settle()
