@@ -6,6 +6,7 @@
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -23,6 +24,22 @@ async def ask(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
         return reply.status, json.loads(await reply.read())
 
 
+async def told_address(log: Path) -> str:
+    """Return where the stand-in says it listens; it does so a moment after ``/readyz`` answers."""
+
+    async def told() -> bool:
+        return len(first_lines(log)) > 0
+
+    await eventually(told)
+    url: str = json.loads(first_lines(log)[0])["listening"]
+    return url
+
+
+def first_lines(log: Path) -> list[str]:
+    """Return the lines that are written to their end."""
+    return [line for line in log.read_text("utf-8").splitlines(keepends=True) if line[-1] == "\n"]
+
+
 async def test_who_waits_why_and_who_is_where_can_be_asked_for() -> None:
     async with SimulatedPlane() as plane, plane.api("admin") as api:
         await nodes.create_nodes(api, [nodes.node("n0", resources={"cpu": "32", "pods": "110"})])
@@ -32,8 +49,7 @@ async def test_who_waits_why_and_who_is_where_can_be_asked_for() -> None:
         await plane.start_scheduler(config)
         await api.create(PODS, pods.pod("small", cpu="2", memory="0"))
         await api.create(PODS, pods.pod("large", cpu="64", memory="0"))
-        log = plane.program(SCHEDULER).log.read_text(encoding="utf-8")
-        url = json.loads(log.splitlines()[0])["listening"]
+        url = await told_address(plane.program(SCHEDULER).log)
         async with aiohttp.ClientSession() as session:
 
             async def rejected() -> bool:
