@@ -5,7 +5,8 @@
     each size:  control plane of its own ─► nodes ─► round, round, … ─► figures
                     (loadtest.turns.play: both sides in turns, the order turns every round)
 
-A size that fails keeps its finished rounds, and the others are measured all the same.
+A size that fails keeps its finished rounds, and the others are measured all the same. So does one
+that a signal breaks off: what there is is kept after every round.
 
 How many gangs a size gets: pods at most as many as the bare side binds in ``BARE_BUDGET_S``, so
 that a round lasts minutes where a bare kube-scheduler is slow; ``MOST_PODS`` where it is fast; and
@@ -117,15 +118,20 @@ class AtSize:
         }
 
 
-async def measured(
-    sizes: Sequence[Load], rounds: int, open_: Open, say: Say
-) -> AsyncIterator[AtSize]:
-    """Measure each size on a control plane opened for it; raises ``AssetError``."""
+async def measure(
+    sizes: Sequence[Load], rounds: int, open_: Open, say: Say, keep: Callable[[AtSize], None]
+) -> None:
+    """Measure each size on a control plane opened for it; raises ``AssetError``.
+
+    ``keep`` is told of a size after each of its rounds, of all of them so far, and at its end.
+    """
     for load in sizes:
-        yield await _at_size(load, rounds, open_, say)
+        keep(await _at_size(load, rounds, open_, say, keep))
 
 
-async def _at_size(load: Load, rounds: int, open_: Open, say: Say) -> AtSize:
+async def _at_size(
+    load: Load, rounds: int, open_: Open, say: Say, keep: Callable[[AtSize], None]
+) -> AtSize:
     """Measure one size; what fails is in the result."""
     done: list[Round] = []
     try:
@@ -136,6 +142,7 @@ async def _at_size(load: Load, rounds: int, open_: Open, say: Say) -> AtSize:
                 say(f"round {number + 1} of {rounds}")
                 done.append(await turns.play(plane, api, load, number))
                 say(_told(done[-1]))
+                keep(AtSize(load, tuple(done), _lacks(rounds, number + 1)))
     except (*_FAILURES, ExceptionGroup) as error:
         failure = first(error)
         if not isinstance(failure, _FAILURES):
@@ -156,6 +163,11 @@ def first(error: Exception) -> Exception:
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def _lacks(rounds: int, done: int) -> str:
+    """Return what a report says of a size that nothing more is heard of."""
+    return "" if done == rounds else f"broken off after round {done} of {rounds}"
 
 
 def _told(each: Round) -> str:

@@ -2,7 +2,7 @@
 
 ::
 
-    phases ─► report kept ─► size ─► report kept ─► size ─► report kept …
+    phases ─► report kept ─► size: round ─► report kept ─► round ─► report kept ─► size …
     (their control plane ends      (each size on a control plane of its own)
      before the first size)
 """
@@ -76,9 +76,14 @@ async def perform(
         report["beside_bare"] = {"rounds": beside.rounds, "limit_s": curve.LIMIT_S, "sizes": []}
         open_ = functools.partial(curve.control_plane, settings.real)
         say = _teller(console, quiet=quiet)
-        async for each in curve.measured(work.sizes, beside.rounds, open_, say):
-            report["beside_bare"]["sizes"].append(each.figures())
+        found: dict[int, Report] = {}  # by nodes
+
+        def told(size: curve.AtSize) -> None:
+            found[size.load.nodes] = size.figures()
+            report["beside_bare"]["sizes"] = list(found.values())
             keep(report)
+
+        await curve.measure(work.sizes, beside.rounds, open_, say, told)
     return report
 
 

@@ -54,7 +54,9 @@ def real() -> AbstractAsyncContextManager[Plane]:
 async def test_a_side_that_takes_too_long_is_cut_and_measured_with_what_was_bound() -> None:
     """Five hosts take one gang of four and, on the bare side, one pod of the other."""
     load = Load(nodes=5, gangs=2, size=4, limit_s=5.0)
-    (found,) = [each async for each in curve.measured([load], 1, real, silent)]
+    told: list[curve.AtSize] = []
+    await curve.measure([load], 1, real, silent, told.append)
+    found = told[-1]
     assert found.failure == ""
     (played,) = found.rounds
     assert (played.bare.drain.pods, played.bare.flow.pods) == (5, 5)
@@ -79,12 +81,21 @@ async def test_a_size_that_fails_leaves_the_others_and_its_own_rounds_before() -
 
     opened = iter((broken, mortal, real))
     sizes = [Load(nodes, gangs=2, size=2) for nodes in (6, 8, 10)]
-    found = [each async for each in curve.measured(sizes, 2, lambda: next(opened)(), say)]  # noqa: PLW0108  the next one each time
+    told: dict[int, list[curve.AtSize]] = {load.nodes: [] for load in sizes}
+
+    def keep(size: curve.AtSize) -> None:
+        told[size.load.nodes].append(size)
+
+    await curve.measure(sizes, 2, lambda: next(opened)(), say, keep)  # noqa: PLW0108  the next one each time
+    found = [each[-1] for each in told.values()]
     assert [len(each.rounds) for each in found] == [0, 1, 2]
     assert "etcd ended before it was ready" in found[0].failure
     assert found[1].failure
     assert found[2].failure == ""
     assert [each.bare_first for each in found[2].rounds] == [True, False]
+    # What is kept on the way, should a signal end it there.
+    assert [len(each.rounds) for each in told[10]] == [1, 2, 2]
+    assert [each.failure for each in told[10]] == ["broken off after round 1 of 2", "", ""]
 
 
 async def test_the_observer_waits_no_longer_than_its_limit() -> None:
