@@ -13,6 +13,9 @@ members, which enter the state as rows without pods and are planned as any gang 
     nothing came for KEPT_S, and all ────► what is left is struck out, the gang is not asked for
     that is stored was seen                again: what comes of it is gated (docs/adr/0033)
 
+A gang that would run in part for long, as its members come slowly (``extender.arrivals``), gets no
+places: it is gated, and starts when all of it is there (docs/adr/0046).
+
 Nothing of it is written anywhere. Pods with a plan in them are released pods to whoever starts
 anew, and members without are planned near them before any other gang.
 """
@@ -20,7 +23,7 @@ anew, and members without are planned near them before any other gang.
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -30,9 +33,11 @@ import msgspec
 
 from cluster.constraints import PodClass
 from cluster.events import PodGone, PodReleased, PodUpserted
+from cluster.gangs import GangSpec
 from cluster.gangview import GangView, Rows
 from cluster.ids import GangKey, PodUid
 from cluster.uids import Uids
+from extender.arrivals import Arrivals
 from extender.engine import Engine
 from extender.feed import Feed
 from extender.metrics import ExtenderMetrics
@@ -54,6 +59,9 @@ KEPT_S: Final = 20.0  # after the last question or pod: what was given last must
 PERIOD_S: Final = 1.0  # between looks at who is late
 LOOK_S: Final = 0.05  # between looks whether the planner has set the gang aside
 LATE_S: Final = 600.0  # for which the pods of a gang are gated that was reserved for in vain
+COMING_SHARE: Final = 1 / 3
+"""Of the time for which a gang may run in part: members that come three times as slowly as those
+before them, or a control plane that stands still for half a minute, must not make it partial."""
 _NONCE_BYTES: Final = 12
 
 
@@ -97,6 +105,9 @@ class Reservations:
         self._engine, self._feed, self._metrics, self._pace = engine, feed, metrics, pace
         self._release, self._set_aside, self._is_isolated = release, set_aside, is_isolated
         self._caught_up = caught_up
+        self._arrivals = Arrivals()
+        self.partial_s = 60.0
+        """For how long a gang may run in part: ``partialAfterSeconds``."""
         self._open: dict[GangKey, _Reservation] = {}
         self._rows: dict[PodUid, _Reservation] = {}
         self._late: dict[GangKey, float] = {}  # until when they are not asked for again
@@ -181,6 +192,8 @@ class Reservations:
         event = self._feed.expect(first, msgspec.structs.replace(pod, metadata=meta), placed)
         self._engine.apply(event)
         view = self._engine.state.gang(key)
+        if view is not None and view.spec is not None:
+            self._arrivals.expect(key, len(numbers(view.spec)), self._engine.clock())
         problem = self._problem(view, key, event)
         if problem or view is None or view.spec is None:
             self._engine.apply(PodGone(first))
@@ -195,7 +208,18 @@ class Reservations:
             return "a pin could make the plan of such pods fail"
         if self._is_isolated(view):
             return "the gang has a network of its own"
-        return gang_problem(view.spec, event.rank)
+        return gang_problem(view.spec, event.rank) or self._slowness(view.spec)
+
+    def _slowness(self, spec: GangSpec | None) -> str:
+        """Return why a gang would run in part for too long, until enough members are there."""
+        members = 0 if spec is None else spec.min_count
+        wait_s, longest_s = self._arrivals.seconds(members), self.partial_s * COMING_SHARE
+        if wait_s <= longest_s:
+            return ""
+        return (
+            f"{members} members would take {wait_s:.3g} s to come, as others did lately, and would "
+            f"start as they come: {longest_s:.3g} s at most"
+        )
 
     async def _entered(
         self, key: GangKey, members: list[int], nonce: bytes, event: PodUpserted
@@ -226,8 +250,9 @@ class Reservations:
         if there:
             self._release(there)
 
-    def came(self, gang: GangKey, ranks: Iterable[int]) -> None:
+    def came(self, gang: GangKey, ranks: Sequence[int]) -> None:
         """Make room for members that the watch shows for the first time."""
+        self._arrivals.came(gang, len(ranks), self._engine.clock())
         found = self._open.get(gang)
         if found is None:
             return
@@ -270,6 +295,7 @@ class Reservations:
             self._metrics.reservations.labels("late").inc()
             self._give_up(found)
         self._late = {key: until for key, until in self._late.items() if until > now}
+        self._arrivals.tidy(now)
 
     def _give_up(self, found: _Reservation) -> None:
         """End a reservation that was in vain; the gang's next pods are gated for a while."""

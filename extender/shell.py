@@ -152,6 +152,7 @@ class Extender:
             nets.is_isolated,
             sync.caught_up,
         )
+        expected.partial_s = config.partial_after_seconds
         feed.expected = expected.came
         self.planner = Planner(engine, config, holding, expected.planned, reporter, metrics, pace)
         self.planner.network, nets.look_again = nets.lack, self.planner.look_again

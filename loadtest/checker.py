@@ -94,6 +94,8 @@ class Checker:
         self._partial: dict[str, Finding] = {}
         self._double: list[Finding] = []
         self.bound_once: set[str] = set()
+        self.longest_partial_s = 0.0
+        """For how long any gang was partial, at most."""
 
     @classmethod
     def of(cls, nodes: Iterable[JsonObject], pods: Iterable[JsonObject], at: float = 0.0) -> Self:
@@ -170,9 +172,12 @@ class Checker:
             gang.partial_since = at
 
     def _expire(self, key: str, gang: _Gang, at: float) -> None:
-        since = gang.partial_since
-        if since is not None and at - since > self._patience:
-            self._report_partial(key, gang, at, f"for {at - since:.0f} s")
+        if gang.partial_since is None:
+            return
+        seconds = at - gang.partial_since
+        self.longest_partial_s = max(self.longest_partial_s, seconds)
+        if seconds > self._patience:
+            self._report_partial(key, gang, at, f"for {seconds:.0f} s")
 
     def _report_partial(self, key: str, gang: _Gang, at: float, how: str) -> None:
         text = f"gang {key}: {len(gang.bound)} of at least {gang.minimum} members bound {how}"

@@ -98,8 +98,9 @@ def headline(report: Report) -> str:
         return f"Ended early: {done}; {wrong}."
     if verdict["good"]:
         return (
-            f"Good: {done}; every gang whole or absent, no node over its allocatable, "
-            "each pod bound once."
+            f"Good: {done}; every gang whole or absent (in part for "
+            f"{verdict['longest_partial_s']:.0f} s at most), no node over its allocatable, each "
+            "pod bound once."
         )
     return f"NOT good: {done}; {len(findings(report))} findings."
 

@@ -13,7 +13,10 @@ from loadtest.fourphase.watching import Watching
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found wrong, in words. ``pods``, ``nodes``: objects listed at the end."""
+    """What was found wrong, in words. ``pods``, ``nodes``: objects listed at the end.
+
+    ``longest_partial_s``: for how long any gang was partial at most, finding or not.
+    """
 
     over_allocatable: tuple[str, ...]
     partial_gangs: tuple[str, ...]
@@ -21,6 +24,7 @@ class Verdict:
     unplaced_gangs: tuple[str, ...]
     pods: int
     nodes: int
+    longest_partial_s: float = 0.0
 
     @property
     def good(self) -> bool:
@@ -39,6 +43,7 @@ class Verdict:
             "unplaced_gangs": list(self.unplaced_gangs),
             "nodes_listed": self.nodes,
             "pods_listed": self.pods,
+            "longest_partial_s": round(self.longest_partial_s, 1),
         }
 
 
@@ -63,6 +68,7 @@ async def judge(api: Api, watching: Watching, *, at_end: bool = True) -> Verdict
         unplaced_gangs=tuple(watching.never_whole()) if at_end else (),
         pods=len(pods),
         nodes=len(nodes),
+        longest_partial_s=watching.checker.longest_partial_s,
     )
 
 

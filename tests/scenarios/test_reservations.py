@@ -343,6 +343,36 @@ async def test_a_pod_of_a_number_that_its_gang_has_not_gets_no_places(cluster: W
     assert nothing_is_expected(cluster)
 
 
+async def test_a_gang_whose_members_come_slowly_gets_no_places_and_starts_when_all_are_there() -> (
+    None
+):
+    """Twenty a second are reckoned with: of two the second comes 0.05 s after the first."""
+    async with world(spare_count=0, partial_after_seconds=0.12) as slow:
+        await slow.nodes(RACKS)
+        pods = await of(slow, PAIR)
+        assert "2 members would take 0.05 s to come" in (await reserve(slow, pods[0])).why
+        assert nothing_is_expected(slow)
+        await make(slow, pods[0])
+        await slow.settled()
+        assert plan_of(await slow.pod("pair-0")) is None
+        await make(slow, pods[1])
+        await slow.released(["pair-0", "pair-1"])
+
+
+async def test_how_fast_members_come_is_learned_from_those_that_were_asked_for(
+    cluster: World, clock: Clock
+) -> None:
+    wide = (await of(cluster, Gang("wide", 400)))[0]
+    assert (await reserve(cluster, wide)).why == "not enough room"
+    pods = await of(cluster, PAIR)
+    reserved = await reserve(cluster, pods[0])
+    for pod, place in zip(pods, reserved.places, strict=True):
+        await make(cluster, placed(pod, place))
+        await cluster.settled()
+        clock.now += 10.0
+    assert "400 members would take" in (await reserve(cluster, wide)).why
+
+
 async def test_a_gang_with_a_member_gets_no_places(cluster: World) -> None:
     pods = await of(cluster, PAIR)
     await make(cluster, pods[0])
