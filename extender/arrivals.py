@@ -19,6 +19,7 @@ from typing import Final
 from cluster.ids import GangKey
 
 FIRST_GAP_S: Final = 1 / 20  # kube-controller-manager's own pace, until others are seen
+LONGEST_GAP_S: Final = 1.0  # that counts: a longer pause is a stall, or one straggler, and no pace
 FORGOTTEN_S: Final = 60.0
 _WEIGHT: Final = 1 / 256  # of one arrival in the mean: the last gang of usual size counts most
 
@@ -51,8 +52,9 @@ class Arrivals:
         if awaited is None:
             return
         if awaited.begun:
+            gap_s = min((now - awaited.last) / members, LONGEST_GAP_S)
             kept = (1 - _WEIGHT) ** members
-            self.gap_s = kept * self.gap_s + (1 - kept) * (now - awaited.last) / members
+            self.gap_s = kept * self.gap_s + (1 - kept) * gap_s
         awaited.begun, awaited.last = True, now
         awaited.left -= members
         if awaited.left <= 0:

@@ -45,12 +45,19 @@ def test_what_goes_before_the_first_member_is_not_counted() -> None:
     assert arrivals.gap_s == FIRST_GAP_S
 
 
-def test_one_long_pause_is_forgotten_after_some_hundred_members() -> None:
+def test_a_gang_that_came_slowly_makes_the_next_one_expected_so() -> None:
     arrivals = Arrivals()
-    now = play(arrivals, A, [0.01] * 1000 + [30.0])
+    play(arrivals, A, [0.2] * 255)
     assert arrivals.seconds(256) > 20
-    play(arrivals, B, [0.01] * 512, now)
+    play(arrivals, B, [0.01] * 511, 100.0)
     assert arrivals.seconds(256) < 20
+
+
+def test_one_straggler_of_each_gang_tells_nothing_of_the_pace() -> None:
+    arrivals = Arrivals()
+    for begin in range(0, 800, 100):
+        play(arrivals, A, [*[0.01] * 254, 30.0], float(begin))
+    assert arrivals.seconds(256) < 5
 
 
 def test_a_successor_of_a_lost_member_tells_nothing_of_the_pace() -> None:
@@ -70,7 +77,7 @@ def test_a_gang_of_which_nobody_came_for_long_is_not_awaited_any_more() -> None:
     assert arrivals.gap_s == FIRST_GAP_S
 
 
-@given(st.integers(1, 64), st.floats(0, 60))
+@given(st.integers(1, 64), st.floats(0, 1))
 def test_members_that_are_told_together_count_as_if_they_had_come_evenly(
     members: int, seconds: float
 ) -> None:
