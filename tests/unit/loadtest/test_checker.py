@@ -70,6 +70,15 @@ def test_members_may_follow_each_other_within_the_patience(checker: Checker) -> 
     assert checker.partial_gangs(1000.0, at_end=True) == []
 
 
+def test_how_long_a_gang_was_partial_at_most_is_told_though_it_is_no_finding(
+    checker: Checker,
+) -> None:
+    feed(checker, pod("a", "n1"), at=1.0)
+    feed(checker, pod("b", "n2"), at=40.0)
+    feed(checker, pod("a", "n1"), at=50.0)
+    assert checker.longest_partial_s == 39.0
+
+
 def test_a_gang_that_stays_partial_is_found_even_when_it_is_made_whole_later(
     checker: Checker,
 ) -> None:
