@@ -43,10 +43,15 @@ def gang_problem(spec: GangSpec | None, number: int) -> str:
         return "the gang contradicts itself"
     if spec.roles or spec.unit or spec.slice_size:
         return "the gang has roles or slices"
-    wanted = numbers(spec)
-    if not max(spec.min_count, 2) <= len(wanted) <= MOST_MEMBERS:
-        return f"a gang of {len(wanted)}: from 2, or its least number, to {MOST_MEMBERS} are"
-    return "" if number in wanted else "the pod has a number that the gang does not have"
+    wanted = member_count(spec)
+    if not max(spec.min_count, 2) <= wanted <= MOST_MEMBERS:
+        return f"a gang of {wanted}: from 2, or its least number, to {MOST_MEMBERS} are"
+    return "" if number in numbers(spec) else "the pod has a number that the gang does not have"
+
+
+def member_count(spec: GangSpec) -> int:
+    """Return how many members there are: a user may write any number, so none is listed."""
+    return sum(jobs * pods for jobs, pods in spec.rank_runs) or spec.size or spec.min_count
 
 
 def numbers(spec: GangSpec) -> list[int]:

@@ -14,7 +14,7 @@ members, which enter the state as rows without pods and are planned as any gang 
     that is stored was seen                again: what comes of it is gated (docs/adr/0033)
 
 A gang that would run in part for long, as its members come slowly (``extender.arrivals``), gets no
-places: it is gated, and starts when all of it is there (docs/adr/0046).
+places: it is gated, and starts when enough of it is there (docs/adr/0046).
 
 Nothing of it is written anywhere. Pods with a plan in them are released pods to whoever starts
 anew, and members without are planned near them before any other gang.
@@ -44,7 +44,7 @@ from extender.metrics import ExtenderMetrics
 from extender.note import note_of
 from extender.pace import Pace
 from extender.pending import suffers_from_pin
-from extender.reservable import gang_problem, numbers, pod_problem
+from extender.reservable import gang_problem, member_count, numbers, pod_problem
 from kube.errors import KubeError
 from kube.reservation import Place, Reserved, place
 from kube.wire import Pod
@@ -193,7 +193,7 @@ class Reservations:
         self._engine.apply(event)
         view = self._engine.state.gang(key)
         if view is not None and view.spec is not None:
-            self._arrivals.expect(key, len(numbers(view.spec)), self._engine.clock())
+            self._arrivals.expect(key, member_count(view.spec), self._engine.clock())
         problem = self._problem(view, key, event)
         if problem or view is None or view.spec is None:
             self._engine.apply(PodGone(first))
@@ -212,12 +212,12 @@ class Reservations:
 
     def _slowness(self, spec: GangSpec | None) -> str:
         """Return why a gang would run in part for too long, until enough members are there."""
-        members = 0 if spec is None else spec.min_count
-        wait_s, longest_s = self._arrivals.seconds(members), self.partial_s * COMING_SHARE
+        needed = 0 if spec is None else spec.min_count
+        wait_s, longest_s = self._arrivals.seconds(needed), self.partial_s * COMING_SHARE
         if wait_s <= longest_s:
             return ""
         return (
-            f"{members} members would take {wait_s:.3g} s to come, as others did lately, and would "
+            f"{needed} members would take {wait_s:.3g} s to come, as others did lately, and would "
             f"start as they come: {longest_s:.3g} s at most"
         )
 
