@@ -12,7 +12,9 @@ The kubelet does not say for which pod it asks, so before an answer that depends
 
 * the watch may be behind the kubelet's: for a request that no known pod still has to make it is
   waited for, NEWS_S at most, and after a start until it has listed, START_S at most;
-* where several pods may be meant, the kubelet is asked whom it knows.
+* the kubelet is asked whom it knows: where several pods may be meant, that tells which; and where
+  it names one that the watch has not brought, that may be the one, and is waited for likewise. One
+  that has been waited for in vain is not waited for again.
 
 Whatever cannot be found out in time is done without: a wrong guess costs a deviation, no pod.
 """
@@ -96,6 +98,7 @@ class Handshake:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _to_recall: Given = field(default_factory=dict)
     _deviations: frozenset[Deviation] = frozenset()
+    _missed: frozenset[tuple[str, str]] = frozenset()
 
     # --- what the node has -------------------------------------------------------------------
 
@@ -192,12 +195,26 @@ class Handshake:
                 async with asyncio.timeout(left_s):
                     await self._synced.wait()
         if not ids:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(NEWS_S):
-                    while not self.table.awaits(resource, size):
-                        await self._news.wait()
-        if self.table.doubts(resource, ids) if ids else self.table.unsure(resource, size):
+            await self._hear_who_asks(resource, size)
+        elif self.table.doubts(resource, ids):
             await self.hear()
+
+    async def _hear_who_asks(self, resource: str, size: int) -> None:
+        """Have the pods that may ask from the watch, and ask the kubelet which of them it knows."""
+        until = time.monotonic() + NEWS_S
+        await self._news_until(lambda: self.table.awaits(resource, size), until)
+        await self.hear()
+        self._missed &= self.table.strangers()
+        if not await self._news_until(lambda: self.table.strangers() <= self._missed, until):
+            self._missed = self.table.strangers()
+
+    async def _news_until(self, enough: Callable[[], bool], until: float) -> bool:
+        """Wait for the watch; tell whether it has brought enough in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until - time.monotonic()):
+                while not enough():
+                    await self._news.wait()
+        return enough()
 
     def preferred(
         self, resource: str, available: tuple[str, ...], must_include: tuple[str, ...], size: int

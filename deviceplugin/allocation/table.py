@@ -13,8 +13,8 @@ pod by what the kubelet then allocates::
 
 *Whose turn it is*: the pod that is being admitted (it has some of what it asks for, and got it
 last), then by ``NodePod.order``. Pods that are alike can still be mistaken for one another. That
-is told apart where the kubelet is asked whom it knows (``unsure`` says when this is worth it: a
-pod is listed from the moment it is admitted, and not before), and put right in any case when a
+is told apart where the kubelet is asked whom it knows (a pod is listed from the moment it is
+admitted, and not before; it may be one of the ``strangers``), and put right in any case when a
 container starts: claims move to the pods that have them, and what is kept for the others follows.
 
 *What is refused*: ids that a started container of another living pod has, as the kubelet itself has
@@ -125,10 +125,10 @@ class Table:
         """Tell whether some pod that is known still has to get so much in one container."""
         return bool(self._turns.asking(resource, size))
 
-    def unsure(self, resource: str, size: int) -> bool:
-        """Tell whether ``heard`` would help to know for whom the next request is."""
-        several = len(self._turns.asking(resource, size)) > 1
-        return several or any(claim.anonymous for claim in self._book.claims)
+    def strangers(self) -> frozenset[tuple[str, str]]:
+        """Return (namespace, name) of each pod that only the kubelet knows, if just heard."""
+        named = self._turns.known or frozenset()
+        return named - {(pod.namespace, pod.name) for pod in self._book.pods.values()}
 
     def preferred(
         self, resource: str, available: Sequence[str], must: Sequence[str], size: int

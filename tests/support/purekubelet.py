@@ -159,7 +159,7 @@ class PureKubelet:
     def _preferred(
         self, resource: str, available: set[str], must: set[str], size: int, habits: Habits
     ) -> set[str]:
-        self._ask_before(habits, resource, size=size)
+        self._ask_before(habits, resource)
         asked = self._shuffled(available), self._shuffled(must)
         answer = self.table().preferred(resource, *asked, size)
         assert len(answer) == len(set(answer)) <= size
@@ -169,14 +169,11 @@ class PureKubelet:
         return set() if habits.headstrong else set(answer)
 
     def _ask_before(
-        self, habits: Habits, resource: str, *, size: int = 0, doubted: set[str] | None = None
+        self, habits: Habits, resource: str, *, doubted: set[str] | None = None
     ) -> None:
         if not habits.listens:
             return
-        if doubted is None:
-            if self.table().unsure(resource, size):
-                self.tell()
-        elif self.table().doubts(resource, doubted):
+        if doubted is None or self.table().doubts(resource, doubted):
             self.tell()
 
     def _shuffled(self, ids: Iterable[str]) -> list[str]:

@@ -117,12 +117,16 @@ async def test_a_request_that_no_known_pod_makes_waits_for_the_watch(
 
 
 async def test_a_pod_that_has_its_devices_is_not_taken_for_the_next_of_its_gang(
-    handshake: Handshake,
+    handshake: Handshake, kubelet: Kubelet
 ) -> None:
     """``first`` waits for its container; the kubelet knows ``second``, our watch not yet."""
     ids = tuple(gpu.uuid for gpu in GPUS)
     handshake.pods_changed([Upserted(pod("first", 1, plan=("GPU-0",))), Synced("1")])
     handshake.give(GPU, handshake.preferred(GPU, ids, (), 1))
+    kubelet.rows = (
+        Listed("default", "first", "main", GPU, frozenset({"GPU-0"})),
+        Listed("default", "second"),
+    )
     waiting = asyncio.create_task(handshake.consult(GPU, (), 1))
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -132,15 +136,42 @@ async def test_a_pod_that_has_its_devices_is_not_taken_for_the_next_of_its_gang(
     assert handshake.preferred(GPU, ids[1:], (), 1) == ("GPU-3",)
 
 
-async def test_the_kubelet_is_asked_only_where_several_pods_may_be_meant(
+async def test_the_kubelet_is_asked_before_devices_are_preferred_and_not_before_they_are_given(
     handshake: Handshake, kubelet: Kubelet
 ) -> None:
     handshake.pods_changed([Upserted(pod("a", 2)), Upserted(pod("b", 1)), Synced("1")])
     await handshake.consult(GPU, (), 2)
-    assert kubelet.asked == 0
-    handshake.pods_changed([Upserted(pod("c", 2))])
-    await handshake.consult(GPU, (), 2)
     assert kubelet.asked == 1
+    await handshake.consult(GPU, ("GPU-0", "GPU-1"), 2)
+    assert kubelet.asked == 1
+
+
+async def test_the_one_known_pod_is_not_taken_for_a_sibling_that_only_the_kubelet_knows(
+    handshake: Handshake, kubelet: Kubelet
+) -> None:
+    handshake.pods_changed([Upserted(pod("later", 2, plan=("GPU-0", "GPU-1"))), Synced("1")])
+    kubelet.rows = (Listed("default", "first"),)
+    waiting = asyncio.create_task(handshake.consult(GPU, (), 2))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    handshake.pods_changed([Upserted(pod("first", 2, plan=("GPU-2", "GPU-3")))])
+    async with asyncio.timeout(20):
+        await waiting
+    ids = tuple(gpu.uuid for gpu in GPUS)
+    assert set(handshake.preferred(GPU, ids, (), 2)) == {"GPU-2", "GPU-3"}
+
+
+async def test_a_pod_that_the_watch_never_brings_is_waited_for_once(
+    handshake: Handshake, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deviceplugin.handshake.NEWS_S", 0.01)
+    handshake.pods_changed([Upserted(pod("a", 2)), Synced("1")])
+    kubelet.rows = (Listed("default", "static"),)
+    await handshake.consult(GPU, (), 2)
+    monkeypatch.setattr("deviceplugin.handshake.NEWS_S", 3600.0)
+    async with asyncio.timeout(20):
+        await handshake.consult(GPU, (), 2)
+    assert kubelet.asked == 2
 
 
 async def test_a_kubelet_that_does_not_tell_stops_nothing(

@@ -107,7 +107,6 @@ def test_a_container_whose_devices_are_partly_others_does_not_start() -> None:
 def test_a_container_that_starts_after_this_process_was_away_has_what_it_has() -> None:
     found = table()
     found.starting(GPU, ["gpu0", "gpu1"])
-    assert found.unsure(GPU, 1)
     found.pod(pod("p"))
     found.heard([listed("p", "gpu0", "gpu1")], found.serial)
     assert found.given() == {"uid-p": {GPU: ("gpu0", "gpu1")}}

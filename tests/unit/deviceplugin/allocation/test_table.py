@@ -218,11 +218,19 @@ def test_a_kubelet_that_is_asked_whom_it_knows_leaves_no_doubt() -> None:
     a = pod("a", plan=("gpu0", "gpu1"), batch=3)
     b = pod("b", plan=("gpu4", "gpu5"), batch=3)
     found = table(a, b)
-    assert found.unsure(GPU, 2)
     found.heard([Listed("default", "b")], found.serial)
     assert ask(found, 2) == ["gpu4", "gpu5"]
-    assert not found.unsure(GPU, 2)
     assert found.deviations() == ()
+
+
+def test_whom_only_the_kubelet_knows_is_a_stranger_until_the_watch_has_brought_it() -> None:
+    found = table(pod("a", plan=("gpu0", "gpu1")))
+    assert found.strangers() == frozenset()
+    found.heard([Listed("default", "a"), Listed("default", "b")], found.serial)
+    assert found.strangers() == {("default", "b")}
+    found.pod(pod("b", plan=("gpu4", "gpu5")))
+    assert found.strangers() == frozenset()
+    assert ask(found, 2) == ["gpu0", "gpu1"]
 
 
 def test_a_pod_that_is_not_known_yet_gets_what_is_kept_for_nobody_and_is_recognised_later() -> None:
