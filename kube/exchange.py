@@ -27,7 +27,7 @@ import aiohappyeyeballs
 import httptools
 
 from kube.bulk import Bulk, Rooms
-from kube.inplace import NOT_SERVED, SUCCESS, InPlace
+from kube.inplace import NOT_SERVED, SUCCESS, InPlace, is_packed
 from kube.sockets import SocketFactory
 
 CONNECT_S: Final = 10.0
@@ -292,9 +292,15 @@ class _Connection(asyncio.Protocol):
         self._retry_after: str | None = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep the one header that matters."""
-        if name.lower() == b"retry-after":
+        """Keep the one header that matters; refuse a body that was not asked for like that."""
+        named = name.lower()
+        if named == b"retry-after":
             self._retry_after = value.decode("latin-1")
+        elif is_packed(named, value):
+            self.break_off(
+                f"the answer is packed (Content-Encoding: {value.decode('latin-1')}), though only"
+                " identity is accepted: some proxy on the way packs it; let it leave answers alone"
+            )
 
     def on_message_complete(self) -> None:
         """Hand the answer over, unless it was an interim one."""

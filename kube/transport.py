@@ -64,7 +64,8 @@ _READ_BUFFER_BYTES: Final = 1 << 20  # what a stream may run ahead while the loo
 _GATHERED_S: Final = 0.005  # as long as events wait for each other before a gang is looked at
 _CONNECT_S: Final = 10.0
 # Where gzip is accepted kube-apiserver packs the pages of lists. To unpack a pod of 6.8 KB takes
-# 6 µs, to read it as it is 3; over a slow network the packed one would be here sooner.
+# 6 µs, to read it as it is 3; over a slow network the packed one would be here sooner. To say
+# nothing is not enough: a proxy on the way may then ask for what it likes itself.
 _AS_IT_IS: Final = {"Accept-Encoding": "identity"}
 _CLOSED: Final = "the client is closed: use it inside `async with`"
 
@@ -247,7 +248,7 @@ class Transport:
 
     async def _ask(self, request: Request, credentials: Credentials, within_s: float) -> Answered:
         """Send what has a body, the hot path, or ask for a list, without aiohttp."""
-        headers = {"User-Agent": self._user_agent, "Accept": request.accept}
+        headers = {"User-Agent": self._user_agent, "Accept": request.accept, **_AS_IT_IS}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         headers |= credentials.headers

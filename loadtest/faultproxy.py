@@ -31,6 +31,9 @@ SLOW_S: Final = 2.0  # later than an answer of a healthy server by two orders of
 _HOP_BY_HOP: Final = frozenset(
     {"transfer-encoding", "content-length", "connection", "content-encoding", "host"}
 )
+# What aiohttp adds where a client says nothing: asked so, an API server packs long answers, for a
+# client that never said that it can unpack them.
+_AUTOMATIC: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 # What may meet somebody else's change. A POST of a Binding conflicts for other reasons.
 _MAY_CONFLICT: Final = frozenset({"PATCH", "PUT"})
 
@@ -125,6 +128,7 @@ class FaultProxy:
                 self._url + request.raw_path,
                 data=await request.read() if request.can_read_body else None,
                 headers=headers,
+                skip_auto_headers=_AUTOMATIC,
                 allow_redirects=False,
             ) as answer:
                 return await _handed_on(answer, request)

@@ -241,6 +241,17 @@ async def test_a_refusal_says_where_it_ends() -> None:
         assert await listed(exchange) == Answer(429, b"no", "7")
 
 
+@pytest.mark.parametrize("head", [CLOSES, b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"])
+async def test_an_answer_that_a_proxy_packed_says_so(head: bytes) -> None:
+    packed = head.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n") + b"packed"
+    as_it_is = head.replace(b"\r\n\r\n", b"\r\nContent-Encoding: identity\r\n\r\n") + b"whole!"
+    async with talking([packed, b""], [packed, b""], [as_it_is, b""]) as (exchange, _):
+        for asked in (listed, patch):
+            with pytest.raises(BrokenOffError, match=r"packed \(Content-Encoding: gzip\)"):
+                await asked(exchange)
+        assert (await listed(exchange)).body == b"whole!___"
+
+
 @pytest.mark.parametrize("refusal", [b"426 Upgrade Required", b"505 HTTP Version Not Supported"])
 async def test_who_does_not_talk_http_1_0_is_asked_in_http_1_1_from_then_on(refusal: bytes) -> None:
     no = b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % refusal

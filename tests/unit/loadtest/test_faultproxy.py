@@ -76,6 +76,30 @@ async def test_without_faults_everything_is_handed_on(world: World) -> None:
     assert await world.faults() == {}
 
 
+async def test_nothing_is_asked_for_that_the_client_did_not_ask_for() -> None:
+    asked: list[str] = []
+
+    async def answered(request: web.BaseRequest) -> web.Response:
+        asked.extend(name.lower() for name in request.headers)
+        return web.Response(body=b"{}")
+
+    far = web.ServerRunner(web.Server(answered))
+    await far.setup()
+    await web.TCPSite(far, "127.0.0.1", 0).start()
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
+        proxy = FaultProxy(f"http://127.0.0.1:{far.addresses[0][1]}", session, seed=1)
+        near = web.ServerRunner(web.Server(proxy.handle))
+        await near.setup()
+        await web.TCPSite(near, "127.0.0.1", 0).start()
+        reader, writer = await asyncio.open_connection(*near.addresses[0][:2])
+        writer.write(b"GET /api HTTP/1.1\r\nHost: near\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(b"{}\r\n0\r\n\r\n")
+        writer.close()
+        await near.cleanup()
+    await far.cleanup()
+    assert asked == ["host"]
+
+
 async def test_a_conflict_is_told_of_changes_only_and_nothing_is_written(world: World) -> None:
     await world.faults(conflicts="1")
     await world.api.create(PODS, pod("train-0"))
