@@ -171,6 +171,7 @@ class Planner:
     async def _cycle(self) -> None:
         """Look at listed gangs in order; after ``cycle_seconds`` the order is made anew."""
         until = self._pace.clock() + self._config.cycle_seconds
+        await self._pace.drive(self._engine.state.prepare())
         candidates = await self._assembled()
         if not candidates:
             return  # a snapshot has the next events copy what they write to
@@ -276,6 +277,7 @@ class Planner:
     async def _look_at(self, key: GangKey, cycle: Cycle) -> None:
         """Plan one gang and hold the plan, or park it with the reason."""
         for _ in range(PLAN_ATTEMPTS):
+            await self._pace.drive(self._engine.state.prepare())  # before the view: it breathes
             view = self._view(key)
             if view is None:
                 return
@@ -341,7 +343,6 @@ class Planner:
         )
 
     async def _decide(self, question: Question, snapshot: Snapshot) -> Decision:
-        await self._pace.drive(self._engine.state.prepare())
         began = self._pace.clock()
         decision = await self._pace.drive(decide(snapshot, question))
         outcome = type(decision).__name__.lower()
@@ -384,6 +385,7 @@ class Planner:
             return False
         self.decisions.pop(view.key, None)
         self.history.note(Asked(snapshot, question, Planned(plan, chosen)))
+        await self._pace.breathe()  # an older snapshot has gone, with all its arrays
         self._reporter.planned(view, plan, held)
         await self._pace.breathe()
         if view.spec is not None and not len(view.bound):

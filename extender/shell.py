@@ -50,8 +50,9 @@ from extender.report import Reporter
 from extender.reservationapi import ReservationApi
 from extender.reservations import Reservations
 from extender.slipped import Slipped
+from extender.sources import network_sources
 from extender.statuses import StatusWriter
-from extender.sync import Sync, network_sources
+from extender.sync import Sync
 from extender.verbs import Verbs
 from extender.whatif import WhatIf
 from kube.client import KubeClient

@@ -15,28 +15,26 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, Generic, TypeVar, assert_never
+from typing import Any, Final, TypeVar, assert_never
 
 from cluster.ids import PodUid
 from cluster.uids import Uids
 from extender.feed import Feed
 from extender.listing import ListedPods
 from extender.metrics import ExtenderMetrics
-from extender.netpools import NetPools
 from extender.pace import Pace
+from extender.sources import Source, first_sources
 from extender.statuses import StatusWriter
-from kube import jobnetworks, resources, wire
+from kube import resources, wire
 from kube.changes import Change, Gone, NotServed, Synced, Upserted
 from kube.client import KubeClient
 from kube.errors import DecodeError, KubeError
 from kube.inbox import Inbox
 from kube.listed import LISTED_PODS, JsonPage, ListedPage, ListedPod
-from kube.resources import KubeObject, Resource
+from kube.resources import KubeObject
 from kube.watch import Listing, ListWatch, WatchState, WatchStats
-from workloads.dialect import Watched
-from workloads.registry import DIALECTS
 
 log = logging.getLogger(__name__)
 
@@ -45,31 +43,10 @@ RETRY_S: Final = 1.0  # the client has retried by itself before
 UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
 FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a take-over
 CATCH_UP_STEP_S: Final = 0.1  # the same, for how far the watch is
-MOST_BEHIND: Final = 1000  # changes told of a list before the writer has the word
+MOST_BEHIND: Final = 1000  # changes that wait for the writer before more is read of any kind
 MOST_PAGES: Final = 2  # the same for pages of pods: one is read while the other is applied
 NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which nobody is served
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
-
-
-@dataclass(slots=True)
-class Source(Generic[T]):
-    """One kind: its resource, and what its changes mean to the feed.
-
-    ``is_echo``: whether a version of an object is one that we wrote ourselves and have
-    taken over already. ``watch``: what follows it, once it does.
-    ``absent``: the API server does not serve it (a CRD that is not installed).
-    """
-
-    resource: Resource[T]
-    upserted: Callable[[T], None]
-    gone: Callable[[wire.ObjectMeta], None]
-    tracks: bool = True
-    others: tuple[Resource[T], ...] = ()
-    is_echo: Callable[[T], bool] = lambda _found: False
-    watch: ListWatch[T] | None = None
-    absent: bool = False
-    applied: int = 0  # not told to the metrics yet: a counter of theirs takes a lock each time
-    synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +98,7 @@ class Sync:
         self._has_room = asyncio.Event()
         self._listed = listed
         self._nodes = Source(resources.NODES, feed.node, feed.node_gone)
-        self._first: list[Source[Any]] = [self._nodes, *_first_sources(feed, statuses), *more]
+        self._first: list[Source[Any]] = [self._nodes, *first_sources(feed, statuses), *more]
         self._pods = Source(
             resources.PODS,
             _then(feed.pod, pod_applied, listed.applied),
@@ -129,7 +106,7 @@ class Sync:
             tracks=False,
             is_echo=feed.is_echo,
         )
-        self._pod_stats: WatchStats | None = None
+        self._pod_stats = WatchStats()  # those of the watch, once it is there
         self.synced = asyncio.Event()
         self.on_listed: Callable[[], None] = lambda: None
         """Told when a list of pods has been applied to its end."""
@@ -137,7 +114,8 @@ class Sync:
     @property
     def backlog(self) -> int:
         """Number of changes received and not applied yet."""
-        return self._inbox.depth
+        watches = (source.watch for source in (*self._first, self._pods))
+        return self._inbox.depth + sum(watch.waiting for watch in watches if watch is not None)
 
     def problem(self) -> str | None:
         """Return what is still missing before answers mean anything, for ``/readyz``."""
@@ -168,8 +146,7 @@ class Sync:
         Raises ``KubeError``.
         """
         stored = await self._client.version(resources.PODS)
-        while not self._has_told(stored):  # noqa: ASYNC110  a watch sets no Event
-            await asyncio.sleep(CATCH_UP_STEP_S)
+        await _until(lambda: self._has_told(stored), CATCH_UP_STEP_S)
         await self.flushed()
 
     def _has_told(self, version: str) -> bool:
@@ -177,12 +154,14 @@ class Sync:
 
     async def flushed(self) -> None:
         """Wait until no list of pods is under way, and all that has come in is applied."""
+        await _until(lambda: self._pod_stats.state is WatchState.WATCHING)
         stats = self._pod_stats
-        while stats is None or stats.state is not WatchState.WATCHING:  # noqa: ASYNC110  no Event
-            await asyncio.sleep(FLUSH_STEP_S)
+        received, lists = stats.received, stats.lists
+        # A list that is read meanwhile tells what the watch will not tell any more.
+        await _until(lambda: stats.handed_on >= received or stats.lists > lists)
+        await _until(lambda: stats.state is WatchState.WATCHING)
         told = self._inbox.total
-        while self._applied < told:  # noqa: ASYNC110  an Event would cost on every item
-            await asyncio.sleep(FLUSH_STEP_S)
+        await _until(lambda: self._applied >= told)
 
     def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
         def sink(changes: Sequence[Change[T]]) -> None:
@@ -206,6 +185,8 @@ class Sync:
             tracks=source.tracks,
             listing=Listing(LISTED_PODS, page) if together else None,
             room=self._room,
+            is_behind=self._is_behind,
+            room_for_events=self._room_for_events,
             on_problem=problem,
             clock=self._pace.clock,
             breathe=self._pace.breathe,
@@ -260,7 +241,17 @@ class Sync:
 
     async def _room(self) -> None:
         """Wait until the writer is not far behind: lists are larger than memory."""
-        while self._inbox.depth > MOST_BEHIND or self._pages > MOST_PAGES:
+        await self._room_for_events()
+        while self._pages > MOST_PAGES:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    def _is_behind(self) -> bool:
+        return self._inbox.depth > MOST_BEHIND
+
+    async def _room_for_events(self) -> None:
+        """Do the same, but for pages of pods: events come and are applied between these."""
+        while self._is_behind():
             self._has_room.clear()
             await self._has_room.wait()
 
@@ -339,6 +330,12 @@ class Sync:
             await self._pace.breathe()
 
 
+async def _until(reached: Callable[[], bool], step_s: float = FLUSH_STEP_S) -> None:
+    """Look again and again."""
+    while not reached():  # noqa: ASYNC110  a watch sets no Event, and one would cost on every item
+        await asyncio.sleep(step_s)
+
+
 def _then(
     apply: Callable[[wire.Pod], None], *told: Callable[[wire.Pod], None] | None
 ) -> Callable[[wire.Pod], None]:
@@ -350,41 +347,3 @@ def _then(
             listener(pod)
 
     return each
-
-
-def _first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:
-    """Return every kind that is listed before the pods, but for the nodes."""
-    core: list[Source[Any]] = [
-        Source(resources.NAMESPACES, feed.namespace, feed.namespace_gone),
-        Source(resources.VOLUMES, feed.volume, feed.volume_gone),
-        Source(resources.CLAIMS, feed.claim, feed.claim_gone),
-        Source(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),
-    ]
-    kinds = (watched for dialect in DIALECTS for watched in dialect.watched)
-    return core + [_gang_source(feed, statuses, watched) for watched in kinds]
-
-
-def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> Source[Any]:
-    def upserted(found: Any) -> None:
-        feed.gang_object(found.metadata.uid, watched.spec(found))
-        served = resource if source.watch is None else source.watch.resource
-        statuses.seen(served, watched.status, found)
-
-    def gone(meta: wire.ObjectMeta) -> None:
-        feed.gang_object_gone(meta)
-        statuses.gone(meta.uid)
-
-    resource, *others = (
-        Resource(watched.group, version, watched.plural, watched.type)
-        for version in (watched.version, *watched.others)
-    )
-    source: Source[Any] = Source(resource, upserted, gone, others=tuple(others))
-    return source
-
-
-def network_sources(pools: NetPools) -> list[Source[Any]]:
-    """Return what is watched for isolated networks; nothing but a look where none is installed."""
-    return [
-        Source(jobnetworks.POOLS, pools.pool, pools.pool_gone),
-        Source(jobnetworks.NODE_NETWORKS, pools.node, pools.node_gone),
-    ]

@@ -1,7 +1,7 @@
-"""A queue between readers that must not wait and a consumer that may be slow.
+"""A queue between watches and a consumer that may be slow.
 
-Unbounded on purpose: a bound would make the readers wait, the API server would cut them
-off, and the list that follows costs more than the queue. So it is measured instead.
+It has no bound of its own: what is put is taken. Who puts much looks at ``depth`` before, as
+watches do: they keep what they have read as bytes while too much waits here (``kube.readahead``).
 """
 
 import asyncio

@@ -6,7 +6,7 @@ times what the kernel takes to hand them over (docs/adr/0042). HTTP/1.0 knows no
 
     request ──► head ──┬─► neither a length nor chunks: the body, until the server closes
                        │       recv_into its place, a list says itself whether it is whole
-                       └─► anything else: an error, a short list, a proxy that makes chunks
+                       └─► anything else: an error, a short list, a proxy that makes chunks or packs
                                handed back to ``kube.exchange``, as if it had been read there
 
 A server writes some 64 KiB at a time, and to be woken for each of them costs as much as to read
@@ -33,6 +33,11 @@ _WOKEN_FOR: Final = 1 << 19  # bytes; with a fourth of it a start takes 3 % more
 _LONGEST_HEAD: Final = 1 << 16
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _FRAMED: Final = frozenset((b"content-length", b"transfer-encoding"))
+
+
+def is_packed(named: bytes, value: bytes) -> bool:
+    """Tell whether a header, with its name in small letters, says that the body is packed."""
+    return named == b"content-encoding" and value.lower() != b"identity"
 
 
 class Reader(Protocol):
@@ -102,7 +107,7 @@ class InPlace(asyncio.BufferedProtocol):
         if end < 0 and len(came) < _LONGEST_HEAD:
             return
         head = _Head(came[: end + len(_END_OF_HEAD)]) if end >= 0 else None
-        if head is None or head.is_framed or head.status not in SUCCESS:
+        if head is None or head.is_handed_back or head.status not in SUCCESS:
             self._bulk.forget()
             self._reader.hand_back(came)
             return
@@ -123,10 +128,10 @@ class InPlace(asyncio.BufferedProtocol):
 
 
 class _Head:
-    """An answer's status, and whether it says where its body ends; nonsense has the status 0."""
+    """An answer's status, and whether its body is as it is; nonsense has the status 0."""
 
     def __init__(self, head: bytes) -> None:
-        self.is_framed = False
+        self.is_handed_back = False
         parser = httptools.HttpResponseParser(self)
         try:
             parser.feed_data(head)
@@ -134,6 +139,7 @@ class _Head:
         except httptools.HttpParserError:
             self.status = 0
 
-    def on_header(self, name: bytes, _value: bytes) -> None:
-        """Look for what says where the body ends."""
-        self.is_framed |= name.lower() in _FRAMED
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Look for what says where the body ends, or that it is packed."""
+        named = name.lower()
+        self.is_handed_back |= named in _FRAMED or is_packed(named, value)

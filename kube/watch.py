@@ -13,9 +13,9 @@
      │ NOT SERVED │        LISTING ◄────────┘ (what is known then is reconciled by UID)
      └────────────┘
 
-*Reading a watch never waits.* Frames go to ``sink`` synchronously, in batches as they arrive, and
-the sink only takes them over (``kube.inbox.Inbox``): a reader that is late by a few hundred
-milliseconds is disconnected by the API server.
+*Reading a watch never waits*: a reader that is late by a few hundred milliseconds is disconnected
+by the API server. What has been read waits as bytes (``kube.readahead``) until there is ``room``;
+its frames then go to ``sink`` synchronously, which only takes them over (``kube.inbox.Inbox``).
 
 *Versions.* A watch started without a version sends its initial events in no order, so none
 of them may be resumed from; this one always starts at the version of a finished list, and
@@ -37,12 +37,12 @@ consumer compares with ``Synced.seen``, or, with a ``Listing``, with its own acc
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from kube.changes import Change, Gone, NotServed, Sink, Synced, Upserted
 from kube.errors import APIError, DecodeError, KubeError, NotFound, TransportError, from_status
@@ -50,13 +50,11 @@ from kube.errors import Gone as VersionGone
 from kube.frames import Added, Batch, Bookmark, Codec, Deleted, Failed, Modified, Page
 from kube.known import Known
 from kube.ownechoes import without
+from kube.readahead import ReadAhead, Stream
 from kube.resources import KubeObject, Resource
 
 T = TypeVar("T", bound=KubeObject)
 L = TypeVar("L", bound=KubeObject)
-
-_LONGEST_LINE_BYTES: Final = 64 << 20  # etcd refuses objects of more than 1.5 MiB
-_PIECE_BYTES: Final = 16 << 10  # of events: decoded in a quarter of a millisecond
 
 
 async def _no_wait() -> None:
@@ -104,7 +102,11 @@ class WatchState(StrEnum):
 
 @dataclass(slots=True)
 class WatchStats:
-    """For metrics and readiness; only ever written by the watch."""
+    """For metrics and readiness; only ever written by the watch.
+
+    ``received``: lines of watches that have come in, but for those that must come again.
+    ``handed_on``: of these, those that are told, or need not be.
+    """
 
     state: WatchState = WatchState.LISTING
     synced: bool = False
@@ -113,15 +115,9 @@ class WatchStats:
     events: int = 0
     bookmarks: int = 0
     problems: int = 0
+    received: int = 0
+    handed_on: int = 0
     last_error: str = ""
-
-
-class Stream(Protocol):
-    """The body of a watch."""
-
-    async def read(self) -> bytes:
-        """Return what has arrived, ``b""`` at the end; raises ``TransportError``."""
-        ...
 
 
 class Client(Protocol):
@@ -169,6 +165,8 @@ class ListWatch(Generic[T]):
         tracks: bool = True,
         listing: Listing[Any] | None = None,
         room: Callable[[], Awaitable[None]] = _no_wait,
+        is_behind: Callable[[], bool] = lambda: False,
+        room_for_events: Callable[[], Awaitable[None]] = _no_wait,
         breathe: Callable[[], Awaitable[None]] = _no_wait,
         ours: Callable[[], AbstractSet[bytes]] = frozenset,
         timing: Timing | None = None,
@@ -180,7 +178,9 @@ class ListWatch(Generic[T]):
         """``others``: further versions of the same kind, best first.
 
         ``room`` returns when the consumer can take a further page of a list: a list may be kept
-        waiting, and is larger than anybody's memory. ``breathe`` is awaited between events that
+        waiting, and is larger than anybody's memory. ``room_for_events`` does when it ``is_behind``
+        with events no more: what a watch has brought waits as bytes. ``breathe`` is awaited between
+        events that
         arrived together, and must not take long. ``listing`` asks for ``tracks=False``.
         ``ours``: versions that the consumer has taken over already (``kube.ownechoes``).
         ``on_problem`` is told once per failure and per object that cannot be decoded.
@@ -195,6 +195,8 @@ class ListWatch(Generic[T]):
         self._selectors = selectors
         self._listing = listing
         self._room = room
+        self._is_behind = is_behind
+        self._room_for_events = room_for_events
         self._breathe = breathe
         self._ours = ours
         self._timing = timing or Timing()
@@ -206,6 +208,11 @@ class ListWatch(Generic[T]):
         self._known: Known[T] = Known(tracks=tracks)
         self._version = ""
         self._failures = 0
+
+    @property
+    def waiting(self) -> int:
+        """Number of events that have come in and are not handed on yet."""
+        return self.stats.received - self.stats.handed_on
 
     def has_told(self, version: str) -> bool:
         """Whether all there was at a resource version has been handed on.
@@ -294,22 +301,22 @@ class ListWatch(Generic[T]):
     async def _read(self, stream: Stream, sink: Sink[T]) -> bool:
         """Hand on frames until the server ends the stream; return whether there were any."""
         heard = False
-        rest: list[bytes] = []
-        while chunk := await stream.read():
-            end = chunk.rfind(b"\n") + 1
-            if not end:
-                rest.append(chunk)
-                if sum(map(len, rest)) > _LONGEST_LINE_BYTES:
-                    raise DecodeError(f"watch of {self.resource}: a line does not end")
-                continue
-            lines = b"".join([*rest, chunk[:end]])
-            rest = [chunk[end:]] if end < len(chunk) else []
-            for piece in _pieces(lines):
-                self._decode(piece, sink)
+        ahead = ReadAhead(stream, f"watch of {self.resource}", self._came)
+        try:
+            while lines := await ahead.next():
+                if self._is_behind():
+                    await ahead.read_on_until(self._room_for_events)
+                self._decode(lines, sink)
+                self.stats.handed_on += lines.count(b"\n")
                 await self._breathe()
-            heard = True
-            self._failures = 0
+                heard = True
+                self._failures = 0
+        finally:
+            self.stats.received = self.stats.handed_on  # what is left will come again
         return heard
+
+    def _came(self, lines: int) -> None:
+        self.stats.received += lines
 
     def _decode(self, lines: bytes, sink: Sink[T]) -> None:
         last, ours = "", self._ours()
@@ -385,13 +392,3 @@ class ListWatch(Generic[T]):
             self.stats.last_error = problem
             if self._on_problem is not None:
                 self._on_problem(problem)
-
-
-def _pieces(lines: bytes) -> Iterator[bytes]:
-    """Cut whole lines into parts of some lines each."""
-    begin = 0
-    while len(lines) - begin > _PIECE_BYTES:
-        end = lines.find(b"\n", begin + _PIECE_BYTES) + 1 or len(lines)
-        yield lines[begin:end]
-        begin = end
-    yield lines[begin:]

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.watchserver import Consumer, Server, run
+from support.watchserver import Consumer, Done, Server, run
 
-from kube import watch
 from kube.changes import Change
 from kube.frames import Codec
 from kube.inbox import Inbox
@@ -234,10 +233,25 @@ def test_a_further_page_is_asked_for_when_there_is_room() -> None:
     assert sum(told) == 5 + 1  # and the word that it is complete
 
 
-@pytest.mark.parametrize("sizes", [[], [1], [9_000] * 5, [40_000, 3, 50_000], [16_384, 16_385]])
-def test_what_arrives_together_is_read_in_pieces_of_whole_lines(sizes: list[int]) -> None:
-    lines = b"".join(b"x" * (size - 1) + b"\n" for size in sizes)
-    pieces = list(watch._pieces(lines))
-    assert b"".join(pieces) == lines
-    assert all(piece.endswith(b"\n") for piece in pieces if piece)
-    assert all(len(piece[:-1].rpartition(b"\n")[0]) <= 16 << 10 for piece in pieces)
+def test_events_are_decoded_when_there_is_room_and_counted_until_then() -> None:
+    waited: list[int] = []
+
+    async def room() -> None:
+        waited.append(done[0].waiting)
+
+    done: list[ListWatch[Pod]] = []
+    server = Server(deque(["bookmark", "create a", "create b", "end"]))
+    consumer = Consumer()
+    done.append(ListWatch(server, PODS, is_behind=lambda: True, room_for_events=room))
+    with pytest.raises(Done):
+        asyncio.run(done[0].run(consumer.sink))
+    assert consumer.told == ["synced", "+a", "+b"]
+    assert max(waited) >= 1
+    assert done[0].waiting == 0
+    assert done[0].stats.received == 2
+
+
+def test_what_waits_behind_a_version_that_is_gone_is_listed_and_not_told() -> None:
+    done = run("bookmark", "create a", "gone", "create b")
+    assert set(done.consumer.by_name) == {"a", "b"}
+    assert done.watch.waiting == 0
