@@ -7,8 +7,13 @@ Two kinds (lists of objects: ``cluster.pagedlists``) with the same life::
 ``freeze()`` hands out read-only arrays in O(1) for a column that was not written since the
 last call, and the first write after that copies what it is about to change: a *flat* column
 as a whole (node columns: placement wants one contiguous array), a *paged* one just one page
-(pod columns: a pod event must not copy 8 MB). A frozen view therefore never changes. Who has time
-to spare after a snapshot makes the copies of flat columns beforehand (``prepare``).
+(pod columns: a pod event must not copy 8 MB). A frozen view therefore never changes.
+
+Who is about to take a snapshot has flat columns copied part by part before it (``prepare``). What
+is written meanwhile goes to column and copy, so that no event in between waits for a copy::
+
+      [owned] ──prepare()──► [owned, with a copy] ──freeze()──► [shared] ──write──► the copy is
+                               every write goes to both                             the column
 
 Single cells are read and written through ``memoryview``, which is three times faster than
 indexing a numpy array from Python.
@@ -58,7 +63,7 @@ class Column(Generic[S, V]):
     Rows never written hold ``fill``.
     """
 
-    __slots__ = ("_array", "_cells", "_copied", "_copy", "_fill", "_frozen", "_shared", "_written")
+    __slots__ = ("_array", "_cells", "_copied", "_copy", "_fill", "_frozen", "_shared", "_twin")
 
     def __init__(self, dtype: type[S], fill: V, *, like: NDArray[S] | None = None) -> None:
         self._fill: V = fill
@@ -67,9 +72,9 @@ class Column(Generic[S, V]):
         )
         self._shared = like is not None
         self._frozen: NDArray[S] | None = None
-        self._copy: NDArray[S] | None = None  # of a shared array, for the first write
+        self._copy: NDArray[S] | None = None  # for the first write once the array is shared
         self._copied = 0  # rows of it that are there already
-        self._written = False  # between the last two calls of ``freeze``
+        self._twin: _Cells[V] | None = None  # its cells
         self._cells = _cells(self._array, fill)
 
     def __getitem__(self, row: int) -> V:
@@ -79,6 +84,8 @@ class Column(Generic[S, V]):
         if self._shared:
             self._own()
         self._cells[row] = value
+        if self._twin is not None:
+            self._twin[row] = value
 
     def add(self: "Column[S, int]", row: int, delta: int) -> int:
         """Add ``delta`` to one cell and return the sum."""
@@ -86,6 +93,8 @@ class Column(Generic[S, V]):
             self._own()
         total = self._cells[row] + delta
         self._cells[row] = total
+        if self._twin is not None:
+            self._twin[row] = total
         return total
 
     def at(self, rows: NDArray[np.integer]) -> NDArray[S]:
@@ -95,8 +104,7 @@ class Column(Generic[S, V]):
 
     def add_at(self: "Column[np.int64, int]", rows: NDArray[np.integer], more: Amounts) -> None:
         """Add int64[n] to the cells of n distinct rows."""
-        if self._shared:
-            self._own()
+        self._own_alone()
         self._array[rows] += more
 
     def grow(self, count: int) -> None:
@@ -117,8 +125,7 @@ class Column(Generic[S, V]):
 
     def put(self, first: int, values: NDArray[np.generic]) -> None:
         """Write the rows from ``first`` on; there must be room."""
-        if self._shared:
-            self._own()
+        self._own_alone()
         self._array[first : first + len(values)] = values
 
     def widen(self, dtype: type[np.generic]) -> None:
@@ -128,20 +135,21 @@ class Column(Generic[S, V]):
     def freeze(self, count: int) -> NDArray[S]:
         """Return the first ``count`` rows read-only; they never change again."""
         if self._frozen is None or len(self._frozen) != count:
-            self._written = self._frozen is None
             self._frozen = read_only(self._array[:count])
             self._shared = True
         return self._frozen
 
     def prepare(self) -> bool:
-        """Make a part of the copy that the first write needs; return whether one was due.
+        """Make a part of the copy that the first write after ``freeze`` needs.
 
-        None is due for a column that was not written between the last two snapshots.
+        Return whether one was due: none is for a column that was not written since the last
+        ``freeze``, as the next one returns the same view.
         """
-        if not self._shared or not self._written:
+        if self._frozen is not None:
             return False
         if self._copy is None:
             self._copy, self._copied = np.empty_like(self._array), 0
+            self._twin = _cells(self._copy, self._fill)
         if self._copied == len(self._array):
             return False
         self._copied = self._copy_until(self._copy, self._copied + PREPARED_ROWS)
@@ -156,6 +164,12 @@ class Column(Generic[S, V]):
     def dtype(self) -> np.dtype[S]:
         """The numpy dtype of the cells."""
         return self._array.dtype
+
+    def _own_alone(self) -> None:
+        """Own the array, and no copy of it: for writes of many rows."""
+        if self._shared:
+            self._own()
+        self._copy = self._twin = None
 
     def _own(self) -> None:
         if self._copy is None:
@@ -172,7 +186,7 @@ class Column(Generic[S, V]):
 
     def _replace(self, array: NDArray[S]) -> None:
         self._array = array
-        self._copy = None
+        self._copy = self._twin = None
         self._cells = _cells(array, self._fill)
         self._shared = False
         self._frozen = None

@@ -168,7 +168,7 @@ class NodeTable:
         )
 
     def prepare(self) -> Iterator[None]:
-        """Copy, a part a step, the columns that events are writing to all the time."""
+        """Copy, a part a step, the columns that events have written to (``Column.prepare``)."""
         for column in (*self.free, *self.spare, *self.allocatable):
             while column.prepare():
                 yield

@@ -180,9 +180,9 @@ class ClusterState:
         return self._snapshot
 
     def prepare(self) -> Generator[None, None, None]:
-        """Copy beforehand what the first events after a snapshot would have to; a copy a step.
+        """Copy beforehand what the first event after a snapshot would have to; a part a step.
 
-        For who has taken one: without it an event waits for all the copies at once.
+        For who is about to take one: without it that event waits for all the copies at once.
         """
         yield from self._model.nodes.prepare()
 

@@ -25,49 +25,65 @@ def test_freezing_twice_without_a_write_gives_the_same_array() -> None:
     assert column.freeze(5) is not column.freeze(4)
 
 
-def test_a_copy_made_beforehand_is_what_the_first_write_goes_to() -> None:
+def test_a_copy_made_beforehand_is_what_the_first_write_after_a_snapshot_goes_to() -> None:
     column: Column[np.int64, int] = Column(np.int64, 0)
     column[1] = 5
-    frozen = column.freeze(3)
     assert column.prepare()
     assert not column.prepare()  # one is enough
+    frozen, copy = column.freeze(3), column._copy
     assert column.freeze(3) is frozen  # nothing was written yet
     column[1] = 6
+    assert column._array is copy
     assert (frozen.tolist(), column.freeze(3).tolist()) == ([0, 5, 0], [0, 6, 0])
 
 
-def test_only_a_column_that_is_written_between_snapshots_is_copied_beforehand() -> None:
+def test_only_a_column_that_was_written_since_the_last_snapshot_is_copied_beforehand() -> None:
     column: Column[np.int64, int] = Column(np.int64, 0)
-    assert not column.prepare()  # nobody shares it
     column[0] = 1
     column.freeze(2)
-    assert column.prepare()
+    assert not column.prepare()
     column[0] = 2
-    column.freeze(2)
-    column.freeze(1)
-    assert not column.prepare()  # between the last two nothing was written
+    assert column.prepare()
 
 
 @pytest.mark.parametrize("parts", range(4))
-def test_a_long_column_is_copied_in_parts_and_the_first_write_copies_what_is_left(
-    parts: int,
-) -> None:
+@pytest.mark.parametrize("row", [0, PREPARED_ROWS, 2 * PREPARED_ROWS + 4])
+def test_what_is_written_between_the_parts_of_a_copy_stands_in_both(parts: int, row: int) -> None:
     rows = 2 * PREPARED_ROWS + 5
     column: Column[np.int64, int] = Column(np.int64, 0)
     column.fill(np.arange(rows))
-    frozen = column.freeze(rows)
+    column.freeze(rows)
+    column[row] = -1
     assert all(column.prepare() for _ in range(parts))
+    column[row] = -2
+    column.add(row, -1)
     assert column.prepare() is (parts < 3)
-    column[rows - 1] = 0
-    assert frozen.tolist() == list(range(rows))
-    assert column.freeze(rows).tolist() == [*range(rows - 1), 0]
+    expected = [-3 if each == row else each for each in range(rows)]
+    assert column.freeze(rows).tolist() == expected
+    column[row] = -4  # copies what is left
+    expected[row] = -4
+    assert column.freeze(rows).tolist() == expected
+
+
+@pytest.mark.parametrize("many", ["add_at", "put"])
+def test_a_copy_made_beforehand_is_dropped_where_many_rows_are_written(many: str) -> None:
+    column: Column[np.int64, int] = Column(np.int64, 0)
+    column[0] = 1
+    column.prepare()
+    if many == "put":
+        column.put(1, np.array([7, 8]))
+    else:
+        column.add_at(np.array([1, 2]), np.array([7, 8]))
+    frozen = column.freeze(3)
+    column[0] = 2
+    assert (frozen.tolist(), column.freeze(3).tolist()) == ([1, 7, 8], [2, 7, 8])
 
 
 def test_a_copy_made_beforehand_is_dropped_where_the_column_grows() -> None:
     column: Column[np.int64, int] = Column(np.int64, -1)
     column[0] = 1
-    frozen = column.freeze(1)
     column.prepare()
+    frozen = column.freeze(1)
     column.grow(500)
     column[499] = 3
     assert (frozen.tolist(), column[0], column[400], column[499]) == ([1], 1, -1, 3)
