@@ -2,7 +2,8 @@
 
 fleets.py says on what, spec.py and phases.yaml (or a trace, replaying.py) what comes;
 schedule.py decides it, pools.py for which hosts, book.py keeps who is on the cluster; site.py,
-jobs.py and driver.py carry it out, watching.py looks on; columns.py and figures.py count,
+jobs.py and driver.py carry it out, watching.py looks on,
+lacking.py asks why somebody waits; columns.py and figures.py count,
 verdict.py judges; outcome.py is the report, summary.py and page.py show it.
 curve.py measures Muster beside a bare kube-scheduler, curvepage.py shows that; whole.py is both.
 chaos.py and chaosargs.py say what goes wrong, armed.py has the means, faults.py makes it happen,

@@ -22,6 +22,7 @@ from typing import Final
 from loadtest.api import Api
 from loadtest.fourphase.book import Book, Entry, Place
 from loadtest.fourphase.jobs import Jobs
+from loadtest.fourphase.lacking import lacking
 from loadtest.fourphase.pools import drawn_from_all
 from loadtest.fourphase.schedule import GangPlan, LoadPlan, PhasePlan
 from loadtest.fourphase.site import NAMESPACE
@@ -48,7 +49,8 @@ class PhaseLog:
     drained_nodes: int = 0
     failed_nodes: int = 0
     cut: bool = False  # the run was ended before it was over
-    stuck: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)  # names of gangs that were given up
+    lacking: list[str] = field(default_factory=list)  # why, a sentence each
 
 
 def _calm(_: PhasePlan) -> AbstractAsyncContextManager[None]:
@@ -170,9 +172,15 @@ class Driver:
         while waiting := self._not_whole():
             self._raise_failures()
             if self._watching.now() - max(began, self._watching.moved_at) > self.plan.spec.patience:
-                log.stuck += [entry.name for entry in waiting]
+                await self._give_up(log, [entry.name for entry in waiting])
                 return
             await asyncio.sleep(TICK_S)
+
+    async def _give_up(self, log: PhaseLog, waiting: list[str]) -> None:
+        log.stuck += waiting
+        entries = self.book.entries.values()
+        leaving = [e.name for e in entries if e.occupying and e.place is not Place.SUBMITTED]
+        log.lacking += await lacking(self._api, self._watching, waiting, leaving)
 
     def _not_whole(self) -> list[Entry]:
         gangs = self._watching.gangs

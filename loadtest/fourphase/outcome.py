@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -97,6 +97,7 @@ class Outcome:
                 kubelets.NOTES[settings.pods_run_by()],
                 SHARED,
                 *aftermath.notes(self.revived),
+                *_given_up(self.logs, self.plan.spec.patience),
             ],
             "total": self._span(0.0, self.seconds + 1.0),
             "phases": [self._phase(log) for log in self.logs],
@@ -231,6 +232,16 @@ class Outcome:
     def _class_of_gang(self) -> Ids:
         names = {name: index for index, name in enumerate(self._classes())}
         return np.array([names[gang.class_] for gang in self.plan.gangs] or [-1], np.int32)
+
+
+def _given_up(logs: Iterable[PhaseLog], patience: float) -> Iterator[str]:
+    """Yield what phases did not wait for any longer, though it may have been placed later."""
+    for log in logs:
+        if log.stuck:
+            yield (
+                f"Phase {log.plan.spec.name} gave {len(log.stuck):,} gangs up when nothing had "
+                f"moved for {patience:.0f} s: {'; '.join(log.lacking)}."
+            )
 
 
 def _leaving(gangs: list[tuple[float, int]], began: float) -> dict[str, float]:

@@ -53,7 +53,8 @@ async def run(
     Raises ``ProgramFailed`` when a part does not come up or dies, ``CancelledError`` when there
     is nothing to tell of yet, or when it is cancelled once more.
 
-    ``out``: gets the programs' logs when the verdict is not good, or there is none.
+    ``out``: gets the programs' logs when the verdict is not good, there is none, or a phase left
+    gangs waiting.
     """
     residents = site.resident_count(settings.pods, settings.nodes)
     hosts = _fleet(settings)
@@ -81,7 +82,7 @@ async def run(
         driver.cut_short()
         seconds = watching.now()
         verdict = await judge(place.observer, watching, at_end=not early)
-        logs.needed = early or not verdict.good
+        logs.needed = early or not verdict.good or any(log.stuck for log in driver.logs)
     return Outcome(
         settings, command, plan, residents, watching, samples, driver.logs, verdict, seconds,
         faults.records, place.armed.revived, early,

@@ -6,6 +6,7 @@ clock at arrival, so created → bound is the time between two events of one str
 
 import time
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -113,6 +114,13 @@ class Watching:
         if found is None:
             raise KeyError(f"pod {name}: never expected")
         return self.fleet.hosts[int(self.pods.node[found[1]])].name
+
+    def unbound(self, seen: Seen) -> Iterator[str]:
+        """Yield the pods of an attempt that were never bound, substitutes of lost ones last."""
+        for name in seen.members():
+            found = self._find(name)
+            if found is not None and not self.pods.has("bound", found[1]):
+                yield name
 
     def _whose(self, row: int) -> tuple[Seen, str]:
         """Return gang and name of a row; blocks of rows follow each other."""

@@ -92,6 +92,9 @@ def test_gangs_that_find_no_room_are_told_and_end_with_code_1(tmp_path: Path) ->
     last = report["phases"][-1]
     assert set(verdict["unplaced_gangs"]) == set(last["unplaced_gangs"])
     assert last["gave_way"]["pods"] == 0
+    (why,) = (note for note in report["notes"] if "gave" in note and "up when" in note)
+    assert f"gang {last['unplaced_gangs'][0]}: 0 of " in why
+    assert "waits at the gate " in why
     logs = {file.stem for file in (tmp_path / "report-logs").iterdir()}
     assert logs == {"extender", "kube-apiserver", "kube-scheduler", "webhook"}
 

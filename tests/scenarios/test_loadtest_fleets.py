@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,7 @@ def reported(out: Path, *arguments: str) -> dict[str, Any]:
 def data() -> str:
     for file in (fleets.LINGJUN, fleets.OPENB_MACHINES, replaying.TRACES["philly"].file):
         if not (DATA / file).exists():
-            warnings.warn(f"{file} is not in {DATA}", stacklevel=1)
-            pytest.skip("the published data is not here")
+            pytest.skip(f"{file} is not in {DATA}")
     return str(DATA)
 
 

@@ -9,7 +9,6 @@ The fleet of most tests, two aggregation groups::
 """
 
 import json
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -356,8 +355,7 @@ def test_without_any_data_the_published_distributions_are_replayed() -> None:
 
 def test_a_window_of_the_real_trace_on_the_real_fleet() -> None:
     if not (DATA / "philly" / "philly.csv").exists():
-        warnings.warn(f"the published trace is not in {DATA}", stacklevel=1)
-        pytest.skip("the published trace is not here")
+        pytest.skip(f"the published trace is not in {DATA}")
     settings = Settings("philly", "lingjun", jobs=400, data=DATA)
     found = bench_trace.run(replace(settings, load=0.5))
     assert found["hosts"] == 847
