@@ -17,5 +17,13 @@ class NotReady(ExtenderError):
     """The cluster has not been listed yet, so every answer would be a guess (HTTP 503)."""
 
 
+class NamespaceUnseen(ExtenderError):
+    """Labels decide whether a pod is Muster's, of a namespace that no watch has shown yet."""
+
+    def __init__(self, namespace: str) -> None:
+        super().__init__(f"namespace {namespace} has not been seen yet")
+        self.namespace = namespace
+
+
 class Deposed(ExtenderError):
     """This replica led and may not any more, or cannot take part; the process must end."""

@@ -17,6 +17,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import orjson
 from aiohttp import web
@@ -24,24 +25,27 @@ from aiohttp import web
 from extender import wire
 from extender.binding import Binder
 from extender.body import Body
-from extender.errors import BadRequest, NotReady, TooLarge
+from extender.errors import BadRequest, NamespaceUnseen, NotReady, TooLarge
 from extender.metrics import ExtenderMetrics, Outcome, Verb
 from extender.scan import PlanSearch
-from extender.verbs import Verbs, plan_hit
+from extender.verbs import Labels, Verbs, plan_hit
 
 log = logging.getLogger(__name__)
 
 Answerer = Callable[[Body], Awaitable[bytes]]
+LabelsOf = Callable[[str], Awaitable[Labels]]
+Answer = TypeVar("Answer")
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 _JSON = "application/json"
 
 
 @dataclass(slots=True)
 class Handlers:
-    """One coroutine per verb."""
+    """One coroutine per verb. ``labels_of``: of a namespace as it is now (``NotReady``)."""
 
     verbs: Verbs
     binder: Binder
+    labels_of: LabelsOf
     metrics: ExtenderMetrics
     leads: Callable[[], bool] = lambda: True
     timed: bool = False
@@ -64,7 +68,10 @@ class Handlers:
         async for piece in body:
             search.feed(piece)
         node = search.result()
-        reply = self.verbs.filter(body.whole()) if node is None else plan_hit(node)
+        if node is None:
+            reply = await self._judged(self.verbs.filter, body.whole())
+        else:
+            reply = plan_hit(node)
         if reply.answer is None:
             raise _Told(reply.body)
         self.metrics.answers[reply.answer].inc()
@@ -74,7 +81,14 @@ class Handlers:
         return self.verbs.prioritize(await body.read())
 
     async def _preempt(self, body: Body) -> bytes:
-        return self.verbs.preempt(await body.read())
+        return await self._judged(self.verbs.preempt, await body.read())
+
+    async def _judged(self, verb: Callable[[bytes, Labels | None], Answer], body: bytes) -> Answer:
+        """Answer; what the watch has not shown yet of the pod's namespace is read now."""
+        try:
+            return verb(body, None)
+        except NamespaceUnseen as unseen:
+            return verb(body, await self.labels_of(unseen.namespace))
 
     async def _bind(self, body: Body) -> bytes:
         error = await self.binder.bind(wire.read_binding(await body.read()))

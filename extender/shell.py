@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -38,6 +39,7 @@ from extender.leadership import Leadership
 from extender.listing import ListedPods
 from extender.lost import LostSeats
 from extender.metrics import ExtenderMetrics, StateCollector
+from extender.namespacelabels import labels_of
 from extender.pace import Pace
 from extender.partial import PartialGangs
 from extender.pending import PendingPods
@@ -206,8 +208,9 @@ class Extender:
         metrics.registry.register(StateCollector(gauges))
         ready = self._ready(leads)
         handlers = Handlers(
-            Verbs(state, holding, feed.is_managed, ready),
+            Verbs(state, holding, feed.is_managed, feed.namespaces.__contains__, ready),
             Binder(state, holding, client, feed.is_managed, ready),
+            partial(labels_of, client),
             metrics,
             leads,
             timed=config.echo,

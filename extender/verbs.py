@@ -9,10 +9,16 @@ PATCH and the Binding.
 
     pod has a hold ──── planned node offered ─────────► that node alone
         │                 else a spare offered ───────► the spare alone
-        │                 offered, but is gone ───────► none: kube-scheduler has not seen it yet
+        │                 offered, but is gone ───────► an error: the two views differ
         │                 else ───────────────────────► none: planned elsewhere
     pod is managed ──── no hold yet ──────────────────► none: the gang waits
+        │                 or its namespace is new ──────► judged by what the API server says of it
     pod is not ours ──────────────────────────────────► everything that was offered
+
+A rejection is final until an event that kube-scheduler sees: the gang's plan is one, it is
+written into the pod, and so is whatever makes a planned node feasible there. Where its view
+and ours differ nothing more may come that it would hear of, so it is told an error, after
+which it asks again by itself, at most 10 s later (its longest back-off).
 
 One name back also saves the call of ``prioritize``: kube-scheduler does not score a
 single feasible node.
@@ -29,7 +35,7 @@ from cluster.holds import Hold
 from cluster.ids import GangKey, PodUid
 from cluster.state import ClusterState
 from extender import wire
-from extender.errors import BadRequest, NotReady
+from extender.errors import BadRequest, NamespaceUnseen, NotReady
 from extender.holding import Holding
 from extender.metrics import Answer
 from kube.names import PLAN
@@ -37,9 +43,10 @@ from kube.plan import plan_note
 from kube.translate import pod_uid
 from kube.wire import Pod
 from queueing.victims import breaks
-from workloads.managed import has_gate
+from workloads.managed import has_gate, is_ours, takes
 
 IsManaged = Callable[[Pod], bool]
+Labels = Mapping[str, str]
 
 POD: Final = msgspec.json.Decoder(Pod)
 CHECKED_NAMES_BYTES: Final = 256 * 1024
@@ -47,12 +54,6 @@ CHECKED_NAMES_BYTES: Final = 256 * 1024
 kube-scheduler refuses by itself whatever it did not offer."""
 LISTED_SCORES: Final = 1000
 """A longer priority list names the planned node only; one that is left out counts as 0."""
-
-
-_WHY_NONE: Final[Mapping[Answer, wire.Reason]] = {
-    Answer.LOST: wire.Reason.LOST,
-    Answer.ELSEWHERE: wire.Reason.ELSEWHERE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +66,25 @@ class FilterReply:
 
 @dataclass(slots=True)
 class Verbs:
-    """Reads ``state``; ``is_managed`` judges pods that the watch has not shown yet."""
+    """Reads ``state``; ``is_managed`` judges pods that the watch has not shown yet.
+
+    ``has_seen``: whether the labels of a namespace are known. A verb raises ``NamespaceUnseen``
+    where they decide and are not: kube-scheduler is ahead of our watch, hears of namespaces
+    nothing, and would not ask again for minutes after a wrong no. It is called again with the
+    ``labels`` then.
+    """
 
     state: ClusterState
     holding: Holding
     is_managed: IsManaged
+    has_seen: Callable[[str], bool]
     ready: Callable[[], bool]
 
-    def filter(self, body: bytes) -> FilterReply:
-        """Answer ``filter`` by decoding the body; raises ``BadRequest``."""
+    def filter(self, body: bytes, labels: Labels | None = None) -> FilterReply:
+        """Answer ``filter`` by decoding the body; raises ``BadRequest`` and ``NamespaceUnseen``."""
         if not self.ready():
             return FilterReply(wire.filter_error(wire.Reason.NOT_READY), None)
-        return self._filter_decoded(body)
+        return self._filter_decoded(body, labels)
 
     def planned(self, uid: str) -> str | None:
         """Return the node a pod is planned on, for the search in a body that still arrives.
@@ -86,14 +94,14 @@ class Verbs:
         hold = self._hold(pod_uid(uid)) if self.ready() else None
         return None if hold is None or hold.broken else hold.node
 
-    def _filter_decoded(self, body: bytes) -> FilterReply:
+    def _filter_decoded(self, body: bytes, labels: Labels | None) -> FilterReply:
         args = wire.read_args(body)
         pod = wire.decode(POD, args.pod, "Pod")
         uid = _uid(pod)
         hold = self._hold(uid) or self._made_with(uid, pod)
         if hold is not None:
             return self._held(args, uid, hold)
-        if self._waits(uid, pod):
+        if self._waits(uid, pod, labels):
             return _reject(args, wire.Reason.WAITING, Answer.WAITING)
         return _everything(args)
 
@@ -109,11 +117,17 @@ class Verbs:
         note = plan_note(pod.metadata.annotations.get(PLAN, ""))
         return None if note is None else ledger.from_note(note, None)
 
-    def _waits(self, uid: PodUid, pod: Pod) -> bool:
+    def _waits(self, uid: PodUid, pod: Pod, labels: Labels | None) -> bool:
         """Whether the pod is ours; it has no hold. The watch may be behind kube-scheduler's."""
-        if self.state.pod_row(uid) is not None:
+        seen = self.has_seen(pod.metadata.namespace)
+        if seen and self.state.pod_row(uid) is not None:
             return self.state.gang_of(uid) is not None
-        return self.is_managed(pod)
+        managed = self.is_managed(pod)
+        if seen or not managed or is_ours(pod):
+            return managed
+        if labels is None:
+            raise NamespaceUnseen(pod.metadata.namespace)
+        return takes(labels)
 
     def prioritize(self, body: bytes) -> bytes:
         """Answer ``prioritize``; raises ``BadRequest`` and ``NotReady``."""
@@ -127,8 +141,8 @@ class Verbs:
             names = [] if planned is None else [planned]
         return wire.priorities(names, planned)
 
-    def preempt(self, body: bytes) -> bytes:
-        """Answer ``preempt``: only ever fewer nodes; raises ``BadRequest`` and ``NotReady``.
+    def preempt(self, body: bytes, labels: Labels | None = None) -> bytes:
+        """Answer ``preempt``: only ever fewer nodes; raises what ``filter`` does and ``NotReady``.
 
         A node stays when its victims break no gang (``queueing.victims``), and, where a
         choice is left, no disruption budget. A preemptor of ours may only make room
@@ -143,7 +157,7 @@ class Verbs:
         """
         self._need_ready()
         args = wire.read_preemption(body)
-        allowed = self._allowed(wire.decode(POD, args.pod, "Pod"))
+        allowed = self._allowed(wire.decode(POD, args.pod, "Pod"), labels)
         left = {
             node: victims
             for node, victims in args.victims.items()
@@ -152,13 +166,13 @@ class Verbs:
         }
         return wire.preemption_result(_within_budgets(left))
 
-    def _allowed(self, pod: Pod) -> tuple[str, ...] | None:
+    def _allowed(self, pod: Pod, labels: Labels | None) -> tuple[str, ...] | None:
         """Return the nodes where the preemptor may evict; None means any."""
         uid = _uid(pod)
         hold = self._hold(uid)
         if hold is not None:
             return tuple(self._open_nodes(uid, hold))
-        return () if self._waits(uid, pod) else None
+        return () if self._waits(uid, pod, labels) else None
 
     def _breaks_a_gang(self, victims: wire.Victims) -> bool:
         gangs: dict[GangKey, list[int]] = {}
@@ -173,8 +187,10 @@ class Verbs:
 
     def _held(self, args: wire.ExtenderArgs, uid: PodUid, hold: Hold) -> FilterReply:
         node, answer = self._choice(uid, hold, wire.node_names(args))
+        if answer is Answer.LOST:
+            return FilterReply(wire.filter_error(wire.Reason.LOST), answer)
         if node is None:
-            return _reject(args, _WHY_NONE[answer], answer)
+            return _reject(args, wire.Reason.ELSEWHERE, answer)
         if not args.has_nodes:
             return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), answer)
         raw = next(raw for name, raw in wire.node_items(args) if name == node)

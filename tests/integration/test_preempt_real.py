@@ -5,11 +5,8 @@
     rack r0 ── r0-h00 pair-0   r0-h01 pair-1   r0-h02 duo-0 duo-1      (8 GPUs each)
 """
 
-import asyncio
-import time
-
 import pytest
-from support.realcluster import PATIENCE_S, Cluster, cluster
+from support.realcluster import Cluster, cluster, explained, is_bound
 
 from kube import names
 from loadtest import pods
@@ -22,20 +19,18 @@ CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 async def bound_to(fleet: Cluster, path: str) -> str:
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        pod = await fleet.api.get(path)
-        if pod["spec"].get("nodeName"):
-            return str(pod["spec"]["nodeName"])
-        assert time.monotonic() < deadline, pod["status"]
-        await asyncio.sleep(0.1)
+    async def bound() -> bool:
+        return is_bound(await fleet.api.get(path))
+
+    await explained(fleet, bound)
+    return str((await fleet.api.get(path))["spec"]["nodeName"])
 
 
 async def gone(fleet: Cluster, gang: pods.Gang) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while await fleet.list_pods(gang):
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.1)
+    async def none() -> bool:
+        return not await fleet.list_pods(gang)
+
+    await explained(fleet, none)
 
 
 @pytest.mark.parametrize("capable", [True, False])
