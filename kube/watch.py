@@ -70,7 +70,9 @@ class Timing:
     minute. ``back_off_s``: first and longest wait after failures. ``absent_s``: between
     questions for a resource that is not served (a CRD that is installed while pods of its
     kind already wait is noticed so much later at most). ``resumes``: failed watches in a row at
-    one version before the list is read again.
+    one version before the list is read again. ``steady_s``: a watch that stood so long was none of
+    them, though nothing came on it: a balancer that cuts what is idle for a minute would else
+    keep a quiet kind waiting for half of the time.
     """
 
     watch_s: tuple[float, float] = (300.0, 600.0)
@@ -78,6 +80,7 @@ class Timing:
     back_off_s: tuple[float, float] = (0.25, 30.0)
     absent_s: float = 20.0
     resumes: int = 5
+    steady_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +183,7 @@ class ListWatch(Generic[T]):
         ``room`` returns when the consumer can take a further page of a list: a list may be kept
         waiting, and is larger than anybody's memory. ``room_for_events`` does when it ``is_behind``
         with events no more: what a watch has brought waits as bytes. ``breathe`` is awaited between
-        events that
-        arrived together, and must not take long. ``listing`` asks for ``tracks=False``.
+        events that arrived together, and must not take long. ``listing`` asks for ``tracks=False``.
         ``ours``: versions that the consumer has taken over already (``kube.ownechoes``).
         ``on_problem`` is told once per failure and per object that cannot be decoded.
         """
@@ -291,7 +293,11 @@ class ListWatch(Generic[T]):
         )
         began = self._clock()
         async with opening as stream:
-            heard = await self._read(stream, sink)
+            try:
+                heard = await self._read(stream, sink)
+            finally:
+                if self._clock() - began >= self._timing.steady_s:
+                    self._failures = 0
         if heard:
             return
         if self._clock() - began < asked_s / 2:

@@ -112,6 +112,15 @@ def test_waits_grow_to_their_limit_and_a_version_is_given_up_after_some() -> Non
     assert done.server.asked == [*["list", *["watch 10"] * 3] * 2, "list", *["watch 10"] * 2]
 
 
+@pytest.mark.parametrize(("lived_s", "last"), [(9.0, 0.25 * 16 * 0.75), (10.0, 0.25 * 0.75)])
+def test_a_quiet_watch_that_stood_for_a_while_before_it_was_cut_is_opened_again_soon(
+    lived_s: float, last: float
+) -> None:
+    clock = iter(lived_s * turn for turn in range(1000))
+    done = run("bookmark", *["torn"] * 6, clock=lambda: next(clock))
+    assert done.waits[-1] == last
+
+
 def test_a_resource_that_is_not_served_is_reported_once_and_asked_for_slowly() -> None:
     done = run("absent", "absent", "absent", "create a", "end")
     assert done.consumer.told[0] == "not served"
