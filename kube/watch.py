@@ -70,9 +70,8 @@ class Timing:
     minute. ``back_off_s``: first and longest wait after failures. ``absent_s``: between
     questions for a resource that is not served (a CRD that is installed while pods of its
     kind already wait is noticed so much later at most). ``resumes``: failed watches in a row at
-    one version before the list is read again. ``steady_s``: a watch that stood so long was none of
-    them, though nothing came on it: a balancer that cuts what is idle for a minute would else
-    keep a quiet kind waiting for half of the time.
+    one version before the list is read again. ``steady_s``: one that stood so long was no such one,
+    though nothing came: a balancer that cuts what is idle would else keep a quiet kind waiting.
     """
 
     watch_s: tuple[float, float] = (300.0, 600.0)
