@@ -70,7 +70,7 @@ class Timing:
     minute. ``back_off_s``: first and longest wait after failures. ``absent_s``: between
     questions for a resource that is not served (a CRD that is installed while pods of its
     kind already wait is noticed so much later at most). ``resumes``: failed watches in a row at
-    one version before the list is read again. ``steady_s``: a watch that stood so long is none,
+    one version before the list is read again. ``steady_s``: one that stood so long does not count,
     though nothing came: a balancer that cuts what is idle would else keep a quiet kind waiting.
     """
 
