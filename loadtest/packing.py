@@ -31,7 +31,11 @@ _BEHIND: Final = b"\x1a\x00\x22\x00"  # contentEncoding and contentType, both em
 
 # Message → field → number and type: a message, or one of ``_Encoder``. With ``*``: repeated.
 MORE: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
-    "ObjectMeta": {"managedFields": (17, "ManagedFieldsEntry*")},
+    "ObjectMeta": {
+        "deletionGracePeriodSeconds": (10, "number"),
+        "finalizers": (14, "text*"),
+        "managedFields": (17, "ManagedFieldsEntry*"),
+    },
     "ManagedFieldsEntry": {
         "manager": (1, "text"),
         "operation": (2, "text"),
@@ -43,15 +47,29 @@ MORE: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     },
     "OwnerReference": {"blockOwnerDeletion": (7, "number")},
     "Node": {},
-    "NodeSpec": {"podCIDR": (1, "text"), "providerID": (3, "text")},
+    "NodeSpec": {
+        "podCIDR": (1, "text"),
+        "providerID": (3, "text"),
+        "podCIDRs": (7, "text*"),
+    },
+    "Taint": {"timeAdded": (4, "Time")},
     "NodeStatus": {
         "capacity": (1, "quantities"),
+        "addresses": (5, "NodeAddress*"),
         "nodeInfo": (7, "NodeSystemInfo"),
         "images": (8, "ContainerImage*"),
     },
+    "NodeAddress": {"type": (1, "text"), "address": (2, "text")},
     "NodeSystemInfo": {
+        "machineID": (1, "text"),
+        "systemUUID": (2, "text"),
+        "bootID": (3, "text"),
+        "kernelVersion": (4, "text"),
         "osImage": (5, "text"),
+        "containerRuntimeVersion": (6, "text"),
         "kubeletVersion": (7, "text"),
+        "kubeProxyVersion": (8, "text"),
+        "operatingSystem": (9, "text"),
         "architecture": (10, "text"),
     },
     "ContainerImage": {"names": (1, "text*"), "sizeBytes": (2, "number")},
@@ -61,11 +79,14 @@ MORE: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     },
     "PodSpec": {
         "terminationGracePeriodSeconds": (4, "number"),
+        "activeDeadlineSeconds": (5, "number"),
         "dnsPolicy": (6, "text"),
         "serviceAccountName": (8, "text"),
         "serviceAccount": (9, "text"),
         "securityContext": (14, "Nothing"),
         "hostname": (16, "text"),
+        "subdomain": (17, "text"),
+        "automountServiceAccountToken": (21, "number"),
         "enableServiceLinks": (30, "number"),
     },
     "VolumeSource": {"hostPath": (1, "HostPath"), "projected": (26, "Projected")},
@@ -78,13 +99,16 @@ MORE: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     "Token": {"expirationSeconds": (2, "number"), "path": (3, "text")},
     "Container": {
         "image": (2, "text"),
+        "command": (3, "text*"),
         "args": (4, "text*"),
+        "workingDir": (5, "text"),
         "env": (7, "EnvVar*"),
         "volumeMounts": (9, "VolumeMount*"),
         "livenessProbe": (10, "Probe"),
         "readinessProbe": (11, "Probe"),
         "terminationMessagePath": (13, "text"),
         "imagePullPolicy": (14, "text"),
+        "terminationMessagePolicy": (20, "text"),
     },
     "ContainerPort": {"name": (1, "text")},
     "EnvVar": {"name": (1, "text"), "value": (2, "text"), "valueFrom": (3, "EnvVarSource")},
@@ -95,14 +119,21 @@ MORE: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     "Handler": {"httpGet": (2, "HttpGet")},
     "HttpGet": {"path": (1, "text"), "port": (2, "port"), "scheme": (4, "text")},
     "PodStatus": {
+        "message": (3, "text"),
+        "reason": (4, "text"),
         "hostIP": (5, "text"),
         "podIP": (6, "text"),
         "qosClass": (9, "text"),
         "podIPs": (12, "Address*"),
         "hostIPs": (16, "Address*"),
+        "observedGeneration": (17, "number"),
     },
     "Address": {"ip": (1, "text")},
-    "PodCondition": {"lastProbeTime": (3, "Time"), "lastTransitionTime": (4, "Time")},
+    "PodCondition": {
+        "lastProbeTime": (3, "Time"),
+        "lastTransitionTime": (4, "Time"),
+        "observedGeneration": (7, "number"),
+    },
     "ContainerStatus": {
         "state": (2, "ContainerState"),
         "lastState": (3, "ContainerState"),
@@ -117,7 +148,7 @@ MORE: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     "Running": {"startedAt": (1, "Time")},
     "Nothing": {},
 }
-_INLINED: Final = {"volumeSource", "localObjectReference", "handler"}
+INLINED: Final = {"volumeSource", "localObjectReference", "handler"}
 """Messages whose fields are, in JSON, those of the object they belong to."""
 
 _TEXTS: Final = {"labels", "annotations", "nodeSelector", "matchLabels"}
@@ -126,7 +157,9 @@ _TEXTS: Final = {"labels", "annotations", "nodeSelector", "matchLabels"}
 Parts = list[bytes]
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
+    """A field: its number, and a message or what is encoded otherwise."""
+
     number: int
     kind: str
     repeated: bool
@@ -141,18 +174,18 @@ class _Encoder:
             "text": lambda value: _cut(str(value).encode()),
             "fields": lambda value: [*self.field(1, _cut(orjson.dumps(value)))],
             "Quantity": lambda value: self.field(1, _cut(str(value).encode())),
-            "port": lambda value: [b"\x08\x00\x10" + _varint(value)],
-            "Time": lambda value: [b"\x08" + _varint(_seconds(value)) + b"\x10\x00"],
+            "port": lambda value: [b"\x08\x00\x10" + varint(value)],
+            "Time": lambda value: [b"\x08" + varint(seconds(value)) + b"\x10\x00"],
         }
 
     def message(self, kind: str, value: JSON) -> Parts:
         """Return an object's bytes. Raises ``KeyError`` for a field whose number is not known."""
-        schema = _schema(kind)
+        fields = schema(kind)
         left = {name: found for name, found in value.items() if found is not None}
         parts: Parts = [b""]
-        for name, known in sorted(schema.items(), key=lambda item: item[1].number):
-            if name in _INLINED:
-                inner = {n: left.pop(n) for n in _schema(known.kind) if n in left}
+        for name, known in sorted(fields.items(), key=lambda item: item[1].number):
+            if name in INLINED:
+                inner = {n: left.pop(n) for n in schema(known.kind) if n in left}
                 if inner:
                     _add(parts, self.field(known.number, self.message(known.kind, inner)))
             elif name in left:
@@ -165,9 +198,9 @@ class _Encoder:
     def field(self, number: int, content: Parts) -> Parts:
         """Return a field of bytes."""
         size = sum(map(len, content[::2])) + sum(self._lengths[mark] for mark in content[1::2])
-        return [_varint(number << 3 | 2) + _varint(size) + content[0], *content[1:]]
+        return [varint(number << 3 | 2) + varint(size) + content[0], *content[1:]]
 
-    def _values(self, known: _Known, value: Any) -> Iterator[Parts]:
+    def _values(self, known: Known, value: Any) -> Iterator[Parts]:
         if known.kind in ("texts", "quantities"):
             of = "text" if known.kind == "texts" else "Quantity"
             for key in sorted(value):  # as Go does
@@ -175,7 +208,7 @@ class _Encoder:
                 _add(entry, self.field(2, self._bytes(of, value[key])))
                 yield self.field(known.number, entry)
         elif known.kind == "number":
-            yield [_varint(known.number << 3) + _varint(int(value))]
+            yield [varint(known.number << 3) + varint(int(value))]
         else:
             for one in value if known.repeated else (value,):
                 yield self.field(known.number, self._bytes(known.kind, one))
@@ -183,12 +216,6 @@ class _Encoder:
     def _bytes(self, kind: str, value: Any) -> Parts:
         scalar = self._scalars.get(kind)
         return self.message(kind, value) if scalar is None else scalar(value)
-
-
-def packed(kind: str, value: JSON) -> bytes:
-    """Return an object without marks. Raises ``KeyError`` for a field whose number is not known."""
-    (found,) = _Encoder(_NO_MARKS).message(kind, value)
-    return found
 
 
 def packed_parts(kind: str, value: JSON, lengths: Mapping[bytes, int]) -> Parts:
@@ -206,32 +233,33 @@ def parts(kind: str, meta: JSON, items: list[bytes]) -> list[bytes]:
     encoder = _Encoder(_NO_MARKS)
     described = {"resourceVersion": "", "continue": "", **meta}
     head = encoder.field(1, encoder.message("ListMeta", described))[0]
-    heads = [b"\x12" + _varint(len(one)) for one in items]
+    heads = [b"\x12" + varint(len(one)) for one in items]
     size = len(head) + sum(map(len, heads)) + sum(map(len, items))
-    about = encoder.field(1, [b"\n\x02v1\x12" + _varint(len(kind)) + kind.encode()])[0]
-    whole = MAGIC + about + b"\x12" + _varint(size) + head
+    about = encoder.field(1, [b"\n\x02v1\x12" + varint(len(kind)) + kind.encode()])[0]
+    whole = MAGIC + about + b"\x12" + varint(size) + head
     return [whole, *(part for both in zip(heads, items, strict=True) for part in both), _BEHIND]
 
 
 @cache
-def _schema(kind: str) -> Mapping[str, _Known]:
-    known: dict[str, _Known] = {}
+def schema(kind: str) -> Mapping[str, Known]:
+    """Return the fields of a message that are known, by their names in JSON."""
+    known: dict[str, Known] = {}
     descriptor = messages.DESCRIPTOR.message_types_by_name.get(kind)
     if descriptor is not None:
         known |= {field.json_name: _of(field) for field in descriptor.fields}
     for name, (number, said) in MORE.get(kind, {}).items():
-        known[name] = _Known(number, said.removesuffix("*"), said.endswith("*"))
+        known[name] = Known(number, said.removesuffix("*"), said.endswith("*"))
     return known
 
 
-def _of(field: FieldDescriptor) -> _Known:
+def _of(field: FieldDescriptor) -> Known:
     message: Descriptor | None = field.message_type
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return _Known(field.number, "texts" if field.name in _TEXTS else "quantities", False)
+        return Known(field.number, "texts" if field.name in _TEXTS else "quantities", False)
     if message is None:
         text = field.cpp_type == FieldDescriptor.CPPTYPE_STRING
-        return _Known(field.number, "text" if text else "number", field.is_repeated)
-    return _Known(field.number, message.name, field.is_repeated)
+        return Known(field.number, "text" if text else "number", field.is_repeated)
+    return Known(field.number, message.name, field.is_repeated)
 
 
 def _add(parts: Parts, more: Parts) -> None:
@@ -243,11 +271,13 @@ def _cut(text: bytes) -> Parts:
     return MARK.split(text)
 
 
-def _seconds(text: str) -> int:
+def seconds(text: str) -> int:
+    """Return the Unix time of a moment as JSON has it."""
     return int(datetime.fromisoformat(text).timestamp())
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """Return a number as protobuf has it, in seven bits a byte."""
     value &= (1 << 64) - 1  # negative numbers take ten bytes
     found = bytearray()
     while value > 0x7F:

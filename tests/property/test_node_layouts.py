@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from kube import wire
 from kube.packed import BAD_INPUT, reader
 from kube.packednodes import NodeLists
-from loadtest import packing
+from loadtest import packers, packing
 from protogen import kubernetes_v1_pb2 as messages
 
 JSON = dict[str, Any]
@@ -79,7 +79,7 @@ HOSTS = st.lists(
 
 
 def bytes_of(hosts: list[tuple[int, JSON]]) -> list[bytes]:
-    return [packing.packed("Node", host(number, own)) for number, own in hosts]
+    return [packers.packed("Node", host(number, own)) for number, own in hosts]
 
 
 def one_by_one(items: list[bytes]) -> tuple[list[wire.Node], int]:
@@ -142,7 +142,7 @@ def test_a_node_of_an_odd_form_is_read_by_itself(odd: bytes) -> None:
 
 def test_of_a_label_that_stands_there_twice_the_last_one_counts() -> None:
     def twice(*values: str) -> bytes:
-        meta = b"".join(packing.packed("ObjectMeta", {"labels": {"a": one}}) for one in values)
+        meta = b"".join(packers.packed("ObjectMeta", {"labels": {"a": one}}) for one in values)
         return b"\x0a" + bytes([len(meta)]) + meta + b"\x12\x00\x1a\x00"
 
     items = [twice("x", "y"), twice("z", "y")] * 2

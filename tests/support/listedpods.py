@@ -14,7 +14,7 @@ from kube.packedechoes import Shapes
 from kube.packedlists import PACKED
 from kube.packedpods import PackedPage
 from kube.plan import encode_plan
-from loadtest import packing
+from loadtest import packers, packing
 from loadtest.pods import INDEX
 
 JSON = dict[str, Any]
@@ -225,7 +225,7 @@ def in_json(pods: list[JSON]) -> ListedPage:
 
 
 def in_protobuf(pods: list[JSON]) -> ListedPage:
-    items = [packing.packed("Pod", pod) for pod in pods]
+    items = [packers.packed("Pod", pod) for pod in pods]
     page = next(PACKED[LISTED_PODS].pages(packing.page("PodList", {}, items))).items
     assert isinstance(page, PackedPage)
     return page

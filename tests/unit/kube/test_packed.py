@@ -15,7 +15,7 @@ from kube.packedlists import PACKED
 from kube.packedpods import PackedPage
 from kube.resources import NODES
 from kube.translate import pod_uid
-from loadtest import packing
+from loadtest import packers, packing
 from protogen import kubernetes_v1_pb2 as messages
 
 JSON = dict[str, Any]
@@ -34,7 +34,7 @@ def pod(number: int, **spec: Any) -> JSON:
 
 
 def page(*pods: JSON | bytes) -> PackedPage:
-    items = [one if isinstance(one, bytes) else packing.packed("Pod", one) for one in pods]
+    items = [one if isinstance(one, bytes) else packers.packed("Pod", one) for one in pods]
     found = only(PACKED[LISTED_PODS], packing.page("PodList", META, items)).items
     assert isinstance(found, PackedPage)
     return found
@@ -61,7 +61,7 @@ def test_a_server_may_answer_in_json_whatever_it_was_asked_for() -> None:
 @pytest.mark.parametrize("behind", [b"", PADDING])
 def test_a_page_that_is_cut_off_is_refused_by_name(resource: Any, kept: int, behind: bytes) -> None:
     kind = "Node" if resource is NODES else "Pod"
-    item = packing.packed(kind, {"metadata": {"name": "x" * 40}})
+    item = packers.packed(kind, {"metadata": {"name": "x" * 40}})
     whole = packing.page(f"{kind}List", META, [item])
     ends = whole.index(b"x" * 40) + 40  # what follows is of no importance
     with pytest.raises(DecodeError, match=f"list of {resource}"):
@@ -70,8 +70,8 @@ def test_a_page_that_is_cut_off_is_refused_by_name(resource: Any, kept: int, beh
 
 @pytest.mark.parametrize("count", [0, 1, 1200])
 def test_what_is_behind_an_answer_is_no_part_of_it(count: int) -> None:
-    node = packing.packed("Node", {"metadata": {"name": "n"}})
-    one = packing.packed("Pod", pod(1))
+    node = packers.packed("Node", {"metadata": {"name": "n"}})
+    one = packers.packed("Pod", pod(1))
     for resource, kind, item in ((NODES, "NodeList", node), (LISTED_PODS, "PodList", one)):
         lists: Any = PACKED[resource]
         body = packing.page(kind, META, [item] * count)
@@ -80,8 +80,8 @@ def test_what_is_behind_an_answer_is_no_part_of_it(count: int) -> None:
 
 
 def test_a_node_with_text_that_is_none_is_told_and_the_others_are_read() -> None:
-    odd = packing.packed("Node", {"metadata": {"name": "odd", "uid": "????"}})
-    items = [odd.replace(b"????", b"\xff\xfe\xfd\xfc"), packing.packed("Node", {"metadata": {}})]
+    odd = packers.packed("Node", {"metadata": {"name": "odd", "uid": "????"}})
+    items = [odd.replace(b"????", b"\xff\xfe\xfd\xfc"), packers.packed("Node", {"metadata": {}})]
     found = only(PACKED[NODES], packing.page("NodeList", META, items))
     assert len(found.items) == 1
     assert "nodes after the first ones" in found.problems[0]
@@ -138,7 +138,7 @@ def test_struct_and_message_have_the_same_fields_or_there_is_no_reader() -> None
 def test_entries_of_maps_are_remembered_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "MOST_ENTRIES", 3)
     labels = {f"k{n}": f"v{n}" for n in range(10)}
-    node = packing.packed("Node", {"metadata": {"labels": labels}})
+    node = packers.packed("Node", {"metadata": {"labels": labels}})
     for _ in range(3):
         found = only(PACKED[NODES], packing.page("NodeList", META, [node])).items
         assert found[0].metadata.labels == labels
