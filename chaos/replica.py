@@ -31,6 +31,7 @@ from kube.client import KubeClient
 from kube.election import Rules
 from kube.fence import Fence
 from kube.lease import LeaseRef
+from kube.packedlists import PACKED
 from kube.transport import Retry
 
 T = TypeVar("T")
@@ -118,7 +119,7 @@ class Replica:
         reads = Connection(self.link, self._dice.random)
         extender = self.extender = Extender(
             self._config,
-            KubeClient(Nobody(), transport=reads, writes=writes),
+            KubeClient(Nobody(), transport=reads, writes=writes, packed=PACKED),
             clock=SteadyClock(self.clock, self._loop.time),
             monotonic=self._monotonic,
             jitter=self._dice.random,

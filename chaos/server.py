@@ -14,7 +14,7 @@ from chaos.loop import finish_now
 from loadtest.apiserver.admission import Admission, User
 from loadtest.apiserver.objects import Objects
 from loadtest.apiserver.reads import Reader
-from loadtest.apiserver.requests import Request, parse_target, wants_partial
+from loadtest.apiserver.requests import Request, parse_target, wants_packed, wants_partial
 from loadtest.apiserver.resources import Registry, Resource
 from loadtest.apiserver.status import StatusError, method_not_allowed
 from loadtest.apiserver.store import Collection, Store, frame, partial_metadata
@@ -89,6 +89,7 @@ class Server:
             body=body,
             content_type=content_type,
             partial=wants_partial(accept),
+            packed=wants_packed(accept),
             user=_ADMIN,
         )
         if method == "GET":
@@ -101,7 +102,7 @@ class Server:
 
     def _read(self, request: Request) -> bytes:
         if not request.target.name:
-            return self._reader.list(request)
+            return self._reader.list(request)[0]  # which of the two it is, its first bytes say
         return self._objects.entry(request.target.resource, request.target.key).data
 
     def _write(self, method: str, request: Request) -> bytes:

@@ -5,6 +5,6 @@ the demonstration need the rest of the machine for what they measure. What it cl
 proven by ``tests/contract``, where one suite runs against it and against the real one.
 
 Not simulated, on purpose: authorisation, quota, garbage collection by owner, server-side
-apply, CEL (``matchConditions`` of webhooks count as matched), protobuf, conversion
-between versions of one resource.
+apply, CEL (``matchConditions`` of webhooks count as matched), protobuf but in lists of nodes and
+pods, conversion between versions of one resource.
 """

@@ -1,11 +1,13 @@
 """From an HTTP request to what it is about: resource, namespace, name, subresource, formats."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import orjson
 from aiohttp import web
 
+from kube.packed import PROTOBUF
 from loadtest.apiserver.admission import User
 from loadtest.apiserver.resources import Registry, Resource
 from loadtest.apiserver.status import StatusError, bad_request, unknown_path, unsupported_media
@@ -15,6 +17,8 @@ _NAMESPACE_SUBRESOURCES: Final = ("status", "finalize")
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+JSON: Final = "application/json"
+_JSON: Final = (JSON, "application/*", "*/*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +38,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request, taken apart. ``partial``: metadata only was asked for."""
+    """A request, taken apart. ``partial``: metadata only; ``packed``: protobuf was asked for."""
 
     target: Target
     query: dict[str, str]
     body: bytes
     content_type: str
     partial: bool
+    packed: bool
     user: User
 
     def flag(self, name: str) -> bool:
@@ -90,14 +95,29 @@ def wants_partial(accept: str) -> bool:
     """
     if not accept:
         return False
-    for choice in accept.split(","):
-        media, *parameters = [part.strip() for part in choice.split(";")]
-        wanted = next((p[3:] for p in parameters if p.startswith("as=")), "")
-        if media in ("application/json", "application/*", "*/*") and wanted != "Table":
+    for media, wanted in _choices(accept):
+        if media in _JSON and wanted != "Table":
             return wanted in ("PartialObjectMetadata", "PartialObjectMetadataList")
     raise StatusError(
         406, "NotAcceptable", "only the following media types are accepted: application/json", {}
     )
+
+
+def wants_packed(accept: str) -> bool:
+    """Tell whether whole objects in protobuf are asked for before any in JSON."""
+    for media, wanted in _choices(accept):
+        if media == PROTOBUF and not wanted:
+            return True
+        if media in _JSON and wanted != "Table":
+            return False
+    return False
+
+
+def _choices(accept: str) -> Iterator[tuple[str, str]]:
+    """Yield each media type of an Accept header and what the object is to be shown as."""
+    for choice in accept.split(","):
+        media, *parameters = [part.strip() for part in choice.split(";")]
+        yield media, next((p[3:] for p in parameters if p.startswith("as=")), "")
 
 
 def decode_body(request: Request) -> JsonObject:
@@ -119,6 +139,6 @@ def decode_object(body: bytes) -> JsonObject:
     return value
 
 
-def reply(data: bytes, code: int = 200) -> web.Response:
-    """Return a JSON response."""
-    return web.Response(body=data, status=code, content_type="application/json")
+def reply(data: bytes, code: int = 200, *, media: str = JSON) -> web.Response:
+    """Return a response, in JSON if nothing else is said."""
+    return web.Response(body=data, status=code, content_type=media)

@@ -25,6 +25,7 @@ from loadtest.apiserver.requests import (
     Request,
     parse_target,
     reply,
+    wants_packed,
     wants_partial,
 )
 from loadtest.apiserver.resources import Registry
@@ -111,12 +112,14 @@ class ApiServer:
         if simple := self._simple(raw):  # open to everybody, as the real server's are
             return simple
         user = self._user(raw)
+        accept = raw.headers.get("Accept", "")
         request = Request(
             target=parse_target(raw.path, self.registry),
             query=dict(raw.query),
             body=await raw.read() if raw.can_read_body else b"",
             content_type=raw.headers.get("Content-Type", "").partition(";")[0],
-            partial=wants_partial(raw.headers.get("Accept", "")),
+            partial=wants_partial(accept),
+            packed=wants_packed(accept),
             user=user,
         )
         self._counts[f"{raw.method} {request.target.resource.plural}"] += 1
@@ -191,7 +194,8 @@ class ApiServer:
             return reply(_shown(request, entry.data))
         if request.flag("watch"):
             return await self._watch(raw, request)
-        return reply(self._reader.list(request))
+        data, media = self._reader.list(request)
+        return reply(data, media=media)
 
     async def _watch(self, raw: web.BaseRequest, request: Request) -> web.StreamResponse:
         options = self._reader.watch_options(request)

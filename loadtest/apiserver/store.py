@@ -7,16 +7,18 @@ keeps
 * ``history``: the changes since ``compacted``, so that a watch can resume;
 * ``watchers``: told of each change before the write returns.
 
-An object is encoded once per write; lists, watches and replies share those bytes.
+An object is encoded once per write; lists, watches and replies share those bytes. In protobuf it
+is encoded when a list first asks for it so, and once.
 """
 
 import bisect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import orjson
 
+from loadtest import packers
 from loadtest.apiserver.resources import Resource
 from loadtest.wirejson import JsonObject, encoded
 
@@ -27,17 +29,30 @@ Key = tuple[str, str]  # namespace ("" for cluster scope), name
 HISTORY_LIMIT: Final = 102_400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Entry:
-    """A stored object: its encoding and the revision that wrote it."""
+    """A stored object: its encoding and the revision that wrote it. Nothing of it changes."""
 
     data: bytes
     revision: int
+    _packed: bytes | None = field(default=None, init=False, repr=False)
 
     def decode(self) -> JsonObject:
         """Return a fresh copy of the object."""
         obj: JsonObject = orjson.loads(self.data)
         return obj
+
+    def packed(self) -> bytes | None:
+        """Return the object in protobuf; none if it has a field whose number is not known."""
+        if self._packed is None:
+            obj = self.decode()
+            kind = obj.pop("kind")
+            del obj["apiVersion"]  # a list says both, once
+            try:
+                self._packed = packers.packed(kind, obj)
+            except KeyError:
+                self._packed = b""
+        return self._packed or None
 
 
 class Change:
