@@ -62,12 +62,12 @@ class _First:
 
     def __init__(self, meta: wire.ObjectMeta, own: OwnBytes, node: str) -> None:
         """Find its keys. Raises ``ValueError``, ``IndexError`` where there are none."""
-        self._meta, self.apart = meta, Apart.of(own, node)
+        self._meta, self.apart = meta, Apart.of(own, node, _spares(meta, node))
         self._keys = SiblingKeys.of(meta, own.labels)
 
-    def is_apart_as(self, own: OwnBytes, node: str) -> bool:
+    def is_apart_as(self, own: OwnBytes, meta: wire.ObjectMeta, node: str) -> bool:
         """Tell whether nothing but its metadata can tell a pod from this one."""
-        return self.apart.is_of(own, node)
+        return self.apart.is_of(own, node, _spares(meta, node))
 
     def read(self, own: OwnBytes) -> wire.ObjectMeta | None:
         """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
@@ -216,18 +216,33 @@ def _runs(
             yield run
             run = _Run(page)
             continue
-        if run.first is not None and not run.first.is_apart_as(own, node):
-            yield run
-            run = _Run(page)
-        meta = None if run.first is None else run.first.read(own)
+        meta = _read_by(run.first, own, node)
         if meta is None:
             meta = _meta(page, place)
-            if run.first is None or meta is None or not run.first.is_like(meta):
+            if meta is None or not _is_like(run.first, own, meta, node):
                 yield run
                 run = _Run(page, _first(meta, own, node))
         if meta is not None:
             run.pods.append((place, node, meta))
     yield run
+
+
+def _read_by(first: _First | None, own: OwnBytes, node: str) -> wire.ObjectMeta | None:
+    """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
+    meta = None if first is None else first.read(own)
+    if first is None or meta is None or not first.is_apart_as(own, meta, node):
+        return None
+    return meta
+
+
+def _is_like(first: _First | None, own: OwnBytes, meta: wire.ObjectMeta, node: str) -> bool:
+    """Tell of a pod that has other bytes whether it says the same for all that."""
+    return first is not None and first.is_apart_as(own, meta, node) and first.is_like(meta)
+
+
+def _spares(meta: wire.ObjectMeta, node: str) -> tuple[str, ...]:
+    note = planned(meta, node)
+    return () if note is None else note.spares
 
 
 def _first(meta: wire.ObjectMeta | None, own: OwnBytes, node: str) -> _First | None:

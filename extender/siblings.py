@@ -45,9 +45,12 @@ class Sibling:
 
 
 def planned(meta: wire.ObjectMeta, node: str) -> PlanNote | None:
-    """Return the plan of a pod on ``node``; ``None`` if it is of another one, or has spares."""
+    """Return the plan of a pod on ``node``; ``None`` if it is of another one.
+
+    A pod that runs where it was planned has no use for its spares any more.
+    """
     note = plan_note(meta.annotations.get(names.PLAN, ""))
-    return note if note is not None and note.node == node and not note.spares else None
+    return note if note is not None and note.node == node else None
 
 
 def is_quiet(pod: wire.Pod) -> bool:

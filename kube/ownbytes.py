@@ -1,6 +1,7 @@
 """What a planned pod of a page in protobuf has of its own, and what tells it from its kin."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
@@ -8,7 +9,7 @@ from kube.names import DEVICES_HEALTHY, PLAN
 
 _PLANNED: Final = PLAN.encode()
 _DEVICES: Final = DEVICES_HEALTHY.encode()
-_OWN_NODE: Final = b"\xff\xff"  # stands where a name stood: no text has such bytes
+_OWN_NODE: Final = 0xFF  # stands, with another one, where a name stood: no text has such bytes
 _TOKEN: Final = re.compile(rb"(?<=kube-api-access-)[a-z0-9]{5}")
 """Of the volume that kube-apiserver adds to each pod (plugin/pkg/admission/serviceaccount)."""
 
@@ -39,7 +40,7 @@ class OwnBytes(NamedTuple):
 class Apart:
     """What tells a planned pod from its kin.
 
-    ``pin``: its node affinity, without the node of its plan. ``volumes``: without the name of its
+    ``pin``: its node affinity, without the nodes of its plan. ``volumes``: without the name of its
     token; ``cut``: what stood before and behind that.
     """
 
@@ -48,16 +49,16 @@ class Apart:
     cut: tuple[bytes, bytes] = field(compare=False)
 
     @classmethod
-    def of(cls, own: OwnBytes, node: str) -> Self:
-        """``node``: that of its plan."""
+    def of(cls, own: OwnBytes, node: str, spares: Sequence[str] = ()) -> Self:
+        """``node`` and ``spares``: those of its plan."""
         token = _TOKEN.search(own.volumes)
         begin, end = token.span() if token is not None else (len(own.volumes),) * 2
         cut = own.volumes[:begin], own.volumes[end:]
-        return cls(_unpinned(own, node), _TOKEN.sub(b"", own.volumes), cut)
+        return cls(_unpinned(own, node, spares), _TOKEN.sub(b"", own.volumes), cut)
 
-    def is_of(self, own: OwnBytes, node: str) -> bool:
+    def is_of(self, own: OwnBytes, node: str, spares: Sequence[str] = ()) -> bool:
         """Tell whether it is what ``of`` returns; mostly without looking for the token."""
-        if _unpinned(own, node) != self.pin:
+        if _unpinned(own, node, spares) != self.pin:
             return False
         (before, after), volumes = self.cut, own.volumes
         token = _TOKEN.match(volumes, len(before))
@@ -77,5 +78,11 @@ def looks_planned(labels: bytes) -> bool:
     return _PLANNED in labels
 
 
-def _unpinned(own: OwnBytes, node: str) -> bytes:
-    return own.pin.replace(node.encode(), _OWN_NODE)
+def _unpinned(own: OwnBytes, node: str, spares: Sequence[str]) -> bytes:
+    """Return the affinity with marks for nodes, another one for each of the plan's."""
+    if not spares:
+        return own.pin.replace(node.encode(), bytes((_OWN_NODE, _OWN_NODE)))
+    found, nodes = own.pin, (node, *spares)
+    for place in sorted(range(len(nodes)), key=lambda one: -len(nodes[one])):  # n10 before n1
+        found = found.replace(nodes[place].encode(), bytes((_OWN_NODE, _OWN_NODE - place)))
+    return found

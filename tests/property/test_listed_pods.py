@@ -371,6 +371,13 @@ def test_a_member_of_which_more_has_to_be_read_goes_its_own_way(odd: str) -> Non
     assert left == ([] if odd in LIKE_THE_OTHERS else [4])
 
 
+@pytest.mark.parametrize("kept", [1, 2])
+def test_members_whose_plans_have_spares_are_told_together(kept: int) -> None:
+    page = [member("g", rank, kept=kept) for rank in range(8)]
+    assert World().listed.take(in_protobuf(page)) == []
+    both_ways([page], in_protobuf)
+
+
 def test_what_is_no_pod_is_named() -> None:
     listed = LISTED.decode(b'{"metadata":{"name":"p","namespace":"ns","labels":[1]}}')
     with pytest.raises(DecodeError, match="ns/p"):

@@ -172,16 +172,19 @@ def members(draw: st.DrawFn) -> list[JSON]:
     """Draw a gang that runs: some of its pods odd in one way or another."""
     gang, oddly = draw(st.sampled_from("gh")), st.sampled_from(("",) * 10 + ODD)
     nodes = st.sampled_from(("n0", "n0", "n1"))
-    count = draw(st.integers(1, 8))
-    return [member(gang, rank, node=draw(nodes), odd=draw(oddly)) for rank in range(count)]
+    count, kept = draw(st.integers(1, 8)), draw(st.sampled_from((0, 0, 1, 2)))
+    return [
+        member(gang, rank, node=draw(nodes), odd=draw(oddly), kept=kept) for rank in range(count)
+    ]
 
 
-def member(gang: str, rank: int, *, node: str = "n0", odd: str = "") -> JSON:
+def member(gang: str, rank: int, *, node: str = "n0", odd: str = "", kept: int = 0) -> JSON:
+    """Return a member that runs; ``kept``: how many spares its plan names, its own ones."""
     # When a pod was made does not change: an early one is not the one that another page tells of.
     number = ord(gang) * 100 + rank + (50 if odd == "early" else 0)
     index = {INDEX: "x" if odd == "index" else str(rank)}
     devices = {node: ["gpu-0"]} if odd == "devices" else {}
-    spares = ["n2"] if odd == "spares" else []
+    spares = ["n2"] if odd == "spares" else [f"{node}{rank}-{n}" for n in range(kept)]
     at = "n9" if odd == "elsewhere" else node
     note = PlanNote(
         f"plan-{'y' if odd == 'plan' else gang}", at, tuple(spares), devices,

@@ -47,12 +47,13 @@ def test_some_dialect_has_siblings_of_several_ranks() -> None:
     assert max(map(len, alike.values())) > 2
 
 
-def test_a_plan_counts_where_the_pod_is_and_only_without_spares() -> None:
+def test_a_plan_counts_where_the_pod_is_whatever_its_spares() -> None:
     def meta(plan: str) -> wire.ObjectMeta:
         return wire.ObjectMeta(annotations={names.PLAN: plan})
 
     assert planned(meta('{"id":"p","node":"n1"}'), "n1") is not None
     assert planned(meta('{"id":"p","node":"n1"}'), "n2") is None
-    assert planned(meta('{"id":"p","node":"n1","spares":["n2"]}'), "n1") is None
+    assert planned(meta('{"id":"p","node":"n1","spares":["n2"]}'), "n1") is not None
+    assert planned(meta('{"id":"p","node":"n1","spares":["n2"]}'), "n2") is None
     assert planned(meta("{"), "n1") is None
     assert planned(wire.ObjectMeta(), "n1") is None
