@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.ownbytes import Apart, OwnBytes
+from loadtest.packers import packed
 
 NODES = st.sampled_from(("n0", "n1", "n10"))
 TOKENS = st.sampled_from((b"abcde", b"x1y2z", b"ABCDE", b"abcd", b"abcdef", b""))
@@ -17,8 +18,27 @@ TEXTS = st.one_of(
     TOKENS.map(lambda token: b"kube-api-access-" + token),
 )
 VOLUMES = st.lists(TEXTS, max_size=4).map(b"|".join)
+
+
+def pin(*nodes: str, key: str = "metadata.name") -> bytes:
+    """Return node affinity of which each node is a term."""
+    rules = [{"key": key, "operator": "In", "values": [node]} for node in nodes]
+    terms = [{"matchFields": [rule]} for rule in rules]
+    preferred = [{"weight": 100, "preference": {"matchFields": rules[:1]}}]
+    required = {"nodeSelectorTerms": terms}
+    return packed(
+        "Affinity",
+        {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": required,
+                "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+            }
+        },
+    )
+
+
 PINS = st.one_of(
-    NODES.map(lambda node: b"pin " + node.encode()), st.sampled_from((b"", b"\xff\xff"))
+    NODES.map(pin), st.builds(pin, NODES, NODES), st.sampled_from((b"", b"\xff\xff", b"pin n0"))
 )
 
 
@@ -27,15 +47,23 @@ def own(pin: bytes, volumes: bytes) -> OwnBytes:
 
 
 PODS = st.builds(own, PINS, VOLUMES)
+SPARES = st.lists(NODES, max_size=1).map(tuple)
 
 
-@given(PODS, NODES, PODS, NODES)
+@given(PODS, NODES, SPARES, PODS, NODES, SPARES)
 def test_a_pod_is_apart_as_another_one_when_the_same_tells_them_apart(
-    one: OwnBytes, first: str, other: OwnBytes, second: str
+    one: OwnBytes,
+    first: str,
+    ones: tuple[str, ...],
+    other: OwnBytes,
+    second: str,
+    others: tuple[str, ...],
 ) -> None:
-    apart = Apart.of(one, first)
-    assert apart.is_of(one, first)
-    assert apart.is_of(other, second) == (Apart.of(other, second) == apart)
+    apart = Apart.of(one, first, ones)
+    assert apart.is_of(one, first, ones)
+    same = Apart.of(other, second, others) == apart
+    for _ in range(2):  # what was told once is remembered
+        assert apart.is_of(other, second, others) == same
 
 
 @given(VOLUMES, TOKENS, TOKENS, VOLUMES)
@@ -50,7 +78,16 @@ def test_names_of_tokens_tell_nobody_apart(
 
 
 def test_two_pods_with_tokens_of_their_own_are_alike() -> None:
-    one = own(b"pin n0", b"kube-api-access-abcde|data")
-    other = own(b"pin n1", b"kube-api-access-fghij|data")
+    one = own(pin("n0"), b"kube-api-access-abcde|data")
+    other = own(pin("n1"), b"kube-api-access-fghij|data")
     assert Apart.of(one, "n0").is_of(other, "n1")
     assert not Apart.of(one, "n0").is_of(other, "n0")
+
+
+def test_names_of_other_lengths_and_spares_tell_nobody_apart() -> None:
+    one, other = own(pin("n0", "n1"), b""), own(pin("n10", "n1000"), b"")
+    apart = Apart.of(one, "n0", ["n1"])
+    assert apart.is_of(other, "n10", ["n1000"])
+    assert not apart.is_of(other, "n1000", ["n10"])
+    assert not apart.is_of(other, "n10")
+    assert not apart.is_of(own(pin("n10", "n1000", key="other"), b""), "n10", ["n1000"])
