@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import orjson
 
@@ -89,11 +89,7 @@ def _check(kind: str, fields: Mapping[str, Known], value: JSON) -> None:
     """Raise unless what is left are nulls."""
     unknown = [name for name, found in value.items() if found is not None and name not in fields]
     if unknown:
-        _refuse(kind, unknown)
-
-
-def _refuse(kind: str, unknown: list[str]) -> NoReturn:
-    raise KeyError(f"{kind}: {', '.join(unknown)}")
+        raise KeyError(f"{kind}: {', '.join(unknown)}")
 
 
 def _field(known: Known) -> Pack:

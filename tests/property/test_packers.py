@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.listedpods import ANY, members
 
 from loadtest.coldstart.bodies import daemon, node, server, worker
 from loadtest.packers import packed
 from loadtest.packing import packed_parts
-from tests.support.listedpods import ANY, members
 
 JSON = dict[str, Any]
 

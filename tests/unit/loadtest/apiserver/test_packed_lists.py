@@ -27,7 +27,7 @@ POD_PATH = "/api/v1/namespaces/default/pods"
         (f"{PROTOBUF};as=PartialObjectMetadataList,application/json", False),
     ],
 )
-def test_protobuf_is_wanted_where_it_comes_before_json(accept: str, packed: bool) -> None:  # noqa: FBT001
+def test_protobuf_is_wanted_where_it_comes_before_json(accept: str, packed: bool) -> None:  # noqa: FBT001  what is expected
     assert wants_packed(accept) is packed
 
 
