@@ -1,7 +1,7 @@
 """What a planned pod of a page in protobuf has of its own, and what tells it from its kin."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
@@ -97,6 +97,15 @@ def tokens(volumes: bytes) -> list[tuple[int, int]]:
     return [found.span() for found in _TOKEN.finditer(volumes)]
 
 
+def pin_places(pin: bytes, name: bytes) -> Iterator[int]:
+    """Yield where in a node affinity a value is a node's name."""
+    value = _value(name)
+    at = pin.find(value)
+    while at >= 0:
+        yield at + len(value) - len(name)
+        at = pin.find(value, at + len(value))
+
+
 def looks_planned(labels: bytes) -> bool:
     """Tell whether there is a plan among labels and annotations, or something that looks so."""
     return _PLANNED in labels
@@ -105,8 +114,7 @@ def looks_planned(labels: bytes) -> bool:
 def _form(pin: bytes, nodes: Sequence[str]) -> bytes:
     """Return an affinity with marks where a value is a node, another one for each of the plan's."""
     for place, node in enumerate(nodes):
-        name = node.encode()
-        pin = pin.replace(_VALUE + _size(name) + name, bytes((_MARK, _MARK - place)))
+        pin = pin.replace(_value(node.encode()), bytes((_MARK, _MARK - place)))
     return pin
 
 
@@ -127,6 +135,10 @@ def _unpinned(pin: bytes, nodes: Sequence[str]) -> bytes | None:
             rule.values[:] = [marks.get(value, value) for value in rule.values]
     packed: bytes = found.SerializeToString(deterministic=True)
     return packed
+
+
+def _value(name: bytes) -> bytes:
+    return _VALUE + _size(name) + name
 
 
 def _size(text: bytes) -> bytes:

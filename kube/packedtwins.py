@@ -2,7 +2,7 @@
 
 ::
 
-    planned pods that are as long ──► layout of the first: where its node, its numbers, its token
+    planned pods that are as long ──► layout of the first: where its nodes, its numbers, its token
       as each other in all of these        │  and the values of its own keys stand
                                            ▼
       each as the one before it in all other bytes, ──yes──► twins of the first of such a row,
@@ -10,9 +10,9 @@
                                                              the same keys, or is looked at itself
 
 Members of a gang say the same but for a few values of their own (``kube.ownkeys``), and of those
-only a rank is asked for. Whoever has anything else of its own is nobody's twin, and is read by
-itself (``extender.listedmembers``): devices or spares in its plan, a job's network, names that are
-not plain.
+only a rank is asked for: a pod that runs has no use for its spares any more. Whoever has anything
+else of its own is nobody's twin, and is read by itself (``extender.listedmembers``): devices in its
+plan, a job's network, names that are not plain.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from kube import names, networks
 from kube.fieldtable import Buffer, Flags, Ranges
-from kube.ownbytes import OwnBytes, tokens
+from kube.ownbytes import OwnBytes, pin_places, tokens
 from kube.packedkeys import other_values, own_entries
 from kube.plan import PlanPlaces, plan_places
 
@@ -105,7 +105,7 @@ class _Layout(NamedTuple):
     plan: PlanPlaces  # among the labels
     numbers: tuple[tuple[Key, Span], ...]
     others: tuple[Span, ...]
-    pins: tuple[int, ...]  # where its node stands
+    pins: tuple[tuple[int, ...], ...]  # where each of its plan's nodes stands
     tokens: tuple[Span, ...]
 
     @classmethod
@@ -129,8 +129,8 @@ class _Layout(NamedTuple):
         plan = plans[0] if len(plans) == 1 else None
         if plan is None or any(end - begin > _DIGITS for begin, end in numbers.values()):
             return None
-        pins = tuple(_all_of(node, own.pin))
-        return cls(plan, tuple(numbers.items()), tuple(others), pins, tuple(tokens(own.volumes)))
+        nodes = tuple(tuple(pin_places(own.pin, own.labels[slice(*span)])) for span in plan.nodes)
+        return cls(plan, tuple(numbers.items()), tuple(others), nodes, tuple(tokens(own.volumes)))
 
 
 def twins(pods: TwinBytes, places: Places) -> Iterator[Twins]:
@@ -167,19 +167,15 @@ class _Columns:
 
     def __init__(self, pods: TwinBytes, layout: _Layout) -> None:
         count = len(pods.node)
-        self._node = _chars(pods.buffer, pods.node)
-        self._size = int(pods.node.end[0] - pods.node.begin[0])
         self._labels = _chars(pods.buffer, pods.labels)
         self._pin = _chars(pods.buffer, pods.pin)
         self._volumes = _chars(pods.buffer, pods.volumes)
         self.may = np.ones(count, dtype=np.bool_)
-        self.may &= _PLAIN[self._node[:, : self._size]].all(axis=1)
         for texts in (pods.name, pods.uid):
             self.may &= (_chars(pods.buffer, texts) < _ASCII).all(axis=1)
         self.may &= ~pods.buffer.have(names.DEVICES_HEALTHY.encode(), pods.conditions)
         self.planned = np.full(count, -1, dtype=np.int64)
-        self._take_nodes(self._labels, [layout.plan.node])
-        self._take_nodes(self._pin, layout.pins)
+        self._take_nodes(_chars(pods.buffer, pods.node), layout)
         if layout.plan.rank is not None:
             begin, end = layout.plan.rank
             self.may &= (self._labels[:, begin] != _ZERO) | (end - begin == 1)  # as JSON has it
@@ -215,11 +211,27 @@ class _Columns:
             alike &= (chars == those).all(axis=1)
         return alike
 
-    def _take_nodes(self, chars: Chars, begins: Iterable[int]) -> None:
-        """Have a pod's own node stand in some places, and compare it no more."""
+    def _take_nodes(self, own: Chars, layout: _Layout) -> None:
+        """Have the nodes of a pod's plan stand where they may, and compare them no more.
+
+        ``own``: the one it is on, which is the first of its plan; no other may be there twice.
+        """
+        nodes = list[Chars]()
+        for span, begins in zip(layout.plan.nodes, layout.pins, strict=True):
+            node = self._labels[:, slice(*span)].copy()
+            self.may &= _PLAIN[node].all(axis=1)
+            for other in nodes:
+                if other.shape == node.shape:
+                    self.may &= (node != other).any(axis=1)
+            self._labels[:, slice(*span)] = 0
+            self._take_pins(node, begins)
+            nodes.append(node)
+        self.may &= (nodes[0] == own[:, : nodes[0].shape[1]]).all(axis=1)
+
+    def _take_pins(self, node: Chars, begins: Iterable[int]) -> None:
         for begin in begins:
-            there = chars[:, begin : begin + self._size]
-            self.may &= (there == self._node[:, : self._size]).all(axis=1)
+            there = self._pin[:, begin : begin + node.shape[1]]
+            self.may &= (there == node).all(axis=1)
             there[:] = 0
 
     def _number(self, span: Span) -> Numbers:
@@ -244,10 +256,3 @@ def _chars(buffer: Buffer, ranges: Ranges) -> Chars:
     found = buffer.texts(ranges.begin, -(-max(size, 1) // _WORD) * _WORD)
     found[:, size:] = 0
     return found
-
-
-def _all_of(part: bytes, text: bytes) -> Iterator[int]:
-    at = text.find(part) if part else -1
-    while at >= 0:
-        yield at
-        at = text.find(part, at + len(part))

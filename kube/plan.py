@@ -8,6 +8,7 @@ A pinned pod differs from its siblings in the pin only. ``without_pin`` takes it
 again, so that all members of a gang stay of one class.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -31,6 +32,8 @@ class PlanWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 _ID_FIELD, _NODE_FIELD, _RANK_FIELD = b'{"id":"', b',"node":"', b',"rank":'
+_BEFORE_SPARES, _BETWEEN_SPARES = b'","spares":["', b'","'
+_ESCAPE: Final = b"\\"
 _LAST_NOTES: Final = 256  # three rules read the plan of a pod whose event is being applied
 _DECODER: Final = msgspec.json.Decoder(PlanWire)
 _ENCODER: Final = msgspec.json.Encoder()
@@ -55,32 +58,51 @@ def plan_note(annotation: str) -> PlanNote | None:
     )  # fmt: skip
 
 
-class PlanPlaces(NamedTuple):
-    """Where a plan's annotation has its id, its node and its rank; no rank if it says none."""
+Span = tuple[int, int]
 
-    id: tuple[int, int]
-    node: int
-    rank: tuple[int, int] | None
+
+class PlanPlaces(NamedTuple):
+    """Where a plan's annotation has its id, its nodes and its rank; no rank if it says none.
+
+    ``nodes``: its own, then its spares.
+    """
+
+    id: Span
+    nodes: tuple[Span, ...]
+    rank: Span | None
 
 
 def plan_places(annotation: bytes, node: bytes, at: int = 0) -> PlanPlaces | None:
-    """Return where a plan stands that says nothing of a pod's own but its node and its rank.
+    """Return where a plan stands that says nothing of a pod's own but its nodes and its rank.
 
-    ``at``: where the annotation begins. ``None`` for one of another form, with spares or devices,
-    or of another node.
+    ``at``: where the annotation begins. ``None`` for one of another form, with devices, or of
+    another node.
     """
     note = plan_note(annotation.decode())
-    if note is None or note.spares or note.devices or note.node.encode() != node:
+    if note is None or note.devices or note.node.encode() != node:
         return None
-    if encode_plan(note).encode() != annotation:
+    if _ESCAPE in annotation or encode_plan(note).encode() != annotation:
         return None
-    # A quote within the plan's id would have a backslash before it: so these are the fields.
+    # Nothing is escaped, so no text has a quote within: these are the fields.
     ends = annotation.index(_NODE_FIELD)
-    name, called = ends + len(_NODE_FIELD), (at + len(_ID_FIELD), at + ends - 1)
+    called = at + len(_ID_FIELD), at + ends - 1
+    nodes = tuple(_nodes(note, at + ends + len(_NODE_FIELD)))
     if note.rank < 0:
-        return PlanPlaces(called, at + name, None)
-    rank = annotation.index(_RANK_FIELD, name) + len(_RANK_FIELD)
-    return PlanPlaces(called, at + name, (at + rank, at + rank + len(str(note.rank))))
+        return PlanPlaces(called, nodes, None)
+    rank = at + annotation.index(_RANK_FIELD, nodes[-1][1] - at) + len(_RANK_FIELD)
+    return PlanPlaces(called, nodes, (rank, rank + len(str(note.rank))))
+
+
+def _nodes(note: PlanNote, begin: int) -> Iterator[Span]:
+    """Yield where a plan's nodes stand, the first of them from ``begin`` on."""
+    between = _BEFORE_SPARES
+    end = begin + len(note.node.encode())
+    yield begin, end
+    for spare in note.spares:
+        begin = end + len(between)
+        end = begin + len(spare.encode())
+        between = _BETWEEN_SPARES
+        yield begin, end
 
 
 def encode_plan(note: PlanNote) -> str:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.listedpods import ODD, echoing, in_protobuf, member, members
+from support.listedpods import ODD, echoing, in_protobuf, member, members, pin
 
+from cluster.events import PlanNote
 from extender.siblings import is_quiet, planned
 from kube import names, networks
 from kube.errors import DecodeError
@@ -23,6 +24,7 @@ from kube.ownkeys import shared
 from kube.packedechoes import Shapes
 from kube.packedpods import PackedPage
 from kube.packedtwins import Twins
+from kube.plan import encode_plan
 from workloads.ranks import RANK_KEYS, index, pod_rank, told_by
 
 JSON = dict[str, Any]
@@ -66,13 +68,18 @@ def check(page: PackedPage, twins: Twins) -> None:
 def check_specs(page: PackedPage, places: list[int]) -> None:
     nodes = page.nodes()
     owns = zip(places, page.own(np.array(places)), strict=True)
-    first, *others = [Apart.of(own, nodes[place]) for place, own in owns]
+    first, *others = [Apart.of(own, nodes[place], spares(page, place)) for place, own in owns]
     assert all(other == first for other in others)
     try:
         pods = [page.pod(place) for place in places]
     except DecodeError:
         return  # in what nobody looks at, of twins or of others
     assert len({is_quiet(pod) for pod in pods}) == 1
+
+
+def spares(page: PackedPage, place: int) -> tuple[str, ...]:
+    note = planned(page.meta(place), page.nodes()[place])
+    return () if note is None else note.spares
 
 
 @given(gangs=st.lists(members(), min_size=1, max_size=4))
@@ -87,11 +94,11 @@ def test_twins_say_what_is_decoded_of_each(gangs: list[list[JSON]]) -> None:
 OWN = st.sampled_from(("name", "uid", "node", "labels", "labels", "pin", "volumes"))
 
 
-@given(st.integers(3, 6), OWN, st.data())
+@given(st.integers(3, 6), OWN, st.integers(0, 2), st.data())
 def test_with_any_byte_changed_twins_are_what_is_decoded(
-    count: int, own: str, data: st.DataObject
+    count: int, own: str, kept: int, data: st.DataObject
 ) -> None:
-    page = packed([member(gang, rank) for gang in "gh" for rank in range(count)])
+    page = packed([member(gang, rank, kept=kept) for gang in "gh" for rank in range(count)])
     which = data.draw(st.integers(0, 2 * count - 1))
     begin, end = page._echoes.one(getattr(page._fields, own), which)
     body = bytearray(page._buffer.body)
@@ -113,6 +120,29 @@ def test_members_of_a_gang_are_twins_though_ranks_and_addresses_are_not_as_long(
 def test_neighbours_of_two_gangs_are_twins_of_their_own() -> None:
     pods = [member(gang, rank) for gang in "gh" for rank in range(4)]
     assert [one.places.tolist() for one in found(packed(pods))] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_members_with_spares_of_their_own_are_twins(kept: int) -> None:
+    pods = [member(gang, rank, kept=kept) for gang in "gh" for rank in range(4)]
+    assert [one.places.tolist() for one in found(packed(pods))] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_a_spare_that_its_pin_does_not_name_sets_a_pod_apart() -> None:
+    pods = [member("g", rank, kept=1) for rank in range(9)]
+    pods[4]["spec"]["affinity"] = pin("n0", "n09-9")
+    assert [one.places.tolist() for one in found(packed(pods))] == [[0, 1, 2, 3], [5, 6, 7, 8]]
+
+
+@pytest.mark.parametrize(("node", "spares"), [("n0", ("n0", "n2")), ("n0", ("n2", "n2"))])
+def test_a_plan_that_names_a_node_twice_is_none(node: str, spares: tuple[str, str]) -> None:
+    pods = [member("g", rank, node=node) for rank in range(9)]
+    for rank, pod in enumerate(pods):
+        named = spares if rank == 4 else ("n1", "n2")
+        note = PlanNote("plan-g", node, named, rank=rank, generation=3)
+        pod["metadata"]["annotations"][names.PLAN] = encode_plan(note)
+        pod["spec"]["affinity"] = pin(node, *named)
+    assert [one.places.tolist() for one in found(packed(pods))] == [[0, 1, 2, 3], [5, 6, 7, 8]]
 
 
 def test_the_number_of_a_key_that_is_nobodys_own_makes_pods_differ() -> None:

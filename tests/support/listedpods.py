@@ -14,6 +14,7 @@ from kube.packedechoes import Shapes
 from kube.packedlists import PACKED
 from kube.packedpods import PackedPage
 from kube.plan import encode_plan
+from kube.release import node_affinity
 from loadtest import packers, packing
 from loadtest.pods import INDEX
 
@@ -158,13 +159,9 @@ ALIKE = pods(
 )
 
 
-def pin(*nodes: str) -> JSON:
-    terms = [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-        for node in nodes
-    ]
-    required = {"nodeSelectorTerms": terms}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+def pin(node: str, *spares: str) -> JSON:
+    """Return the affinity that a release writes."""
+    return {"nodeAffinity": orjson.loads(node_affinity(node, spares))}
 
 
 @st.composite

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.events import PlanNote
-from kube.plan import encode_plan, plan_note, without_pin
+from kube.plan import encode_plan, plan_note, plan_places, without_pin
 from kube.wire import LabelSelectorRequirement, NodeSelectorTerm
 
 NAMES = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1, max_size=20)
@@ -59,6 +59,22 @@ def test_anything_that_muster_cannot_have_written_is_no_note(text: str) -> None:
 
 def test_fields_of_later_versions_are_ignored() -> None:
     assert plan_note('{"id":"p","node":"n","later":[1]}') == PlanNote("p", "n")
+
+
+@given(notes(), st.integers(0, 9))
+def test_where_a_plan_has_its_nodes_and_its_rank_just_these_stand(note: PlanNote, at: int) -> None:
+    text = encode_plan(note).encode()
+    found = plan_places(text, note.node.encode(), at)
+    if note.devices or b"\\" in text:
+        assert found is None
+        return
+    assert found is not None
+    whole = b" " * at + text
+    named = [whole[slice(*span)].decode() for span in found.nodes]
+    assert named == [note.node, *note.spares]
+    assert whole[slice(*found.id)].decode() == note.plan_id
+    rank = None if found.rank is None else int(whole[slice(*found.rank)])
+    assert rank == (None if note.rank < 0 else note.rank)
 
 
 def at(*nodes: str, zone: str = "") -> NodeSelectorTerm:
