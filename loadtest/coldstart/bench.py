@@ -11,7 +11,7 @@ asked, when pods were first asked for, and when it is ready; starting the interp
 before. Whether it is ready is asked once it has asked for the last pods. Then its watch of pods
 expires (410), and what it spends until it has read them again is added. Some pages of the same
 list are then decoded here: as the extender decodes them, and from JSON to dictionaries, which is
-the yardstick. Plans name no spares, though those of the default settings do (docs/adr/0049).
+the yardstick. Each plan names a spare, as those of the default settings do.
 Times are CPU time, so that a busy machine changes them less; the yardstick, in the same run, tells
 by how much it did.
 """

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+import orjson
+
 from kube import names
+from kube.release import node_affinity
 from loadtest.api import JSON
 
+SPARE: Final = "@spare@"
 _SINCE: Final = "2026-01-01T00:00:00Z"
 _TOKEN: Final = {
     "name": "kube-api-access-@suffix@",
@@ -111,10 +115,11 @@ def server() -> JSON:
 
 
 def worker(plan: str, size: int) -> JSON:
-    """Return a member of a gang of ``size``, placed by Muster with ``plan`` and running."""
-    field = {"key": "metadata.name", "operator": "In", "values": ["@node@"]}
-    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    """Return a member of a gang of ``size``, placed by Muster with ``plan`` and running.
+
+    The plan names a spare, as those of the default settings do.
+    """
+    affinity = {"nodeAffinity": orjson.loads(node_affinity("@node@", (SPARE,)))}
     index = {"batch.kubernetes.io/job-completion-index": "@rank@"}
     labels = {names.GANG: "job-@gang@", "job-name": "job-@gang@", **index}
     notes = {names.GANG_SIZE: str(size), names.TOPOLOGY_REQUIRED: names.BLOCK, names.PLAN: plan}

@@ -22,7 +22,7 @@ import orjson
 from cluster.events import PlanNote
 from kube.plan import encode_plan
 from loadtest.api import JSON
-from loadtest.coldstart.bodies import daemon, node, server, worker
+from loadtest.coldstart.bodies import SPARE, daemon, node, server, worker
 from loadtest.packing import MARK, packed_parts
 
 DAEMONS: Final = (
@@ -144,7 +144,11 @@ class Fleet:
 
     def _on(self, place: int) -> dict[bytes, bytes]:
         number = place * _STRIDE % self.nodes
-        return {b"node": _HOST % number, b"ip": b"10.%d.%d" % (number >> 8 & 255, number & 255)}
+        return {
+            b"node": _HOST % number,
+            b"spare": _HOST % (number ^ 1),  # one of the same rack, as a plan's is
+            b"ip": b"10.%d.%d" % (number >> 8 & 255, number & 255),
+        }
 
 
 def page(kind: str, meta: JSON, items: list[bytes]) -> bytes:
@@ -178,5 +182,5 @@ def _own(number: int, kind: bytes) -> dict[bytes, bytes]:
 
 
 def _plan() -> str:
-    note = PlanNote("training-job-@gang@-1", "@node@", rank=_RANK, generation=1)
+    note = PlanNote("training-job-@gang@-1", "@node@", (SPARE,), rank=_RANK, generation=1)
     return encode_plan(note)
