@@ -26,7 +26,7 @@ from kube import names, networks
 from kube.fieldtable import Buffer, Flags, Ranges
 from kube.ownbytes import OwnBytes, pin_places, tokens
 from kube.packedkeys import other_values, own_entries
-from kube.plan import PlanPlaces, plan_places
+from kube.plan import PlanPlaces, Span, plan_places
 
 FEWEST: Final = 3  # that are worth it
 _DIGITS: Final = 9  # of a number that is less than 2^31, whichever it is
@@ -41,7 +41,6 @@ _ASCII: Final = 0x80
 
 Key = tuple[bool, str]
 """Whether it is a label, and its name."""
-Span = tuple[int, int]
 Places = NDArray[np.intp]
 Chars = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
@@ -129,8 +128,8 @@ class _Layout(NamedTuple):
         plan = plans[0] if len(plans) == 1 else None
         if plan is None or any(end - begin > _DIGITS for begin, end in numbers.values()):
             return None
-        nodes = tuple(tuple(pin_places(own.pin, own.labels[slice(*span)])) for span in plan.nodes)
-        return cls(plan, tuple(numbers.items()), tuple(others), nodes, tuple(tokens(own.volumes)))
+        pins = tuple(tuple(pin_places(own.pin, own.labels[slice(*span)])) for span in plan.nodes)
+        return cls(plan, tuple(numbers.items()), tuple(others), pins, tuple(tokens(own.volumes)))
 
 
 def twins(pods: TwinBytes, places: Places) -> Iterator[Twins]:

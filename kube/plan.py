@@ -59,6 +59,7 @@ def plan_note(annotation: str) -> PlanNote | None:
 
 
 Span = tuple[int, int]
+"""From where to where."""
 
 
 class PlanPlaces(NamedTuple):
