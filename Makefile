@@ -18,7 +18,7 @@ help:
 	@echo "make install  everything into $(VENV)/"
 	@echo "make assets   etcd, Kubernetes, a real node, the dialects' CRDs, cached outside the tree"
 	@echo "make manifests  webhook configurations, CRDs and schemas anew, as the code has them"
-	@echo "make proto    protogen/ anew from proto/"
+	@echo "make proto    muster/protogen/ anew from proto/"
 	@echo "make lock     resolve the dependencies anew"
 
 install: $(STAMP)
@@ -60,10 +60,10 @@ lint: $(STAMP)
 
 # Committed so that kustomize needs no Python; a test compares them with what the code gives.
 manifests: $(STAMP)
-	@{ echo "# Made by \`make manifests\` from webhook/manifests.py, which says why each field is so."; \
+	@{ echo "# Made by \`make manifests\` from webhook/registration/configurations.py, which says why each field is so."; \
 	  $(BIN)/python -m webhook --config manifests/base/webhook-config.yaml \
 	    --print-configurations; } > manifests/base/webhook-configurations.yaml
-	@$(BIN)/python -m injection.crd manifests
+	@$(BIN)/python -m muster.injection.profiles.crd manifests
 
 # Committed so that the device plugin needs no protoc; a test generates it again and compares.
 proto: $(STAMP)
@@ -83,7 +83,7 @@ lock: $(STAMP)
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
 	  --no-header -c requirements/dev.txt -o requirements/build.txt requirements/build.in
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
-	  --no-header -o loadtest/gomodules/toolchain.txt loadtest/gomodules/toolchain.in
+	  --no-header -o loadtest/testbed/controlplane/gomodules/toolchain.txt loadtest/testbed/controlplane/gomodules/toolchain.in
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \

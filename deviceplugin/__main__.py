@@ -8,22 +8,23 @@ from pathlib import Path
 
 import msgspec
 
-from deviceplugin import fault, look, sources
+from deviceplugin import sources
 from deviceplugin.config import DevicePluginConfig, check, load
 from deviceplugin.process import run_device_plugin
-from kube import auth
-from kube.errors import AuthError
-from observability import logs
-from observability.configfile import ConfigError
+from deviceplugin.tools import faultswitch, nvmlreport
+from muster.kube.errors import AuthError
+from muster.kube.http import auth
+from muster.observability import logs
+from muster.observability.configfile import ConfigError
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM; return the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == ["fault"]:
-        return fault.main(words[1:])
+        return faultswitch.main(words[1:])
     if words[:1] == ["look"]:
-        return look.main(words[1:])
+        return nvmlreport.main(words[1:])
     given = _parser().parse_args(words)
     try:
         config, node = _config(given), _node(given)

@@ -8,16 +8,16 @@ import msgspec
 
 from deviceplugin.allocation import settings as allocationsettings
 from deviceplugin.allocation.settings import AllocationSettings
-from deviceplugin.backends import simulatedmachine
+from deviceplugin.backends.simulated import machine as simulatedmachine
 from deviceplugin.exporter import config as exporterconfig
 from deviceplugin.exporter.config import ExporterConfig
 from deviceplugin.health import config as healthconfig
 from deviceplugin.health.config import HealthConfig
-from deviceplugin.publication.says import PublicationSettings
+from deviceplugin.publication.nodecontent import PublicationSettings
 from deviceplugin.resources import settings
 from deviceplugin.resources.settings import ResourceSettings
-from observability import configfile
-from observability.configfile import ConfigError
+from muster.observability import configfile
+from muster.observability.configfile import ConfigError
 
 KUBELET: Final = Path("/var/lib/kubelet")
 

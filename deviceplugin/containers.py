@@ -8,7 +8,7 @@ from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cdi.writer import STATIC, Writer
 from deviceplugin.model.answers import ContainerAnswer
 from deviceplugin.model.inventory import Inventory
-from deviceplugin.resources.advertised import Advertisement
+from deviceplugin.resources.advertisements import Advertisement
 
 log = logging.getLogger(__name__)
 

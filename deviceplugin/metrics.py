@@ -5,8 +5,8 @@ Series per device are the exporter's (``deviceplugin.exporter.board``).
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from observability.apicalls import ApiCalls
-from observability.metrics import histogram
+from muster.observability.apicalls import ApiCalls
+from muster.observability.metrics import histogram
 
 
 class DevicePluginMetrics:

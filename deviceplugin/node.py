@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from deviceplugin.errors import Cause, Refused
-from deviceplugin.health import told
+from deviceplugin.health import reports
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.monitor import Monitor
-from deviceplugin.health.told import Change, Standing
+from deviceplugin.health.reports import Change, Standing
 from deviceplugin.model.answers import ContainerAnswer, ResourceView, ShownDevice
 from deviceplugin.model.holdings import Holding
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import Reading, Signal
-from deviceplugin.publication.says import HELD, Known
-from deviceplugin.resources.advertise import advertise, resource_of
-from deviceplugin.resources.advertised import Advertised, AdvertisedDevice, Advertisement, Kind
-from deviceplugin.resources.outlived import outlived
+from deviceplugin.publication.nodecontent import HELD, Known
+from deviceplugin.resources.advertisements import Advertised, AdvertisedDevice, Advertisement, Kind
+from deviceplugin.resources.advertising import advertise, resource_of
+from deviceplugin.resources.oldids import outlived
 from deviceplugin.resources.settings import ResourceSettings
 from deviceplugin.stocks import Usable
 
@@ -157,7 +157,7 @@ class NodeState:
         return tuple(
             one
             for one in self.monitor.standings()
-            if one.kind is not told.Kind.NIC or one.device in self._shown
+            if one.kind is not reports.Kind.NIC or one.device in self._shown
         )
 
     def usable(self, found: Advertised, device: AdvertisedDevice) -> bool:

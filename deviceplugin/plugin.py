@@ -19,7 +19,7 @@ from deviceplugin.backends.backend import Backend
 from deviceplugin.errors import BackendError
 from deviceplugin.exporter.board import Board
 from deviceplugin.health.alerts import AlertChange, Alerts
-from deviceplugin.health.told import Change, by_state, event
+from deviceplugin.health.reports import Change, by_state, event
 from deviceplugin.metrics import DevicePluginMetrics
 from deviceplugin.model.holdings import Holding
 from deviceplugin.model.signals import BackendDown, BackendUp, InventoryChanged, Signal, Xid

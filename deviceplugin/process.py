@@ -13,15 +13,15 @@ import sys
 from collections.abc import Coroutine, Iterable
 from contextlib import AsyncExitStack
 
-from deviceplugin import assembly
+from deviceplugin import wiring
 from deviceplugin.backends.backend import Backend
 from deviceplugin.config import DevicePluginConfig
 from deviceplugin.exporter import server
 from deviceplugin.metrics import DevicePluginMetrics
-from kube.auth import Auth
-from kube.client import KubeClient
-from observability.health import Health
-from observability.metrics import new_registry
+from muster.kube.client import KubeClient
+from muster.kube.http.auth import Auth
+from muster.observability.health import Health
+from muster.observability.metrics import new_registry
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +39,13 @@ async def run_device_plugin(
     metrics = DevicePluginMetrics(new_registry())
     async with AsyncExitStack() as stack:
         stack.push_async_callback(backend.close)
-        made = assembly.parts(config, backend, node, metrics, follows=auth is not None)
+        made = wiring.parts(config, backend, node, metrics, follows=auth is not None)
         ready = Health({"kubelet": made.plugin.followed, "devices": made.plugin.known})
         cluster = None
         if auth is not None:
             await auth.current()  # credentials that cannot be read end the process, not a retry
             client = await stack.enter_async_context(KubeClient(auth))
-            cluster = assembly.in_cluster(config, client, node, made, metrics)
+            cluster = wiring.in_cluster(config, client, node, made, metrics)
             ready.add("node", cluster.problem)
         board = made.plugin.board
         host, port = await stack.enter_async_context(

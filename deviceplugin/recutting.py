@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 from deviceplugin.mig import builtin, layouts
 from deviceplugin.mig.layouts import Layout, LayoutError
-from deviceplugin.mig.reconfigure import (
+from deviceplugin.mig.reconfiguration import (
     LABEL,
     STATE_LABEL,
     CuttingBackend,
@@ -31,7 +31,7 @@ from deviceplugin.mig.reconfigure import (
 )
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.publication.nodepatch import NodeSays, owned
-from kube import wire
+from muster.kube import wire
 
 log = logging.getLogger(__name__)
 

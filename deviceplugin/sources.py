@@ -5,13 +5,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from deviceplugin.backends import amd, rdma, simulatedmachine
+from deviceplugin.backends import amd, rdma
 from deviceplugin.backends.backend import Backend
-from deviceplugin.backends.nvml import NvmlBackend
-from deviceplugin.backends.simulated import Simulated
-from deviceplugin.backends.together import Together
+from deviceplugin.backends.jointbackend import Together
+from deviceplugin.backends.nvml.backend import NvmlBackend
+from deviceplugin.backends.simulated import machine as simulatedmachine
+from deviceplugin.backends.simulated.backend import Simulated
 from deviceplugin.config import DevicePluginConfig, Sources
-from observability.configfile import ConfigError
+from muster.observability.configfile import ConfigError
 
 _PCI: Final = Path("bus/pci/devices")
 _NVIDIA: Final = "0x10de"

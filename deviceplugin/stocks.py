@@ -17,8 +17,13 @@ from deviceplugin.allocation.pairs import Topology
 from deviceplugin.allocation.picking import Picker
 from deviceplugin.allocation.values import Kind, Offer, Stock
 from deviceplugin.model.inventory import Inventory, MigInstance
-from deviceplugin.resources import advertised
-from deviceplugin.resources.advertised import Advertised, AdvertisedDevice, Advertisement, Sharing
+from deviceplugin.resources import advertisements
+from deviceplugin.resources.advertisements import (
+    Advertised,
+    AdvertisedDevice,
+    Advertisement,
+    Sharing,
+)
 
 Usable = Callable[[Advertised, AdvertisedDevice], bool]
 
@@ -57,7 +62,7 @@ def _stock(
         each.resource,
         kind,
         offers,
-        nics=each.kind is advertised.Kind.NIC,
+        nics=each.kind is advertisements.Kind.NIC,
         slices=named if kind is Kind.MIG else {},
     )
 
@@ -67,7 +72,7 @@ def _kind(each: Advertised) -> Kind:
         return Kind.UNIT
     if any(device.share is not None for device in each.devices):
         return Kind.REPLICA
-    return Kind.MIG if each.kind is advertised.Kind.MIG else Kind.WHOLE
+    return Kind.MIG if each.kind is advertisements.Kind.MIG else Kind.WHOLE
 
 
 def _instances(inventory: Inventory) -> Iterator[tuple[str, MigInstance]]:

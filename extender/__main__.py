@@ -8,14 +8,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from extender.config import ExtenderConfig, load
+from extender.config.settings import ExtenderConfig, load
 from extender.errors import Deposed
-from extender.ownpod import PodName
+from extender.leadership.ownpod import PodName
 from extender.process import run_extender
-from kube import auth
-from kube.errors import AuthError
-from observability import logs
-from observability.configfile import ConfigError
+from muster.kube.errors import AuthError
+from muster.kube.http import auth
+from muster.observability import logs
+from muster.observability.configfile import ConfigError
 
 
 def main() -> int:

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from extender.api import ReadApi
-from extender.callers import Area
-from extender.config import ExtenderConfig
-from extender.gate import Gate
-from extender.handlers import Handlers, echo
+from extender.access.authorization import Gate
+from extender.access.callers import Area
+from extender.calls.handlers import Handlers, echo
+from extender.config.settings import ExtenderConfig
 from extender.metrics import ExtenderMetrics
-from extender.reservationapi import ReservationApi
-from observability.health import Health
-from observability.metrics import CONTENT_TYPE, render
+from extender.readapi.routes import ReadApi
+from extender.reservations.route import ReservationApi
+from muster.observability.health import Health
+from muster.observability.metrics import CONTENT_TYPE, render
 
 Job = Callable[[], Coroutine[Any, Any, None]]
 

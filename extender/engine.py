@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import get_args
 
-from cluster.effects import CapacityFreed, Effect
-from cluster.events import Event
-from cluster.state import ClusterState
+from muster.cluster.effects import CapacityFreed, Effect
+from muster.cluster.events import Event
+from muster.cluster.state import ClusterState
 
 Listener = Callable[[Effect], None]
 Clock = Callable[[], float]

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from ssl import SSLContext
 from typing import Final
 
-from observability.passing import Passing
+from muster.observability.connections import Passing
 
 Factory = Callable[[], asyncio.Protocol]
 BACKLOG: Final = 128  # as aiohttp's sites

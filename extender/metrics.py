@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from observability.apicalls import ApiCalls
-from observability.metrics import WAIT_BUCKETS_S, histogram, loop_lag
+from muster.observability.apicalls import ApiCalls
+from muster.observability.metrics import WAIT_BUCKETS_S, histogram, loop_lag
 
 
 class Verb(StrEnum):

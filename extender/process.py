@@ -8,7 +8,8 @@
                                    │
                                    └── deposed: connections cut, nothing finished, exit code 1
 
-How a replica comes to lead is drawn in ``extender.leadership``, its parts in ``extender.shell``.
+How a replica comes to lead is drawn in ``extender.leadership.term``, its parts in
+``extender.wiring``.
 """
 
 import asyncio
@@ -22,18 +23,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from aiohttp import web
 
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, make_app
-from extender.candidacy import AGENT, Candidacy, agent, stand
-from extender.config import ExtenderConfig
+from extender.config.settings import ExtenderConfig
 from extender.errors import Deposed
 from extender.garbage import Collector
+from extender.leadership.candidacy import AGENT, Candidacy, agent, stand
+from extender.leadership.ownpod import PodName
 from extender.listening import listening
-from extender.ownpod import PodName
-from extender.shell import Extender
-from kube.auth import Auth
-from kube.client import KubeClient
-from kube.packedlists import PACKED
-from kube.transport import Transport
-from observability.servingcert import ServingCertificate
+from extender.wiring import Extender
+from muster.kube.client import KubeClient
+from muster.kube.firstlist.decoders import PACKED
+from muster.kube.http.auth import Auth
+from muster.kube.http.transport import Transport
+from muster.observability.servingcert import ServingCertificate
 
 log = logging.getLogger(__name__)
 

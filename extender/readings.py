@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from extender.census import Census
 from extender.engine import Clock
 from extender.metrics import Readings
-from extender.partial import PartialGangs
-from extender.planner import Planner
+from extender.planning.planner import Planner
+from extender.releases.rollback import PartialGangs
+from extender.watchover.census import Census
 
 
 def readings(

@@ -1,9 +1,9 @@
-"""Generate ``protogen/`` from the .proto files beside this one: `make proto`.
+"""Generate ``muster/protogen/`` from the .proto files beside this one: `make proto`.
 
 ::
 
-    proto/NAME.proto ──protoc──► protogen/NAME_pb2.py, NAME_pb2.pyi, NAME_pb2_grpc.py
-                     └─ descriptors ──► protogen/NAME_pb2_grpc.pyi    (protoc writes none)
+    proto/NAME.proto ──protoc──► muster/protogen/NAME_pb2.py, NAME_pb2.pyi, NAME_pb2_grpc.py
+                     └─ descriptors ──► muster/protogen/NAME_pb2_grpc.pyi    (protoc writes none)
 
 The stubs of NAME_pb2_grpc are those of ``grpc.aio``: nothing here talks gRPC from threads.
 """
@@ -25,7 +25,8 @@ from google.protobuf.descriptor_pb2 import (
 from grpc_tools import protoc
 
 _HERE: Final = Path(__file__).parent
-_PACKAGE: Final = "protogen"
+_PACKAGE: Final = "muster.protogen"
+_FOLDER: Final = _PACKAGE.replace(".", "/")
 _HEADER: Final = '''"""Types of the module of this name, which protoc leaves without any."""
 
 from collections.abc import AsyncIterator, Awaitable
@@ -54,8 +55,8 @@ def main() -> int:
 
 
 def generate(to: Path) -> int:
-    """Write ``to``/protogen anew; return protoc's exit code."""
-    package = to / _PACKAGE
+    """Write ``to``/muster/protogen anew; return protoc's exit code."""
+    package = to / _FOLDER
     package.mkdir(parents=True, exist_ok=True)
     for old in package.glob("*.py*"):
         old.unlink()
@@ -85,13 +86,13 @@ def _protoc(to: Path, described: Path) -> int:
         protoc.main(
             [
                 "protoc",
-                f"--proto_path={_PACKAGE}={_HERE}",
+                f"--proto_path={_FOLDER}={_HERE}",
                 f"--proto_path={resources.files('grpc_tools') / '_proto'}",
                 f"--python_out={to}",
                 f"--pyi_out={to}",
                 f"--grpc_python_out={to}",
                 f"--descriptor_set_out={described}",
-                *(f"{_PACKAGE}/{name}" for name in sources),
+                *(f"{_FOLDER}/{name}" for name in sources),
             ]
         )
     )

@@ -43,6 +43,6 @@ def pytest_xdist_auto_num_workers() -> int:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Give each worker what it needs the fewest control planes for."""
-    from support import workers  # noqa: PLC0415 - needs xdist, which may be switched off
+    from support.machine import workers  # noqa: PLC0415 - needs xdist, which may be switched off
 
     return workers.make(config, log)

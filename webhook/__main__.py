@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from observability import logs
-from observability.configfile import ConfigError
+from muster.observability import logs
+from muster.observability.configfile import ConfigError
 from webhook.config import WebhookConfig, load
 from webhook.errors import WebhookError
-from webhook.manifests import to_yaml
-from webhook.serve import built, run
+from webhook.process import built, run
+from webhook.registration.configurations import to_yaml
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,11 +9,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from kube import names
-from observability import configfile
-from webhook.injecting import Early, Mode
-from webhook.validate import ADMINISTRATORS, MUSTER_USERS
-from workloads.managed import ManagedConfig, Policy
+from muster.kube import names
+from muster.observability import configfile
+from muster.workloads.managedpods import ManagedConfig, Policy
+from webhook.review.injectionmode import Early, Mode
+from webhook.review.validation import ADMINISTRATORS, MUSTER_USERS
 
 MIB: Final = 1024 * 1024
 DAY_S: Final = 24 * 3600
@@ -103,7 +103,7 @@ class Injection(_Section, frozen=True):
     ``fabrics``: files with fabric profiles beside those that come with Muster; one of the same
     name takes its place, and a FabricProfile of the cluster the place of both. ``mode``:
     ``shadow`` decides, counts and logs, and changes nothing. ``before_synced``: what becomes of
-    pods until the cluster has been read once (``webhook.injecting.Early``).
+    pods until the cluster has been read once (``webhook.review.injectionmode.Early``).
     """
 
     cluster_profile: Path | None = None

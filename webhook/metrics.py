@@ -6,12 +6,12 @@ from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from injection.overrides.apply import Overridden
-from injection.overrides.policy import Dialect, Policies
-from injection.run import Injection
-from observability.metrics import histogram
-from webhook.injecting import fields_kept, fields_set
-from webhook.mutate import Mutation
+from muster.injection.overrides.application import Overridden
+from muster.injection.overrides.policy import Dialect, Policies
+from muster.injection.run import Injection
+from muster.observability.metrics import histogram
+from webhook.review.gate import Mutation
+from webhook.review.injectionmode import fields_kept, fields_set
 from webhook.tally import Tally
 
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})  # admission/v1

@@ -20,7 +20,7 @@ from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.cdi.specs import AMD, NVIDIA, RDMA, qualified, shared_files
 from deviceplugin.model.answers import ContainerAnswer, DeviceFile, Mount
 from deviceplugin.model.inventory import Gpu, Inventory, Vendor
-from deviceplugin.resources.advertised import (
+from deviceplugin.resources.advertisements import (
     Advertised,
     AdvertisedDevice,
     Advertisement,
@@ -38,7 +38,7 @@ _SHM: Final = "/dev/shm"  # noqa: S108  # where CUDA looks for the daemon's shar
 
 
 class Answers:
-    """A ``deviceplugin.handshake.Answers`` on one node."""
+    """A ``deviceplugin.handshake.handshake.Answers`` on one node."""
 
     def __init__(self, settings: AllocationSettings) -> None:
         self._settings = settings

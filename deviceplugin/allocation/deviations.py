@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from deviceplugin.allocation.book import Book
+from deviceplugin.allocation.tablestate import Book
 from deviceplugin.allocation.values import Deviation, Life, NodePod, Why
 
 

@@ -2,9 +2,10 @@
 
 The extender writes one list of names for a pod: first the whole devices, resource by resource
 in the order of their names, then one entry after the other for the containers that ask for
-shares, running ones before plain init containers (``cluster.asks``, ``workloads.deviceasks``),
-each in the node's order. Nothing in it says which container gets what, and nothing needs to: a
-name belongs to the resource that offers it, and within a pod any split will do.
+shares, running ones before plain init containers (``muster.cluster.devices.needs``,
+``muster.workloads.devices.deviceasks``), each in the node's order. Nothing in it says which
+container gets what, and nothing needs to: a name belongs to the resource that offers it, and within
+a pod any split will do.
 
 ::
 

@@ -28,22 +28,15 @@ Every call takes time in proportion to the node's devices and waiting pods. Not 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from deviceplugin.allocation.book import Book, counted
+from deviceplugin.allocation.attribution import Turns
 from deviceplugin.allocation.claims import Claim, Stage, unknown
 from deviceplugin.allocation.deviations import deviations
-from deviceplugin.allocation.hearing import Hearing
 from deviceplugin.allocation.picking import Picker
 from deviceplugin.allocation.plans import needed
+from deviceplugin.allocation.reconciliation import Hearing
 from deviceplugin.allocation.reservations import Names
-from deviceplugin.allocation.turns import Turns
-from deviceplugin.allocation.values import (
-    ContainerAsk,
-    Deviation,
-    Life,
-    Listed,
-    NodePod,
-    Stock,
-)
+from deviceplugin.allocation.tablestate import Book, counted
+from deviceplugin.allocation.values import ContainerAsk, Deviation, Life, Listed, NodePod, Stock
 from deviceplugin.errors import Cause, Refused
 
 

@@ -24,14 +24,7 @@ from typing import Final
 from deviceplugin.backends import kfd, pci
 from deviceplugin.backends.kfd import KfdNode
 from deviceplugin.backends.sysfs import Look, Sysfs
-from deviceplugin.model.inventory import (
-    Driver,
-    Gpu,
-    Inventory,
-    NvLinks,
-    PciPlace,
-    Vendor,
-)
+from deviceplugin.model.inventory import Driver, Gpu, Inventory, NvLinks, PciPlace, Vendor
 from deviceplugin.model.signals import GpuReading
 
 NAME: Final = "amd"

@@ -20,16 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from deviceplugin.cdi.specs import (
-    KINDS,
-    NVIDIA,
-    Spec,
-    encode,
-    file_name,
-    names,
-    qualified,
-    specs,
-)
+from deviceplugin.cdi.specs import KINDS, NVIDIA, Spec, encode, file_name, names, qualified, specs
 from deviceplugin.errors import Cause, Refused
 from deviceplugin.model.inventory import Inventory, Vendor
 

@@ -11,8 +11,8 @@ from deviceplugin.exporter import names, text
 from deviceplugin.exporter.fields import FIELDS, MEMORY_FIELDS, XID, MemoryField
 from deviceplugin.exporter.names import Named
 from deviceplugin.health.alerts import Alert
-from deviceplugin.health.life import State
-from deviceplugin.health.told import Kind, Standing
+from deviceplugin.health.reports import Kind, Standing
+from deviceplugin.health.states import State
 from deviceplugin.model.holdings import Holding
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import GpuReading, InstanceReading, Reading, Xid

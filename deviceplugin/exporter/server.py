@@ -10,10 +10,10 @@ from aiohttp import web
 from deviceplugin.exporter.board import Board
 from deviceplugin.exporter.config import ExporterConfig
 from deviceplugin.metrics import DevicePluginMetrics
-from observability.health import Health
-from observability.metrics import CONTENT_TYPE, render
-from observability.pages import Answer, page
-from observability.servingcert import ServingCertificate
+from muster.observability.health import Health
+from muster.observability.metrics import CONTENT_TYPE, render
+from muster.observability.pages import Answer, page
+from muster.observability.servingcert import ServingCertificate
 
 
 @asynccontextmanager

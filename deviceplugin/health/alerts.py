@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from deviceplugin.health.config import AlertThresholds
-from deviceplugin.health.told import Event
+from deviceplugin.health.reports import Event
 from deviceplugin.model.signals import GpuReading, Reading
 
 

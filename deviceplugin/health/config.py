@@ -1,7 +1,7 @@
 """When a device is unwell and when somebody is to be alerted: a section of the configuration.
 
-Strict: unknown fields are errors (``observability.configfile``), and ``problems`` names values
-that make no sense.
+Strict: unknown fields are errors (``muster.observability.configfile``), and ``problems`` names
+values that make no sense.
 """
 
 from collections.abc import Iterator

@@ -7,8 +7,8 @@ from typing import Final
 from deviceplugin.health.causes import Cause, Reason
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.ecc import Growth
-from deviceplugin.health.heat import Heat
 from deviceplugin.health.incidents import Incidents
+from deviceplugin.health.temperature import Heat
 from deviceplugin.health.xids import Effect, XidTable
 from deviceplugin.model.inventory import FabricState, Gpu, MigInstance, Vendor
 from deviceplugin.model.signals import GpuReading, Xid

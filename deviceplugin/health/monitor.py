@@ -24,9 +24,9 @@ from deviceplugin.health import xids
 from deviceplugin.health.causes import Cause, Reason, ranked
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.health.gpuwatch import GpuWatch
-from deviceplugin.health.life import Life, State, step
 from deviceplugin.health.nicwatch import NicWatch
-from deviceplugin.health.told import Change, Kind, Standing
+from deviceplugin.health.reports import Change, Kind, Standing
+from deviceplugin.health.states import Life, State, step
 from deviceplugin.model.inventory import Gpu, Inventory, Nic, Vendor
 from deviceplugin.model.signals import (
     BackendDown,

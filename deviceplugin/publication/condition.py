@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from deviceplugin.health.told import CONDITION, Condition
-from kube import wire
+from deviceplugin.health.reports import CONDITION, Condition
+from muster.kube import wire
 
 MOST_CHARACTERS: Final = 1024  # of a message
 

@@ -20,7 +20,7 @@ import msgspec
 
 from deviceplugin.publication.labelvalue import digest
 from deviceplugin.publication.lldp import Neighbor
-from kube.names import BLOCK, RACK
+from muster.kube.names import BLOCK, RACK
 
 # Label keys of those who know the network, by the level of ours that they mean.
 # GKE: cloud.google.com documentation "Use Compact Placement", Kueue's example topology. EKS:

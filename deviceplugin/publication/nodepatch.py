@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from deviceplugin.publication.gfd import TIMESTAMP
-from kube.names import PREFIX
+from muster.kube.names import PREFIX
 
 PUBLISHED: Final = PREFIX + "published"
 

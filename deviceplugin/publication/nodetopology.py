@@ -1,6 +1,7 @@
 """The annotation ``muster.dev/node-topology``: a node's devices, as the planner reads them.
 
-``kube.translate`` reads ``devices``; the rest is for people and tools, and for planners to come:
+``muster.kube.translation.translate`` reads ``devices``; the rest is for people and tools, and for
+planners to come:
 
 =========  =====================================================================================
 devices    each device by UUID (NICs by the name of their verbs device), with its resource, NUMA
@@ -25,12 +26,12 @@ import msgspec
 
 from deviceplugin.model.inventory import Gpu, Inventory, MigInstance, Nic, PciPlace, Vendor
 from deviceplugin.publication.gfd import product
-from kube.translate import DeviceWire, PlacementWire
+from muster.kube.translation.translate import DeviceWire, PlacementWire
 
 MOST_BYTES: Final = 64 * 1024
 """Annotations of an object are 256 KiB in all (apimachinery TotalAnnotationSizeLimitB)."""
 _MEDIA: Final = 1 << 16
-"""Above the memory slices: the one set of extra media engines, as workloads.mig has it."""
+"""Above the memory slices: the one set of extra media engines, as workloads.devices.mig has it."""
 
 
 class NicWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -44,7 +45,7 @@ class NicWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Published(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The annotation. ``kube.translate.NodeTopologyWire`` is the part of it that is read back."""
+    """The annotation. ``translate.NodeTopologyWire`` is the part of it that is read back."""
 
     devices: tuple[DeviceWire, ...] = ()
     links: tuple[tuple[int, int, int], ...] = ()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from deviceplugin.resources import names
-from deviceplugin.resources.advertised import (
+from deviceplugin.resources.advertisements import (
     MOST_IDS,
     Advertised,
     AdvertisedDevice,
@@ -20,7 +20,7 @@ from deviceplugin.resources.advertised import (
 )
 from deviceplugin.resources.picking import pick
 from deviceplugin.resources.settings import MemorySlices
-from deviceplugin.resources.whole import Candidate, Group
+from deviceplugin.resources.wholedevices import Candidate, Group
 
 _MIB_PER_GIB: Final = 1024
 

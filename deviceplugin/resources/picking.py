@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from cluster.asks import is_model
-from deviceplugin.resources.whole import Candidate
+from deviceplugin.resources.wholedevices import Candidate
+from muster.cluster.devices.needs import is_model
 
 Wanted = str | int | tuple[int | str, ...]
 """``devices`` of a rule."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from deviceplugin.model.inventory import Inventory, Nic
 from deviceplugin.resources import names
-from deviceplugin.resources.advertised import (
+from deviceplugin.resources.advertisements import (
     MOST_IDS,
     Advertised,
     AdvertisedDevice,

@@ -15,7 +15,7 @@ from typing import Final
 
 from deviceplugin.model.inventory import Vendor
 from deviceplugin.resources import names
-from deviceplugin.resources.advertised import (
+from deviceplugin.resources.advertisements import (
     Advertised,
     AdvertisedDevice,
     Kind,
@@ -24,7 +24,7 @@ from deviceplugin.resources.advertised import (
 )
 from deviceplugin.resources.picking import pick
 from deviceplugin.resources.settings import Rule, SharingSettings, Ways
-from deviceplugin.resources.whole import Candidate, Group
+from deviceplugin.resources.wholedevices import Candidate, Group
 
 _MPS_CLIENTS: Final = 48
 """Of one MPS server since compute capability 7.5 (NVIDIA/k8s-device-plugin mps/device.go)."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from deviceplugin.model.answers import ShownDevice
 from deviceplugin.serving import wire
-from protogen import deviceplugin_v1beta1_pb2 as pb
+from muster.protogen import deviceplugin_v1beta1_pb2 as pb
 
 WINDOW_S: Final = 0.05  # a message is due a second after the fault at the latest
 

@@ -25,12 +25,12 @@ from typing import Final
 from grpc import aio
 
 from deviceplugin.model.answers import ResourceView
-from deviceplugin.serving import registering, sockets
+from deviceplugin.serving import registration, sockets
 from deviceplugin.serving.lifecycle import Action, Lifecycle, Seen, State
 from deviceplugin.serving.listing import Listing
 from deviceplugin.serving.service import Service, options
-from protogen.deviceplugin_v1beta1_pb2_grpc import add_DevicePluginServicer_to_server
-from protogen.pluginregistration_v1_pb2_grpc import add_RegistrationServicer_to_server
+from muster.protogen.deviceplugin_v1beta1_pb2_grpc import add_DevicePluginServicer_to_server
+from muster.protogen.pluginregistration_v1_pb2_grpc import add_RegistrationServicer_to_server
 
 log = logging.getLogger(__name__)
 
@@ -198,7 +198,9 @@ class ResourceServer:
         service = Service(self._view, listing, _Streams(self, self._turn), self._calls)
         add_DevicePluginServicer_to_server(service, server)
         if place.registry is not None:
-            add_RegistrationServicer_to_server(registering.Found(self.resource, self._told), server)
+            add_RegistrationServicer_to_server(
+                registration.Found(self.resource, self._told), server
+            )
         server.add_insecure_port(f"unix:{path}")
         await server.start()
         return _Served(path, server, listing)
@@ -215,7 +217,7 @@ class ResourceServer:
         kubelet = self._place.folder / KUBELET_SOCK
         endpoint = self._served.path.name
         try:
-            await registering.register(kubelet, endpoint, self.resource, options(self._view))
+            await registration.register(kubelet, endpoint, self.resource, options(self._view))
         except aio.AioRpcError as error:
             self._told(f"Register: {error.code().name}: {error.details()}")
         else:

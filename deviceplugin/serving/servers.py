@@ -16,7 +16,7 @@ from typing import Final
 
 from deviceplugin.model.answers import ResourceView
 from deviceplugin.serving.drift import Drift
-from deviceplugin.serving.foldertold import FolderTold
+from deviceplugin.serving.inotify import FolderTold
 from deviceplugin.serving.resource import Place, ResourceServer
 
 log = logging.getLogger(__name__)

@@ -17,8 +17,8 @@ from deviceplugin.errors import Refused
 from deviceplugin.model.answers import ResourceView
 from deviceplugin.serving import fallback, wire
 from deviceplugin.serving.listing import Listing
-from protogen import deviceplugin_v1beta1_pb2 as pb
-from protogen.deviceplugin_v1beta1_pb2_grpc import DevicePluginServicer
+from muster.protogen import deviceplugin_v1beta1_pb2 as pb
+from muster.protogen.deviceplugin_v1beta1_pb2_grpc import DevicePluginServicer
 
 log = logging.getLogger(__name__)
 

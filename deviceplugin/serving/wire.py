@@ -7,7 +7,7 @@ import grpc
 
 from deviceplugin.errors import Cause
 from deviceplugin.model.answers import ContainerAnswer, ShownDevice
-from protogen import deviceplugin_v1beta1_pb2 as pb
+from muster.protogen import deviceplugin_v1beta1_pb2 as pb
 
 VERSION: Final = "v1beta1"
 HEALTHY: Final = "Healthy"

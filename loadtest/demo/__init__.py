@@ -15,16 +15,16 @@ from typing import Final
 
 from rich.console import Console
 
-from loadtest.assets import AssetError, Minor
 from loadtest.demo import report
 from loadtest.demo.outcome import Outcome
 from loadtest.demo.plan import make
 from loadtest.demo.run import Demo
 from loadtest.demo.show import LiveShow, Show, SilentShow
 from loadtest.demo.svgframe import SVG_FRAME
-from loadtest.fleet import FleetError
-from loadtest.programs import ProgramFailed
-from loadtest.trace import TraceError
+from loadtest.testbed.controlplane.assets import AssetError, Minor
+from loadtest.testbed.controlplane.programs import ProgramFailed
+from loadtest.traces.fleet import FleetError
+from loadtest.traces.trace import TraceError
 
 __all__ = ["run"]
 

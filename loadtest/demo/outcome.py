@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from loadtest.checker import Finding
 from loadtest.demo.plan import Story
 from loadtest.demo.tracker import GangRecord, Tracker
+from loadtest.testbed.oracles.checker import Finding
 
 
 @dataclass(frozen=True, slots=True)

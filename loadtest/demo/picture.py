@@ -16,7 +16,7 @@ from typing import Final
 from rich.text import Text
 
 from loadtest.demo.plan import Story
-from loadtest.fleet import Host
+from loadtest.traces.fleet import Host
 
 _GOLDEN: Final = 0.618_033_988_75  # neighbouring indices get hues far apart
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

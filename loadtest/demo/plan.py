@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kube import names
-from loadtest import fleet as fleets
-from loadtest import trace as traces
-from loadtest.fleet import Fleet
-from loadtest.pods import Gang
-from loadtest.trace import Job, Trace
+from loadtest.testbed.client.pods import Gang
+from loadtest.traces import fleet as fleets
+from loadtest.traces import trace as traces
+from loadtest.traces.fleet import Fleet
+from loadtest.traces.trace import Job, Trace
+from muster.kube import names
 
 DEFAULT_JOBS: Final = 260
 # Seconds into which the arrivals are compressed, so that the run takes well under a minute.
 WINDOW: Final = 12.0
 NAMESPACE: Final = "default"
-JOB_LABEL: Final = "loadtest.muster.dev/job"
+JOB_LABEL: Final = "loadtest.testbed.deployment.muster.dev/job"
 _LARGEST_SHARE: Final = 3  # no job asks for more than a third of the fleet
 
 

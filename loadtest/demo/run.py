@@ -20,21 +20,23 @@ from typing import Final
 
 import aiohttp
 
-from loadtest import fleet, nodes, pods, schedulerconfig
-from loadtest.api import Api, ApiFailed
-from loadtest.assets import Minor
-from loadtest.checker import Checker
-from loadtest.controlplane import ControlPlane, Options
 from loadtest.demo.outcome import Explained, Outcome, Picture
 from loadtest.demo.plan import NAMESPACE, Story, Submission
 from loadtest.demo.show import Show
 from loadtest.demo.tracker import GangRecord, Tracker
-from loadtest.kubelet import Kubelet
-from loadtest.muster import RBAC, Muster
-from loadtest.programs import ProgramFailed
-from loadtest.reflector import Change, Reflector
-from loadtest.simulated import Plane, SimulatedPlane
-from loadtest.wirejson import JsonObject
+from loadtest.testbed.client import nodes, pods
+from loadtest.testbed.client.api import Api, ApiFailed
+from loadtest.testbed.client.wirejson import JsonObject
+from loadtest.testbed.controlplane import schedulerconfig
+from loadtest.testbed.controlplane.assets import Minor
+from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
+from loadtest.testbed.controlplane.programs import ProgramFailed
+from loadtest.testbed.deployment.muster import RBAC, Muster
+from loadtest.testbed.oracles.checker import Checker
+from loadtest.testbed.standins.kubelet import Kubelet
+from loadtest.testbed.standins.reflector import Change, Reflector
+from loadtest.testbed.standins.simulated import Plane, SimulatedPlane
+from loadtest.traces import fleet
 
 # Seconds.
 LIMIT: Final = 28.0  # from the first arrival to the end

@@ -7,10 +7,10 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from loadtest.checker import Checker
 from loadtest.demo.plan import JOB_LABEL, Story, Submission
-from loadtest.reflector import Change
-from loadtest.wirejson import JsonObject, labels_of, name_of, text_at
+from loadtest.testbed.client.wirejson import JsonObject, labels_of, name_of, text_at
+from loadtest.testbed.oracles.checker import Checker
+from loadtest.testbed.standins.reflector import Change
 
 _RATE_WINDOW: Final = 1.0  # seconds over which the current rate is taken
 

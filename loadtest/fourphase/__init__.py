@@ -22,20 +22,22 @@ from typing import Final
 import aiohttp
 from rich.console import Console
 
-from loadtest.api import ApiFailed
-from loadtest.assets import AssetError
-from loadtest.fleet import FleetError
-from loadtest.fourphase import logs, page, summary, whole
-from loadtest.fourphase.curve import Asked, first
-from loadtest.fourphase.outcome import Settings
-from loadtest.fourphase.show import on_stderr
-from loadtest.fourphase.spec import SpecError
-from loadtest.fourphase.summary import Report
-from loadtest.gangtrace.stream import StreamError
-from loadtest.openb import OpenbError
-from loadtest.programs import ProgramFailed
-from loadtest.published import DataMissingError
-from loadtest.trace import TraceError
+from loadtest.fourphase.load.spec import SpecError
+from loadtest.fourphase.report import page, summary
+from loadtest.fourphase.report.curve import Asked, first
+from loadtest.fourphase.report.outcome import Settings
+from loadtest.fourphase.report.summary import Report
+from loadtest.fourphase.run import session
+from loadtest.fourphase.run.show import on_stderr
+from loadtest.fourphase.site import logs
+from loadtest.testbed.client.api import ApiFailed
+from loadtest.testbed.controlplane.assets import AssetError
+from loadtest.testbed.controlplane.programs import ProgramFailed
+from loadtest.traces.fleet import FleetError
+from loadtest.traces.gangtrace.stream import StreamError
+from loadtest.traces.openb import OpenbError
+from loadtest.traces.publisheddata import DataMissingError
+from loadtest.traces.trace import TraceError
 
 __all__ = ["Asked", "Settings", "run"]
 
@@ -60,11 +62,11 @@ def run(settings: Settings, *, command: str, out: Path, as_json: bool = False) -
     console = Console(highlight=False)
     signals: list[signal.Signals] = []
     try:
-        work = whole.prepared(settings)
+        work = session.prepared(settings)
         out.mkdir(parents=True, exist_ok=True)
         logs.forget(out)
         keep = functools.partial(write, out=out)
-        doing = whole.perform(work, console, command=command, quiet=as_json, keep=keep, out=out)
+        doing = session.perform(work, console, command=command, quiet=as_json, keep=keep, out=out)
         report = asyncio.run(_until_signalled(doing, signals))
     except asyncio.CancelledError:
         on_stderr("there is nothing to report yet")
@@ -80,9 +82,9 @@ def run(settings: Settings, *, command: str, out: Path, as_json: bool = False) -
     else:
         print(summary.markdown(report))
         print(f"report: {out / PAGE_FILE}")
-    for line in (*whole.failures(report), *logs.told(out)):
+    for line in (*session.failures(report), *logs.told(out)):
         print(f"muster loadtest: {line}", file=sys.stderr)
-    return whole.exit_code(report) or _by(signals)
+    return session.exit_code(report) or _by(signals)
 
 
 def write(report: Report, out: Path) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from loadtest.gate import telling
+from loadtest.gate import text
 from loadtest.gate.bounds import Bound, BoundsError, load
 from loadtest.gate.probes import PROBES, ProbeFailed, in_own_process
 from loadtest.gate.running import measured_often, settled
@@ -34,15 +34,15 @@ def run(*, path: Path | None, only: Sequence[str], as_json: bool) -> int:
     began = time.monotonic()
     try:
         bounds = chosen(load(path, _known()), only)
-        say = telling.Lines(bounds, quiet=as_json)
+        say = text.Lines(bounds, quiet=as_json)
         standings = settled(bounds, in_own_process, say.standing)
     except (BoundsError, ProbeFailed) as error:
         return _could_not(error)
     seconds = time.monotonic() - began
     if as_json:
-        print(json.dumps(telling.report(standings, seconds)))
+        print(json.dumps(text.report(standings, seconds)))
     else:
-        print(telling.verdict(standings, seconds))
+        print(text.verdict(standings, seconds))
     return 0 if all(each.held for each in standings) else 1
 
 
@@ -53,8 +53,8 @@ def survey(*, path: Path | None, only: Sequence[str], runs: int, as_json: bool) 
         found = measured_often(bounds, in_own_process, runs)
     except (BoundsError, ProbeFailed) as error:
         return _could_not(error)
-    ranges = {name: telling.spread(ratios) for name, ratios in found.items()}
-    print(json.dumps(ranges) if as_json else telling.as_yaml(ranges))
+    ranges = {name: text.spread(ratios) for name, ratios in found.items()}
+    print(json.dumps(ranges) if as_json else text.as_yaml(ranges))
     return 0
 
 

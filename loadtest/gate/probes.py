@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from loadtest.gate.judge import Measured
-from loadtest.programs import die_with_parent
+from loadtest.testbed.controlplane.programs import die_with_parent
 
 # A few times what the slowest takes when other work has the machine too.
 _LONGEST_S: Final = 420.0
@@ -60,30 +60,30 @@ def in_own_process(name: str) -> dict[str, Measured]:
 
 def _planning() -> dict[str, Measured]:
     """Plan gangs of 512 on 8,192 nodes: of equal pods, of several kinds, in slices."""
-    from loadtest import bench_plan  # noqa: PLC0415  lazy, as the other benches
+    from loadtest.benches import plan  # noqa: PLC0415  lazy, as the other benches
 
     shapes = {
-        "plan": bench_plan.Shape(512),
-        "plan-mixed": bench_plan.Shape(512, mixed=True),
-        "plan-sliced": bench_plan.Shape(512, slice_size=8),
+        "plan": plan.Shape(512),
+        "plan-mixed": plan.Shape(512, mixed=True),
+        "plan-sliced": plan.Shape(512, slice_size=8),
     }
-    found = {name: bench_plan.run(8192, shape, rounds=40) for name, shape in shapes.items()}
+    found = {name: plan.run(8192, shape, rounds=40) for name, shape in shapes.items()}
     return {name: Measured(each["cpu_ms"], each["pass_cpu_ms"]) for name, each in found.items()}
 
 
 def _model() -> dict[str, Measured]:
     """Build a model of 8,192 nodes with 80,000 pods."""
-    from loadtest import bench_model  # noqa: PLC0415  lazy
+    from loadtest.benches import model  # noqa: PLC0415  lazy
 
-    found = bench_model.run(8192, 80_000)
+    found = model.run(8192, 80_000)
     return {"memory": Measured(found["rss_mib"] - found["rss_before_mib"], found["array_mib"])}
 
 
 def _filter() -> dict[str, Measured]:
     """Ask as kube-scheduler does for a pod that is pinned: one node name, a plan hit."""
-    from loadtest import bench_filter  # noqa: PLC0415  lazy
+    from loadtest.benches import filterverb  # noqa: PLC0415  lazy
 
-    found = bench_filter.run(1, while_planning=False, calls=1500)
+    found = filterverb.run(1, while_planning=False, calls=1500)
     return {
         "filter-cpu": _divided(found, "cpu_us_per_filter", "cpu_us_per_echo"),
         "filter-p50": _divided(found, "filter_p50_ms", "echo_p50_ms"),
@@ -92,11 +92,11 @@ def _filter() -> dict[str, Measured]:
 
 def _webhook() -> dict[str, Measured]:
     """Review the pods of one job, and pods that are all different."""
-    from loadtest import bench_webhook  # noqa: PLC0415  lazy
+    from loadtest.benches import webhook  # noqa: PLC0415  lazy
 
     def cost(*, alone: bool) -> Measured:
-        found = bench_webhook.run(
-            bench_webhook.Settings(
+        found = webhook.run(
+            webhook.Settings(
                 connections=1,  # requests that come together are cheaper, and how many do varies
                 rate=50,
                 rounds=5,
@@ -113,11 +113,9 @@ def _webhook() -> dict[str, Measured]:
 
 def _device_plugin() -> dict[str, Measured]:
     """Ask for devices on a node of 8 GPUs."""
-    from loadtest import bench_device_plugin  # noqa: PLC0415  lazy
+    from loadtest.benches import device_plugin  # noqa: PLC0415  lazy
 
-    found = bench_device_plugin.run(
-        bench_device_plugin.Settings(devices=8, calls=1000, idle_seconds=0.1)
-    )
+    found = device_plugin.run(device_plugin.Settings(devices=8, calls=1000, idle_seconds=0.1))
     return {
         "preferred": _divided(found, "cpu_us_per_preferred", "cpu_us_per_noop"),
     }
@@ -125,10 +123,10 @@ def _device_plugin() -> dict[str, Measured]:
 
 def _scheduling() -> dict[str, Measured]:
     """Bind 2 gangs of 128 on 1,000 nodes of a real control plane, both sides in turn."""
-    from loadtest import bench_throughput  # noqa: PLC0415  lazy
+    from loadtest.benches import throughput  # noqa: PLC0415  lazy
 
-    settings = bench_throughput.Settings(nodes=1000, gangs=2, size=128, rounds=2)
-    found, pods = bench_throughput.run(settings), settings.gangs * settings.size
+    settings = throughput.Settings(nodes=1000, gangs=2, size=128, rounds=2)
+    found, pods = throughput.run(settings), settings.gangs * settings.size
     ours, bare = (_milliseconds(found[key], pods) for key in ("muster_cpu_s", "bare_cpu_s"))
     return {
         "muster-cpu": Measured(ours["extender"] + ours["webhook"], bare["kube-scheduler"]),

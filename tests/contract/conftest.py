@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import yaml
-from support.cell import Cell
-from support.fake_extender import FakeExtender
+from support.apiservers.fake_extender import FakeExtender
+from support.clusters.cell import Cell
 
-from loadtest.api import Api
-from loadtest.assets import MINORS, AssetError
-from loadtest.controlplane import ControlPlane, Options
-from loadtest.simulated import Plane, SimulatedPlane
+from loadtest.testbed.client.api import Api
+from loadtest.testbed.controlplane.assets import MINORS, AssetError
+from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
+from loadtest.testbed.standins.simulated import Plane, SimulatedPlane
 
 KINDS = ["simulated", *(pytest.param(minor, marks=pytest.mark.integration) for minor in MINORS)]
 

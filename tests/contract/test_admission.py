@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from support.wire import gated, lift, pod
+from support.pods.wire import gated, lift, pod
 
-from loadtest.api import STRATEGIC_PATCH, Api, ApiFailed
-from loadtest.simulated import Plane
+from loadtest.testbed.client.api import STRATEGIC_PATCH, Api, ApiFailed
+from loadtest.testbed.standins.simulated import Plane
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 GROUP = "/apis/admissionregistration.k8s.io/v1"

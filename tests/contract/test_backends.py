@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.backendcases import CASES, Rig
+from support.devices.backendcases import CASES, Rig
 
 from deviceplugin.backends.backend import Backend, MigBackend
 from deviceplugin.errors import BackendError

@@ -10,18 +10,18 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 import pytest_asyncio
-from support.fakekubelet import AdmissionError, FakeKubelet
-from support.kubelets import FakeSide, Kubelet, RealSide
-from support.plainview import PlainView, given_by, view
-from support.realnode import real_cluster
-from support.served import eventually
-from support.shortpath import short_folder
+from support.devices.served import eventually
+from support.kubelets.fakekubelet import AdmissionError, FakeKubelet
+from support.kubelets.kubelets import FakeSide, Kubelet, RealSide
+from support.kubelets.realnode import real_cluster
+from support.machine.shortpath import short_folder
+from support.webhooks.plainview import PlainView, given_by, view
 
 from deviceplugin.model.answers import ShownDevice
 from deviceplugin.serving.lifecycle import OTHERS_S
 from deviceplugin.serving.resource import Place
 from deviceplugin.serving.servers import Servers
-from loadtest.assets import MINORS
+from loadtest.testbed.controlplane.assets import MINORS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kube.packed import ACCEPT
-from kube.packeditems import is_whole, read_list
-from kube.resources import PODS
-from loadtest.api import Api
-from loadtest.coldstart.chunks import framed, unframed
-from loadtest.simulated import Plane, SimulatedPlane
+from loadtest.benches.coldstart.chunks import framed, unframed
+from loadtest.testbed.client.api import Api
+from loadtest.testbed.standins.simulated import Plane, SimulatedPlane
+from muster.kube.firstlist.items import is_whole, read_list
+from muster.kube.firstlist.protobuf import ACCEPT
+from muster.kube.resources import PODS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

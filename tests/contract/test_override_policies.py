@@ -20,31 +20,31 @@ import msgspec
 import pytest
 import pytest_asyncio
 import yaml
-from support import overridekinds
-from support.hooked import hooked
-from support.injecting import facts
-from support.overriding import JSON, policy, rules
-from support.wire import pod
+from support.dialects import overridekinds
+from support.injections.injecting import facts
+from support.injections.overriding import JSON, policy, rules
+from support.pods.wire import pod
+from support.webhooks.hooked import hooked
 
-from injection.clusterprofile import ClusterProfile
-from injection.overrides.policy import Broken, Policies
-from injection.overrides.reader import PolicyObject
-from injection.subject import Facts
-from kube import auth
-from kube.changes import Change, Gone, Upserted
-from kube.client import KubeClient
-from kube.transport import Transport
-from kube.watch import ListWatch
-from loadtest.api import Api, ApiFailed
-from loadtest.simulated import Plane
-from observability.health import Health
-from observability.metrics import new_registry
-from webhook.app import Server
+from loadtest.testbed.client.api import Api, ApiFailed
+from loadtest.testbed.standins.simulated import Plane
+from muster.injection.overrides.policy import Broken, Policies
+from muster.injection.overrides.reader import PolicyObject
+from muster.injection.profiles.clusterprofile import ClusterProfile
+from muster.injection.subject import Facts
+from muster.kube.changes import Change, Gone, Upserted
+from muster.kube.client import KubeClient
+from muster.kube.http import auth
+from muster.kube.http.transport import Transport
+from muster.kube.watching.listwatch import ListWatch
+from muster.observability.health import Health
+from muster.observability.metrics import new_registry
+from muster.workloads.managedpods import Policy
+from webhook.facts.owners import OwnerLookup
+from webhook.facts.policies import RESOURCES, PolicyTable
+from webhook.http.server import Server
 from webhook.metrics import Metrics
-from webhook.ownerlookup import OwnerLookup
-from webhook.policytable import RESOURCES, PolicyTable
-from webhook.validate import Rules
-from workloads.managed import Policy
+from webhook.review.validation import Rules
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 GOLDEN = Path(__file__).parents[1] / "data" / "overrides" / "kubeadmiral-elastic-pools.yaml"

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from support.hooked import hooked
-from support.injecting import facts
-from support.overriding import JSON, loaded, rules
-from support.wire import pod
+from support.injections.injecting import facts
+from support.injections.overriding import JSON, loaded, rules
+from support.pods.wire import pod
+from support.webhooks.hooked import hooked
 
-from loadtest.api import Api
-from loadtest.simulated import Plane
-from webhook.admit import admit_mutating
-from webhook.review import parse, respond
-from webhook.validate import Rules
-from workloads.managed import Policy
+from loadtest.testbed.client.api import Api
+from loadtest.testbed.standins.simulated import Plane
+from muster.workloads.managedpods import Policy
+from webhook.review.admission import admit_mutating
+from webhook.review.validation import Rules
+from webhook.review.wire import parse, respond
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 DATA = {"name": "data", "emptyDir": {}}

@@ -14,14 +14,15 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from kube import auth, wire
-from kube.client import KubeClient
-from kube.listed import LISTED_PODS
-from kube.packedlists import PACKED
-from kube.packedpods import PackedPage
-from kube.resources import NODES, PODS, Resource
-from loadtest.api import MERGE_PATCH, Api, ApiFailed
-from loadtest.simulated import Plane, SimulatedPlane
+from loadtest.testbed.client.api import MERGE_PATCH, Api, ApiFailed
+from loadtest.testbed.standins.simulated import Plane, SimulatedPlane
+from muster.kube import wire
+from muster.kube.client import KubeClient
+from muster.kube.firstlist.decoders import PACKED
+from muster.kube.firstlist.page import LISTED_PODS
+from muster.kube.firstlist.podpage import PackedPage
+from muster.kube.http import auth
+from muster.kube.resources import NODES, PODS, Resource
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -1,10 +1,10 @@
 """How a pod is bound, evicted and deleted."""
 
 import pytest
-from support.refusals import refused, strategic
-from support.wire import binding, gated, pod
+from support.clusters.refusals import refused, strategic
+from support.pods.wire import binding, gated, pod
 
-from loadtest.api import JSON, Api
+from loadtest.testbed.client.api import JSON, Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

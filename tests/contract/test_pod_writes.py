@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from support.refusals import refused, strategic
-from support.wire import GATE, gated, lift, pinned, pod, selecting
+from support.clusters.refusals import refused, strategic
+from support.pods.wire import GATE, gated, lift, pinned, pod, selecting
 
-from loadtest.api import JSON_PATCH, PARTIAL, STRATEGIC_PATCH, Api
+from loadtest.testbed.client.api import JSON_PATCH, PARTIAL, STRATEGIC_PATCH, Api
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

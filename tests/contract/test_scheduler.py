@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.cell import GPU, Cell
-from support.wire import lift, pinned
+from support.clusters.cell import GPU, Cell
+from support.pods.wire import lift, pinned
 
-from loadtest.api import STRATEGIC_PATCH
+from loadtest.testbed.client.api import STRATEGIC_PATCH
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

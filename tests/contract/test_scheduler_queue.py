@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from support.cell import Cell
-from support.wire import pinned
+from support.clusters.cell import Cell
+from support.pods.wire import pinned
 
-from loadtest.api import STRATEGIC_PATCH
+from loadtest.testbed.client.api import STRATEGIC_PATCH
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from loadtest.assets import MINORS, Minor
-from loadtest.controlplane import ControlPlane, Options
-from loadtest.muster import RBAC
+from loadtest.testbed.controlplane.assets import MINORS, Minor
+from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
+from loadtest.testbed.deployment.muster import RBAC
 
 
 class Planes:

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from kube import auth
-from kube.client import KubeClient
-from loadtest.assets import MINORS
-from loadtest.controlplane import ControlPlane, Options
+from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
+from muster.kube.client import KubeClient
+from muster.kube.http import auth
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)

@@ -6,24 +6,16 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.kubepods import (
-    OTHER_UID,
-    make_pod,
-)
+from support.pods.kubepods import OTHER_UID, make_pod
 
-from kube import auth
-from kube.client import KubeClient
-from kube.errors import (
-    AlreadyExists,
-    Conflict,
-    Forbidden,
-    NotSent,
-)
-from kube.errors import Gone as VersionGone
-from kube.events import EVENTS, EventRecorder, Regarding
-from kube.resources import NAMESPACES, PODS
-from kube.transport import Request, Transport
-from loadtest.controlplane import ControlPlane
+from loadtest.testbed.controlplane.controlplane import ControlPlane
+from muster.kube.client import KubeClient
+from muster.kube.errors import AlreadyExists, Conflict, Forbidden, NotSent
+from muster.kube.errors import Gone as VersionGone
+from muster.kube.http import auth
+from muster.kube.http.transport import Request, Transport
+from muster.kube.resources import NAMESPACES, PODS
+from muster.kube.writing.events import EVENTS, EventRecorder, Regarding
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

@@ -6,19 +6,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from support.kubepods import (
-    make_pod,
-)
+from support.pods.kubepods import make_pod
 
-from kube.changes import Change, Gone, NotServed, Synced, Upserted
-from kube.client import MERGE, KubeClient
-from kube.errors import (
-    TransportError,
-)
-from kube.resources import PODS, Resource
-from kube.watch import ListWatch, Timing
-from kube.wire import Namespace
-from loadtest.controlplane import API_SERVER, ControlPlane
+from loadtest.testbed.controlplane.controlplane import API_SERVER, ControlPlane
+from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.client import MERGE, KubeClient
+from muster.kube.errors import TransportError
+from muster.kube.resources import PODS, Resource
+from muster.kube.watching.listwatch import ListWatch, Timing
+from muster.kube.wire import Namespace
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

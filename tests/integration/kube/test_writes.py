@@ -1,7 +1,7 @@
 """What `kube` writes on a real API server: releases, Bindings, evictions."""
 
 import pytest
-from support.kubepods import (
+from support.pods.kubepods import (
     GATE,
     OTHER_UID,
     PREFERRED,
@@ -14,13 +14,12 @@ from support.kubepods import (
     ref,
 )
 
-from kube.client import KubeClient
-from kube.errors import (
-    NotFound,
-    TooManyRequests,
-)
-from kube.plan import plan_note
-from kube.podwrites import (
+from muster.kube.client import KubeClient
+from muster.kube.errors import NotFound, TooManyRequests
+from muster.kube.resources import PODS, Resource
+from muster.kube.translation.planannotation import plan_note
+from muster.kube.wire import Namespace
+from muster.kube.writing.podwrites import (
     AlreadyReleased,
     Bound,
     BoundElsewhere,
@@ -31,8 +30,6 @@ from kube.podwrites import (
     Refused,
     Released,
 )
-from kube.resources import PODS, Resource
-from kube.wire import Namespace
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from support.webhookpods import CONFIG, until_gated, write
-from support.webhookprocess import grant, running
+from support.pods.webhookpods import CONFIG, until_gated, write
+from support.webhooks.webhookprocess import grant, running
 
-from loadtest.api import Api
-from loadtest.assets import MINORS
-from loadtest.controlplane import ControlPlane, Options
+from loadtest.testbed.client.api import Api
+from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)

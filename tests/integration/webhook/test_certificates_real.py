@@ -6,11 +6,11 @@ import ssl
 from pathlib import Path
 
 import pytest
-from support.webhookpods import CONFIG, HOOKS, PLAN, dry_run, gates, pod, until_gated, write
-from support.webhookprocess import running
+from support.pods.webhookpods import CONFIG, HOOKS, PLAN, dry_run, gates, pod, until_gated, write
+from support.webhooks.webhookprocess import running
 
-from loadtest.api import Api
-from loadtest.controlplane import ControlPlane
+from loadtest.testbed.client.api import Api
+from loadtest.testbed.controlplane.controlplane import ControlPlane
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

@@ -12,15 +12,15 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 import yaml
-from support.customkinds import install
-from support.jobs import job, of_kind, train_job
-from support.webhookpods import CONFIG, PODS, pod, until_gated, write
-from support.webhookprocess import running
+from support.dialects.customkinds import install
+from support.pods.jobs import job, of_kind, train_job
+from support.pods.webhookpods import CONFIG, PODS, pod, until_gated, write
+from support.webhooks.webhookprocess import running
 
-from injection.manifests import templates
-from loadtest import crds
-from loadtest.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
-from loadtest.controlplane import ControlPlane
+from loadtest.testbed.client.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
+from loadtest.testbed.controlplane import crds
+from loadtest.testbed.controlplane.controlplane import ControlPlane
+from muster.injection.templates.manifests import templates
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

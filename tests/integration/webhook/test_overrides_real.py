@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import yaml
-from support import overridekinds
-from support.overriding import JSON, policy, rules
-from support.profilekinds import profile, profile_kind
-from support.webhookpods import CONFIG, PLAN, dry_run, gates, pod, until_gated, write
-from support.webhookprocess import running
+from support.dialects import overridekinds
+from support.dialects.profilekinds import profile, profile_kind
+from support.injections.overriding import JSON, policy, rules
+from support.pods.webhookpods import CONFIG, PLAN, dry_run, gates, pod, until_gated, write
+from support.webhooks.webhookprocess import running
 
-from loadtest.api import Api
-from loadtest.assets import MINORS
-from loadtest.controlplane import ControlPlane, Options
-from loadtest.muster import RBAC
+from loadtest.testbed.client.api import Api
+from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
+from loadtest.testbed.deployment.muster import RBAC
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

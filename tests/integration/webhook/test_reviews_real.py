@@ -13,15 +13,15 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 import pytest_asyncio
-from support.webhookpods import HOOKS, PLAN, PODS, dry_run, failure, gates, pod
+from support.pods.webhookpods import HOOKS, PLAN, PODS, dry_run, failure, gates, pod
 
-from kube import wire
-from loadtest.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
-from loadtest.controlplane import ControlPlane
-from webhook.manifests import Target, configurations
-from webhook.mutate import NOTHING, mutate
-from workloads.accelerators import Accelerators
-from workloads.managed import ManagedConfig, Policy
+from loadtest.testbed.client.api import JSON, STRATEGIC_PATCH, Api, ApiFailed
+from loadtest.testbed.controlplane.controlplane import ControlPlane
+from muster.kube import wire
+from muster.workloads.devices.accelerators import Accelerators
+from muster.workloads.managedpods import ManagedConfig, Policy
+from webhook.registration.configurations import Target, configurations
+from webhook.review.gate import NOTHING, mutate
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import yaml
-from support.otherhook import ADDED, other_webhook
-from support.webhookpods import (
+from support.pods.webhookpods import (
     CONFIG,
     HOOKS,
     PODS,
@@ -25,10 +24,11 @@ from support.webhookpods import (
     until_gated,
     write,
 )
-from support.webhookprocess import running
+from support.webhooks.otherhook import ADDED, other_webhook
+from support.webhooks.webhookprocess import running
 
-from loadtest.api import JSON, Api, ApiFailed
-from loadtest.controlplane import API_SERVER, ControlPlane
+from loadtest.testbed.client.api import JSON, Api, ApiFailed
+from loadtest.testbed.controlplane.controlplane import API_SERVER, ControlPlane
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 

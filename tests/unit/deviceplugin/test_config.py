@@ -6,7 +6,7 @@ import pytest
 
 from deviceplugin.__main__ import main
 from deviceplugin.config import DevicePluginConfig, load
-from observability.configfile import ConfigError
+from muster.observability.configfile import ConfigError
 
 
 def written(folder: Path, text: str) -> Path:

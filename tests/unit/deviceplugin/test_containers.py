@@ -9,7 +9,7 @@ from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.containers import Containers, containers
 from deviceplugin.errors import Cause, Refused
 from deviceplugin.model.inventory import Gpu, Inventory, PciPlace
-from deviceplugin.resources.advertised import Advertised, AdvertisedDevice, Advertisement, Kind
+from deviceplugin.resources.advertisements import Advertised, AdvertisedDevice, Advertisement, Kind
 
 GPU = "nvidia.com/gpu"
 NODE = Inventory(gpus=(Gpu("GPU-a", "H100", 81920, PciPlace("0000:1b:00.0"), 0),))

@@ -3,18 +3,18 @@
 from dataclasses import replace
 from pathlib import Path
 
-from support.gpunodes import gpu, nic, node
+from support.devices.gpunodes import gpu, nic, node
 
 from deviceplugin.allocation.answers import Answers
 from deviceplugin.allocation.settings import AllocationSettings
 from deviceplugin.containers import Containers
-from deviceplugin.handshake import Handshake
+from deviceplugin.handshake.handshake import Handshake
+from deviceplugin.handshake.podresources import PodResources
 from deviceplugin.health.config import HealthConfig
 from deviceplugin.model.inventory import Port
 from deviceplugin.model.signals import NicReading
 from deviceplugin.node import NodeState
-from deviceplugin.podresources import PodResources
-from deviceplugin.publication.says import PublicationSettings, says
+from deviceplugin.publication.nodecontent import PublicationSettings, says
 from deviceplugin.resources.settings import Pool, ResourceSettings, Selectors
 
 DARK = replace(nic(1, 0), ports=(Port(1, active=False, link_layer="InfiniBand"),))

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from deviceplugin.backends.simulated import Simulated
-from deviceplugin.backends.simulatedmachine import load
-from deviceplugin.backends.together import Together
+from deviceplugin.backends.jointbackend import Together
+from deviceplugin.backends.simulated.backend import Simulated
+from deviceplugin.backends.simulated.machine import load
 from deviceplugin.mig.layouts import LayoutError
-from deviceplugin.mig.reconfigure import LABEL, STATE_LABEL, Progress, State
+from deviceplugin.mig.reconfiguration import LABEL, STATE_LABEL, Progress, State
 from deviceplugin.model.inventory import Inventory
 from deviceplugin.model.signals import Reading, Signal
 from deviceplugin.publication.nodepatch import PUBLISHED
 from deviceplugin.recutting import Recutting
-from kube import wire
+from muster.kube import wire
 
 WELL_WITHIN_S = 20.0
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from support.planners import Bench
+from support.clusters.planners import Bench
 
-from cluster.effects import CapacityFreed, Effect, GangChanged
 from extender.engine import SteadyClock
+from muster.cluster.effects import CapacityFreed, Effect, GangChanged
 
 
 @dataclass

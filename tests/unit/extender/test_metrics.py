@@ -6,16 +6,16 @@ from typing import Any
 
 import yaml
 from prometheus_client import CollectorRegistry
-from support.illness import SOUND, Ward, reading, small_node
+from support.devices.illness import SOUND, Ward, reading, small_node
 
 from deviceplugin.exporter.board import Board
 from deviceplugin.health.alerts import Alert
-from deviceplugin.health.life import State
+from deviceplugin.health.states import State
 from deviceplugin.metrics import DevicePluginMetrics
 from deviceplugin.model.signals import Xid
 from extender.metrics import ExtenderMetrics, Readings, StateCollector
-from extender.waiting import CAUSES
-from vniagent.metrics import AgentMetrics
+from extender.planning.waitcauses import CAUSES
+from muster.vniagent.metrics import AgentMetrics
 from webhook.metrics import Metrics
 
 ROOT = Path(__file__).parents[3]

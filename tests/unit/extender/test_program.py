@@ -9,7 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from support.apifaults import api_server
+from support.apiservers.apifaults import api_server
 
 WITHIN_S = 60
 ALONE = "leaderElection: {leaderElect: false}\n"

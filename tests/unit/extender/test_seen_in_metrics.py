@@ -8,10 +8,10 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from support.apifaults import Fault
-from support.extenders import World, eventually, world
+from support.apiservers.apifaults import Fault
+from support.extenders.extenders import World, eventually, world
 
-from loadtest.pods import Gang
+from loadtest.testbed.client.pods import Gang
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import yaml
 from deviceplugin import config
 from deviceplugin.cdi.writer import STATIC
 from deviceplugin.exporter.config import DCGM_PORT
-from deviceplugin.health.told import CONDITION
+from deviceplugin.health.reports import CONDITION
 from deviceplugin.publication.gfd import MODELS
-from kube.names import DEFAULT_LEVELS, HOST, ZONE
+from muster.kube.names import DEFAULT_LEVELS, HOST, ZONE
 
 JSON = dict[str, Any]
 COMPONENT = Path(__file__).parents[3] / "manifests" / "components" / "device-plugin"

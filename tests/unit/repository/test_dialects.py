@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from workloads.dialect import Dialect
-from workloads.registry import DIALECTS
+from muster.workloads.dialect import Dialect
+from muster.workloads.registry import DIALECTS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "dialects.md").read_text(encoding="utf-8")
 

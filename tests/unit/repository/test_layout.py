@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loadtest import schedulerconfig
-from workloads import accelerators
+from loadtest.testbed.controlplane import schedulerconfig
+from muster.workloads.devices import accelerators
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

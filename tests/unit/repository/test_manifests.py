@@ -10,19 +10,19 @@ import pytest
 import yaml
 from cryptography.x509.oid import NameOID
 
-from cli.ops import issuing
-from cli.verification import scheduler
-from cli.verification.finding import Level
-from cli.verification.x509files import load_bundle
-from extender import config as extender_config
-from extender.callersconfig import Named, Readers
-from kube import names
-from kube.jobnetworks import VniPoolSpec
-from loadtest import schedulerconfig
-from vniagent import config as agent_config
+from extender.config import settings as extender_config
+from extender.config.callers import Named, Readers
+from loadtest.testbed.controlplane import schedulerconfig
+from muster.cli.ops import issuing
+from muster.cli.verification import scheduler
+from muster.cli.verification.finding import Level
+from muster.cli.verification.x509files import load_bundle
+from muster.kube import names
+from muster.kube.kinds.jobnetworks import VniPoolSpec
+from muster.vniagent import config as agent_config
 from webhook import config as webhook_config
-from webhook.manifests import to_json
-from webhook.serve import built
+from webhook.process import built
+from webhook.registration.configurations import to_json
 
 JSON = dict[str, Any]
 MANIFESTS = Path(__file__).parents[3] / "manifests"

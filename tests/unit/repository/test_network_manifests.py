@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import yaml
 
-from kube.jobnetworks import (
+from muster.kube.kinds.jobnetworks import (
     NETWORKS,
     NODE_NETWORKS,
     POOLS,
@@ -20,8 +20,8 @@ from kube.jobnetworks import (
     VniPoolStatus,
     VniRange,
 )
-from vni.pools import FIRST, LAST, LAST_FEDERATED, SMALLEST_MTU
-from vniagent.config import AgentConfig
+from muster.vni.pools import FIRST, LAST, LAST_FEDERATED, SMALLEST_MTU
+from muster.vniagent.config import AgentConfig
 
 JSON = dict[str, Any]
 COMPONENT = Path(__file__).parents[3] / "manifests" / "components" / "job-networks"

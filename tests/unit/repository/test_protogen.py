@@ -4,10 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from protogen import deviceplugin_v1beta1_pb2, pluginregistration_v1_pb2, podresources_v1_pb2
+from muster.protogen import deviceplugin_v1beta1_pb2, pluginregistration_v1_pb2, podresources_v1_pb2
 
 ROOT = Path(__file__).parents[3]
-GENERATED = ROOT / "protogen"
+GENERATED = ROOT / "muster" / "protogen"
 
 
 def contents(package: Path) -> dict[str, str]:
@@ -18,7 +18,7 @@ def test_the_committed_protogen_is_what_proto_gives(tmp_path: Path) -> None:
     """`make proto` writes it anew."""
     generator = [sys.executable, str(ROOT / "proto" / "generate.py"), "--to", str(tmp_path)]
     subprocess.run(generator, check=True)
-    assert contents(tmp_path / "protogen") == contents(GENERATED)
+    assert contents(tmp_path / "muster" / "protogen") == contents(GENERATED)
 
 
 def test_the_services_are_called_as_the_kubelet_calls_them() -> None:

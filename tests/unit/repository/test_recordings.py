@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import main
+from muster.cli.main import main
 
 ROOT = Path(__file__).parents[3]
 PAGES = ("README.md", "docs/inject.md")

@@ -1,10 +1,12 @@
 """Tests that share a control plane go to one worker; the others go to whoever is free."""
 
 import pytest
-from support.workers import ByControlPlane
+from support.machine.workers import ByControlPlane
 
-REPAIR = "tests/integration/test_repair_real.py"
-UNIT = "tests/unit/kube/test_watch.py::test_changes_follow_the_list_in_their_order"
+REPAIR = "tests/integration/placement/test_repair_real.py"
+UNIT = (
+    "tests/unit/muster/kube/watching/test_listwatch.py::test_changes_follow_the_list_in_their_order"
+)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from observability.configfile import ConfigError
+from muster.observability.configfile import ConfigError
 from webhook.config import DirectorySource, FilesSource, SecretSource, load, parse
-from webhook.serve import built, policy_and_rules
+from webhook.process import built, policy_and_rules
 
 LEAST = """
 apiVersion: muster.dev/v1alpha1

@@ -9,7 +9,7 @@ from deviceplugin.allocation.settings import STRATEGIES, AllocationSettings, Str
 from deviceplugin.errors import Cause, Refused
 from deviceplugin.model.answers import ContainerAnswer, DeviceFile, Mount
 from deviceplugin.model.inventory import Gpu, Inventory, Mig, MigInstance, Nic, PciPlace, Vendor
-from deviceplugin.resources.advertised import (
+from deviceplugin.resources.advertisements import (
     Advertised,
     AdvertisedDevice,
     Advertisement,

@@ -7,7 +7,7 @@ from itertools import combinations
 from random import Random
 
 import pytest
-from support.gpupairs import (
+from support.devices.gpupairs import (
     best_partition,
     dgx1_pascal,
     dgx1_volta,

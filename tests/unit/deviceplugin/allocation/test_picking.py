@@ -5,7 +5,7 @@ The node of ``support.handshakes``: gpu0 gpu1 nic0 below one switch, and so on.
 
 from dataclasses import replace
 
-from support.handshakes import INVENTORY, MIG, NICS, SHARED, picker, stocks, whole
+from support.devices.handshakes import INVENTORY, MIG, NICS, SHARED, picker, stocks, whole
 
 from deviceplugin.allocation.values import Kind, Offer, Stock
 from deviceplugin.model.inventory import Mig, MigProfile

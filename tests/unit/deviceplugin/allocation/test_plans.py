@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from support.handshakes import GPU, HCA, MIG, SHARED, container, pod, stocks
+from support.devices.handshakes import GPU, HCA, MIG, SHARED, container, pod, stocks
 
 from deviceplugin.allocation.plans import meaning, needed
 from deviceplugin.allocation.values import ContainerAsk, Kind, Offer, Stock, Why

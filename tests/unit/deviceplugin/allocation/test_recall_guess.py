@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from support.handshakes import GPU, SHAPES, stocks
+from support.devices.handshakes import GPU, SHAPES, stocks
 
 from deviceplugin.allocation.table import Table
 from deviceplugin.allocation.values import ContainerAsk, Life, Listed, NodePod

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from support.handshakes import GPU, ask, container, listed, pod, table
+from support.devices.handshakes import GPU, ask, container, listed, pod, table
 
 from deviceplugin.allocation.claims import Stage
 from deviceplugin.allocation.table import Table

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from support.handshakes import (
+from support.devices.handshakes import (
     GPU,
     HCA,
     NICS,

@@ -8,7 +8,7 @@ node 1: CPU ── PCI Express ── node 3: 0000:2b:00.0
 from pathlib import Path
 
 import pytest
-from support.sysfstree import PCIE, XGMI, SysfsTree
+from support.devices.sysfstree import PCIE, XGMI, SysfsTree
 
 from deviceplugin.backends.amd import AmdReader, backend
 from deviceplugin.model.inventory import Gpu, PciPlace, Vendor

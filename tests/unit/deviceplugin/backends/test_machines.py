@@ -4,14 +4,14 @@ import re
 
 import msgspec
 import pytest
-from support.machines import inventory
+from support.devices.machines import inventory
 
-from deviceplugin.backends import simulatedinventory
-from deviceplugin.backends.simulatedfaults import Faults
-from deviceplugin.backends.simulatedinventory import Cut, site
-from deviceplugin.backends.simulatedmachine import Machine, load, names, problems
+from deviceplugin.backends.simulated import inventory as simulatedinventory
+from deviceplugin.backends.simulated.faults import Faults
+from deviceplugin.backends.simulated.inventory import Cut, site
+from deviceplugin.backends.simulated.machine import Machine, load, names, problems
 from deviceplugin.model.inventory import FabricState, Gpu, Nic, PciPlace, Vendor
-from observability.configfile import ConfigError, parse
+from muster.observability.configfile import ConfigError, parse
 
 MACHINES = (
     "dgx-a100",

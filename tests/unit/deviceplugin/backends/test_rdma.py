@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.sysfstree import SysfsTree
+from support.devices.sysfstree import SysfsTree
 
 from deviceplugin.backends.rdma import RdmaReader, backend
 from deviceplugin.errors import BackendError

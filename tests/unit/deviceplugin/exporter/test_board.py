@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from support.illness import CUT, OTHER, PORT, SLICES, SOUND, Ward, reading, small_node
+from support.devices.illness import CUT, OTHER, PORT, SLICES, SOUND, Ward, reading, small_node
 
 from deviceplugin.exporter.board import STALE_S, Board
 from deviceplugin.health.alerts import Alert

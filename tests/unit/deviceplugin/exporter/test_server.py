@@ -7,17 +7,17 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from support.authorities import Authority
-from support.illness import SOUND, reading, small_node
+from support.devices.illness import SOUND, reading, small_node
+from support.extenders.authorities import Authority
 
 from deviceplugin.exporter.board import Board
 from deviceplugin.exporter.config import ExporterConfig, Tls, problems
 from deviceplugin.exporter.server import serving
 from deviceplugin.metrics import DevicePluginMetrics
-from observability.configfile import ConfigError
-from observability.health import Health
-from observability.metrics import new_registry
-from observability.servingcert import ServingCertificate
+from muster.observability.configfile import ConfigError
+from muster.observability.health import Health
+from muster.observability.metrics import new_registry
+from muster.observability.servingcert import ServingCertificate
 
 ANYWHERE = ExporterConfig(host="127.0.0.1", port=0)
 

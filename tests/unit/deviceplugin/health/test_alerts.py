@@ -1,12 +1,12 @@
 """Alerts: full memory, power at its limit, low utilisation. None of them is an illness."""
 
 import pytest
-from support.illness import SOUND, Ward, reading
+from support.devices.illness import SOUND, Ward, reading
 
 from deviceplugin.health.alerts import Alert, Alerts, event
 from deviceplugin.health.config import AlertThresholds
-from deviceplugin.health.life import State
-from deviceplugin.health.told import Event
+from deviceplugin.health.reports import Event
+from deviceplugin.health.states import State
 from deviceplugin.model.signals import GpuReading, NicReading
 
 HELD = {SOUND}

@@ -7,7 +7,7 @@ import pytest
 
 from deviceplugin.health.config import HealthConfig, problems
 from deviceplugin.health.xids import Effect
-from observability import configfile
+from muster.observability import configfile
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

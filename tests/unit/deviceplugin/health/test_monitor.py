@@ -8,13 +8,13 @@
 from dataclasses import replace
 
 import pytest
-from support.gpunodes import gpu, nic, node
-from support.illness import CUT, OTHER, PORT, SLICES, SOUND, Ward, reading, small_node
+from support.devices.gpunodes import gpu, nic, node
+from support.devices.illness import CUT, OTHER, PORT, SLICES, SOUND, Ward, reading, small_node
 
 from deviceplugin.health.config import HealthConfig, Temperature
-from deviceplugin.health.life import State
 from deviceplugin.health.monitor import Monitor
-from deviceplugin.health.told import condition, event, ill
+from deviceplugin.health.reports import condition, event, ill
+from deviceplugin.health.states import State
 from deviceplugin.model.inventory import Fabric, FabricState, Inventory, Vendor
 from deviceplugin.model.signals import (
     BackendDown,

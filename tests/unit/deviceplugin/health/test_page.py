@@ -10,7 +10,7 @@ from deviceplugin.exporter.config import ExporterConfig
 from deviceplugin.exporter.config import problems as exporter_problems
 from deviceplugin.health.causes import SUSPICIONS, Reason
 from deviceplugin.health.config import HealthConfig, problems
-from deviceplugin.health.life import State
+from deviceplugin.health.states import State
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "device-plugin.md").read_text(encoding="utf-8")

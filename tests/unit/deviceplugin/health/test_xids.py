@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.illness import CUT, OTHER, SLICES, SOUND, Ward, reading, small_node
+from support.devices.illness import CUT, OTHER, SLICES, SOUND, Ward, reading, small_node
 
 from deviceplugin.health import xids
 from deviceplugin.health.config import HealthConfig, Xids
-from deviceplugin.health.life import State
 from deviceplugin.health.monitor import Monitor
+from deviceplugin.health.states import State
 from deviceplugin.health.xids import Action, Effect
 from deviceplugin.model.signals import Xid
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.migcards import CARDS, gpu, untold
+from support.devices.migcards import CARDS, gpu, untold
 
 from deviceplugin.mig import builtin, layouts
 from deviceplugin.mig.layouts import LayoutError, Rule, rule_for

@@ -8,7 +8,7 @@ memory slices   0 1 2 3 4 5 6 7
 from dataclasses import replace
 
 import pytest
-from support.migcards import profiles
+from support.devices.migcards import profiles
 
 from deviceplugin.mig.layouts import LayoutError
 from deviceplugin.mig.placing import Slot, place

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.migcards import gpu, untold
+from support.devices.migcards import gpu, untold
 
 from deviceplugin.mig.layouts import LayoutError, Rule
 from deviceplugin.mig.steps import Recut, Step, SwitchMode, devices_of, next_step

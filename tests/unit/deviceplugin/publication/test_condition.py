@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from deviceplugin.health.told import CONDITION, Condition
+from deviceplugin.health.reports import CONDITION, Condition
 from deviceplugin.publication.condition import condition_body
-from kube import wire
+from muster.kube import wire
 
 NOW = "2026-01-01T00:00:00Z"
 WELL = Condition(True, "AllHealthy", "8 of 8")

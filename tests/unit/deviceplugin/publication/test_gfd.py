@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.gpunodes import A100, CLUSTER, GB200, H100, JOINED, cut, gpu, instance, node
+from support.devices.gpunodes import A100, CLUSTER, GB200, H100, JOINED, cut, gpu, instance, node
 
 from deviceplugin.model.inventory import Fabric, FabricState, Gpu, Inventory, Vendor
 from deviceplugin.publication.gfd import Offer, Shared, clique, labels

@@ -10,7 +10,7 @@ from deviceplugin.publication.levels import (
     told_by,
 )
 from deviceplugin.publication.lldp import Neighbor
-from kube.names import BLOCK, RACK
+from muster.kube.names import BLOCK, RACK
 
 LEVELS = ("topology.kubernetes.io/zone", BLOCK, RACK)
 FILE = b"""

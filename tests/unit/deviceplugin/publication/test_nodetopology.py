@@ -4,14 +4,14 @@ import json
 from dataclasses import replace
 from types import MappingProxyType
 
-from support.gpunodes import cut, gpu, instance, nic, node
+from support.devices.gpunodes import cut, gpu, instance, nic, node
 
-from cluster.events import DeviceSpec
 from deviceplugin.model.inventory import Inventory, NvLinks, Vendor
 from deviceplugin.publication.nodetopology import MOST_BYTES, Offered, annotation
-from kube import wire
-from kube.names import NODE_TOPOLOGY
-from kube.translate import read_node
+from muster.cluster.events import DeviceSpec
+from muster.kube import wire
+from muster.kube.names import NODE_TOPOLOGY
+from muster.kube.translation.translate import read_node
 
 # pci0000:00                      pci0000:01
 #   └ 0000:00:01.0 (switch)         └ 0000:01:01.0 (switch)

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from support.machines import inventory
+from support.devices.machines import inventory
 
 from deviceplugin.model.inventory import Inventory
-from deviceplugin.resources.advertise import advertise, shares_of
-from deviceplugin.resources.advertised import MOST_IDS, Advertisement, Sharing
+from deviceplugin.resources.advertisements import MOST_IDS, Advertisement, Sharing
+from deviceplugin.resources.advertising import advertise, shares_of
 from deviceplugin.resources.settings import (
     MemorySlices,
     ResourceSettings,

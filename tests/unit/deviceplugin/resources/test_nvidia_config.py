@@ -2,10 +2,10 @@
 
 import pytest
 
-from deviceplugin.nvidiaconfig import parse
+from deviceplugin.cluster.nvidiaconfig import parse
 from deviceplugin.resources.choice import choose
 from deviceplugin.resources.settings import MemorySlices, ResourceSettings
-from observability.configfile import ConfigError
+from muster.observability.configfile import ConfigError
 
 # README of NVIDIA/k8s-device-plugin, "As a configuration file".
 README = b"""

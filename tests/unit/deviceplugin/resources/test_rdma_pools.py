@@ -7,14 +7,14 @@ more (Ethernet), mlx5_0 to mlx5_11.
 from dataclasses import replace
 
 import pytest
-from support.machines import inventory
+from support.devices.machines import inventory
 
 from deviceplugin.model.inventory import Nic
-from deviceplugin.resources.advertise import advertise, resource_of
-from deviceplugin.resources.advertised import Advertisement, Kind, Sharing
+from deviceplugin.resources.advertisements import Advertisement, Kind, Sharing
+from deviceplugin.resources.advertising import advertise, resource_of
 from deviceplugin.resources.rdma import matches
 from deviceplugin.resources.settings import Pool, ResourceSettings, Selectors, problems
-from observability.configfile import ConfigError, parse
+from muster.observability.configfile import ConfigError, parse
 
 DGX = inventory("dgx-h100")
 ETHERNET = Selectors(link_types=("ether",))

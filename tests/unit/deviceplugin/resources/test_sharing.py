@@ -1,13 +1,13 @@
 """Replicas: the examples of NVIDIA's README ("Shared Access to GPUs"), and per-GPU rules."""
 
 import pytest
-from support.machines import inventory
+from support.devices.machines import inventory
 
+from deviceplugin.cluster.nvidiaconfig import parse
 from deviceplugin.errors import Cause, Refused
 from deviceplugin.model.inventory import Inventory
-from deviceplugin.nvidiaconfig import parse
-from deviceplugin.resources.advertise import advertise, resource_of, shares_of
-from deviceplugin.resources.advertised import Advertised, Advertisement, Sharing
+from deviceplugin.resources.advertisements import Advertised, Advertisement, Sharing
+from deviceplugin.resources.advertising import advertise, resource_of, shares_of
 from deviceplugin.resources.settings import ResourceSettings, Rule, SharingSettings, Ways
 
 DGX = inventory("dgx-a100")

@@ -5,11 +5,11 @@ the resources of an A100 80 GB), internal/rm/rm.go ("+" becomes ".").
 """
 
 import pytest
-from support.machines import inventory
+from support.devices.machines import inventory
 
 from deviceplugin.model.inventory import Inventory
-from deviceplugin.resources.advertise import advertise
-from deviceplugin.resources.advertised import Advertisement, Kind
+from deviceplugin.resources.advertisements import Advertisement, Kind
+from deviceplugin.resources.advertising import advertise
 from deviceplugin.resources.settings import ResourceSettings
 
 MIXED = ResourceSettings(mig_strategy="mixed")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadtest.gate import telling
+from loadtest.gate import text as telling
 from loadtest.gate.bounds import Bound, load
 from loadtest.gate.judge import TRIES, Measured, Standing
 from loadtest.gate.probes import PROBES

@@ -1,0 +1,142 @@
+"""What the kubelet says who has what, taken over.
+
+Each row names a container and all it has of a resource. Against the claims::
+
+    same owner, container and ids     stays, and is sure now
+    same ids, another owner           moves to whom the kubelet says
+    some of the ids                   what init containers had: moves along with them
+    none of the ids                   the kubelet does not know of it: released, but for
+                                      - claims made after it was asked
+                                      - init containers of pods it knows, which it does not list
+                                        (kubernetes/kubernetes#126765)
+                                      - started containers of pods it knows: then it has lost its
+                                        checkpoint, and they go on using what they have
+    a row without a claim             a claim is made: this process was away when it was given
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from deviceplugin.allocation.claims import Claim, Stage, unknown
+from deviceplugin.allocation.tablestate import Book
+from deviceplugin.allocation.values import Life, Listed, NodePod
+
+
+class _Row(NamedTuple):
+    """What one container has of one resource; ``owner`` also where the pod is not known here."""
+
+    resource: str
+    ids: frozenset[str]
+    owner: str
+    container: str
+
+
+class Hearing:
+    """One listing; ``since``: the last claim that it can know of."""
+
+    def __init__(self, book: Book, since: int) -> None:
+        self._book = book
+        self._since = since
+        self._uids = _by_name(book.pods.values())
+
+    def take(self, listing: Sequence[Listed]) -> None:
+        """Change the claims to what is listed."""
+        rows = self._rows(listing)
+        listed = {self._owner(each) for each in listing}
+        claims = self._book.claims
+        newer = {(c.resource, each) for c in claims if c.serial > self._since for each in c.ids}
+        rows = [row for row in rows if not any((row.resource, i) in newer for i in row.ids)]
+        stages: dict[tuple[str, frozenset[str]], Stage] = {}
+        for claim in [each for each in claims if each.serial <= self._since]:
+            self._compare(claim, rows, listed, stages)
+        for row in rows:
+            self._ensure(row, stages.get((row.resource, row.ids)))
+
+    def _compare(
+        self,
+        claim: Claim,
+        rows: list[_Row],
+        listed: set[str],
+        stages: dict[tuple[str, frozenset[str]], Stage],
+    ) -> None:
+        """Keep, move or drop one claim."""
+        touching = [r for r in rows if r.resource == claim.resource and r.ids & claim.ids]
+        exact = next((row for row in touching if row.ids == claim.ids), None)
+        if exact is not None and not self._is_inits(claim, exact):
+            stages[claim.resource, claim.ids] = claim.stage
+            if (claim.owner, claim.container) == (exact.owner, exact.container):
+                claim.sure = claim.heard = True
+            else:
+                self._book.claims.drop(claim)
+        elif touching:
+            self._along(claim, touching)
+        elif not self._stays(claim, listed):
+            self._book.claims.drop(claim)
+
+    def _is_inits(self, claim: Claim, row: _Row) -> bool:
+        """Tell whether a claim is an init container's, of which the row is silent."""
+        return claim.passes_on and claim.container != row.container
+
+    def _along(self, claim: Claim, touching: list[_Row]) -> None:
+        """Have an init container's claim where the containers are that use its devices."""
+        owners = {row.owner for row in touching}
+        if not claim.passes_on or len(owners) > 1:
+            self._book.claims.drop(claim)
+            return
+        claim.sure = claim.heard = True
+        owner = owners.pop()
+        if owner == claim.owner and claim.container:
+            return
+        pod = self._book.pods.get(owner)
+        asks = [] if pod is None else pod.asks(claim.resource)
+        served = {each.container for each in self._book.claims.of(owner, claim.resource)}
+        names = (ask.name for ask, _ in asks if ask.passes_on and ask.name not in served)
+        self._book.claims.move(claim, owner, next(names, claim.container))
+
+    def _stays(self, claim: Claim, listed: set[str]) -> bool:
+        pod = self._book.pods.get(claim.owner)
+        if pod is None or claim.owner not in listed:
+            return False
+        started = claim.stage is Stage.CONFIRMED and pod.life in (Life.WAITING, Life.RUNNING)
+        return claim.passes_on or started
+
+    def _ensure(self, row: _Row, stage: Stage | None) -> None:
+        """Have a claim for a row; whatever the pod seemed to have there instead is dropped."""
+        claims = self._book.claims
+        held = claims.holding(row.resource, row.ids)
+        if any((c.owner, c.container, c.ids) == (row.owner, row.container, row.ids) for c in held):
+            return
+        mine = claims.of(row.owner, row.resource)
+        wrong = [c for c in mine if c.container == row.container]
+        wrong += [c for c in mine if not c.container and not c.passes_on]
+        wrong += [c for c in held if c not in wrong and not (c.passes_on and c.owner == row.owner)]
+        for claim in wrong:
+            claims.drop(claim)
+        made = claims.make(row.resource, row.ids, row.owner, row.container, passes_on=False)
+        pod = self._book.pods.get(row.owner)
+        running = pod is not None and pod.life is Life.RUNNING
+        made.sure = made.heard = True
+        made.stage = Stage.CONFIRMED if running else stage or Stage.ALLOCATED
+        if pod is not None:
+            made.passes_on = any(
+                ask.passes_on and ask.name == row.container for ask, _ in pod.asks(row.resource)
+            )
+
+    def _rows(self, listing: Iterable[Listed]) -> list[_Row]:
+        """Return one row per container and resource: kubelets list each device by itself."""
+        found: dict[tuple[str, str, str], frozenset[str]] = {}
+        for each in listing:
+            if each.resource in self._book.stocks and each.ids:
+                key = each.resource, self._owner(each), each.container
+                found[key] = found.get(key, frozenset()) | each.ids
+        return [_Row(r, ids, owner, container) for (r, owner, container), ids in found.items()]
+
+    def _owner(self, each: Listed) -> str:
+        key = each.namespace, each.pod
+        return self._uids.get(key, unknown(*key))
+
+
+def _by_name(pods: Iterable[NodePod]) -> dict[tuple[str, str], str]:
+    """Return the uid behind each name: of the youngest pod, and of one that is over the last."""
+    ordered = sorted(pods, key=lambda pod: (pod.life is not Life.OVER, pod.order))
+    return {(pod.namespace, pod.name): pod.uid for pod in ordered}

@@ -1,0 +1,1 @@
+"""NVIDIA GPUs as NVML reports them, read by a child process that may be killed."""

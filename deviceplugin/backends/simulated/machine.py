@@ -1,0 +1,232 @@
+"""A machine as data: what a node with such hardware would find (``deviceplugin/machines``).
+
+::
+
+    machines/dgx-h100.yaml ──► Machine ──► simulatedinventory (node's name) ──► Inventory
+    one of your own        ──►    │
+                                  └─ its layout by name: "dgx-h100/all-balanced"
+
+Everything that differs between two nodes with the same machine (UUIDs, GUIDs) is derived from
+the node's name, so it stays the same over restarts and no file has to list it.
+"""
+
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from deviceplugin.backends.simulated import mig as simulatedmig
+from muster.observability import configfile
+from muster.observability.configfile import ConfigError
+
+_FOLDER: Final = "machines"
+_SUFFIX: Final = ".yaml"
+_CONTROLLER_3D: Final = "0x030200"
+ENGINES: Final = ("copy", "decoder", "encoder", "jpeg", "ofa")  # as MigInstance names them
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Address = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
+Hex4 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}$")]
+FabricWord = Literal["not-supported", "not-started", "in-progress", "completed"]
+
+
+class Part(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
+):
+    """Base of the structs; carries the encoding rules only."""
+
+
+class At(Part, frozen=True):
+    """Where a device sits. ``above``: what lies over it, the host bridge first, by slashes."""
+
+    address: Address
+    numa: Annotated[int, msgspec.Meta(ge=-1)]
+    above: str
+
+
+class NicAt(At, frozen=True):
+    """One NIC, by the name of its verbs device; ``kind`` is one of ``nicKinds``."""
+
+    name: str
+    kind: str
+    interface: str = ""
+
+
+class Temperature(Part, frozen=True):
+    """In °C: when idle, and where the GPU slows itself down."""
+
+    idle: Count
+    slowdown: Count
+
+
+class Power(Part, frozen=True):
+    """In W: when idle, and the most it takes."""
+
+    idle: Count
+    limit: Count
+
+
+class Cutting(Part, frozen=True):
+    """What an instance has: ``multiprocessors`` per compute slice, engines by profile's shape.
+
+    Profiles and where they stand are those of the GPU's model in
+    ``muster/workloads/devices/mig.yaml``.
+    """
+
+    multiprocessors: Count
+    engines: dict[str, dict[str, Count]]
+
+
+class GpuKind(Part, frozen=True):
+    """What all GPUs of the machine are. ``compute``: CUDA's; ``partition``: AMD's.
+
+    ``device_id``: PCI device and vendor ("0x233010DE"); ``pci_class``: as sysfs writes it.
+    """
+
+    model: str
+    memory_mib: Count = msgspec.field(name="memoryMiB")
+    temperature: Temperature
+    power: Power
+    device_id: Annotated[str, msgspec.Meta(pattern=r"^0x[0-9A-F]{8}$")]
+    compute: tuple[Count, Count] = (0, 0)
+    pci_class: Annotated[str, msgspec.Meta(pattern=r"^0x[0-9a-f]{6}$")] = _CONTROLLER_3D
+    sm_clock: Count = 0
+    partition: str = ""
+    mig: Cutting | None = None
+
+
+class LinkKind(Part, frozen=True):
+    """NVLink or XGMI: links of each GPU to switches, or of each pair of GPUs."""
+
+    to_switches: Count = 0
+    between_all: Count = 0
+
+
+class FabricKind(Part, frozen=True):
+    """NVLink fabric. ``across: rack``: the nodes of a rack are one NVLink cluster."""
+
+    state: FabricWord
+    across: Literal["node", "rack"] = "node"
+    clique: Count = 0
+
+
+class Versions(Part, frozen=True):
+    """Of the GPU driver."""
+
+    version: str
+    cuda: str = ""
+
+
+class NicKind(Part, frozen=True):
+    """What NICs of a kind share. ``vendorId`` and ``deviceId``: PCI, in hex."""
+
+    model: str
+    firmware: str
+    vendor_id: Hex4
+    device_id: Hex4
+    driver: str
+    link_layer: Literal["InfiniBand", "Ethernet"]
+    rate_gbps: Count
+
+
+class Machine(Part, frozen=True):
+    """A machine. ``product``: DMI's name of it; ``layouts``: how all GPUs may be cut, by name."""
+
+    version: Literal[1]
+    name: str
+    product: str
+    vendor: Literal["nvidia", "amd"]
+    driver: Versions
+    gpu: GpuKind
+    gpus: tuple[At, ...]
+    layouts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    layout: str = ""
+    links: LinkKind = LinkKind()
+    fabric: FabricKind | None = None
+    nic_kinds: dict[str, NicKind] = msgspec.field(default_factory=dict)
+    nics: tuple[NicAt, ...] = ()
+
+    def cut(self) -> tuple[simulatedmig.Slot, ...]:
+        """Return the (profile, start) pairs that each GPU is cut into at first."""
+        return simulatedmig.slots(self.layouts[self.layout]) if self.layout else ()
+
+
+def names() -> tuple[str, ...]:
+    """Return the machines that come with Muster."""
+    files = resources.files("deviceplugin").joinpath(_FOLDER).iterdir()
+    return tuple(sorted(f.name.removesuffix(_SUFFIX) for f in files if f.name.endswith(_SUFFIX)))
+
+
+def load(name: str) -> Machine:
+    """Return a machine: ``NAME``, ``NAME/LAYOUT`` or the path of a file. Raises ``ConfigError``."""
+    if name.endswith(_SUFFIX):
+        return configfile.load(Path(name), Machine, problems)
+    stem, _, layout = name.partition("/")
+    if stem not in names():
+        raise ConfigError(
+            f"simulated machine {name!r}: is not known; allowed are {', '.join(names())}, one of "
+            f"them with a layout (dgx-h100/all-balanced), or the path of a {_SUFFIX} file"
+        )
+    data = resources.files("deviceplugin").joinpath(_FOLDER, stem + _SUFFIX).read_bytes()
+    machine = configfile.parse(data, Machine, problems, source=stem + _SUFFIX)
+    return with_layout(machine, layout) if layout else machine
+
+
+def with_layout(machine: Machine, layout: str) -> Machine:
+    """Return the machine with its GPUs cut. Raises ``ConfigError``."""
+    if layout not in machine.layouts:
+        allowed = ", ".join(machine.layouts) or "none: its GPUs cannot be cut"
+        raise ConfigError(f"{machine.name}: layout {layout!r}: is not known; allowed are {allowed}")
+    return msgspec.structs.replace(machine, layout=layout)
+
+
+# --- what makes no sense ------------------------------------------------------------------
+
+
+def problems(machine: Machine) -> Iterator[str]:
+    """Yield a line for each thing in the file that contradicts itself."""
+    yield from _twice("gpus: address", [gpu.address for gpu in machine.gpus])
+    yield from _twice("nics: address", [nic.address for nic in machine.nics])
+    yield from _twice("nics: name", [nic.name for nic in machine.nics])
+    for index, nic in enumerate(machine.nics):
+        if nic.kind not in machine.nic_kinds:
+            allowed = ", ".join(machine.nic_kinds)
+            yield f"nics[{index}].kind: {nic.kind!r} is not one of nicKinds; allowed are {allowed}"
+    for where, at in _places(machine):
+        if not at.above.startswith("pci") or "" in at.above.split("/"):
+            yield f"{where}.above: {at.above!r} is no path; write 'pci0000:15/0000:15:01.0'"
+    yield from _of_engines(machine)
+    yield from _of_layouts(machine)
+
+
+def _of_engines(machine: Machine) -> Iterator[str]:
+    for shape, engines in (machine.gpu.mig.engines if machine.gpu.mig else {}).items():
+        for name in engines:
+            if name not in ENGINES:
+                where = f"gpu.mig.engines.{shape}: {name!r}"
+                yield f"{where} is no engine; allowed are {', '.join(ENGINES)}"
+
+
+def _places(machine: Machine) -> Iterator[tuple[str, At]]:
+    yield from ((f"gpus[{index}]", at) for index, at in enumerate(machine.gpus))
+    yield from ((f"nics[{index}]", at) for index, at in enumerate(machine.nics))
+
+
+def _of_layouts(machine: Machine) -> Iterator[str]:
+    profiles = simulatedmig.profiles(machine.gpu.model) if machine.gpu.mig else ()
+    if machine.gpu.mig and not profiles:
+        yield f"gpu.model: {machine.gpu.model!r} has no MIG profiles in the table mig.yaml"
+    for name, listed in machine.layouts.items():
+        problem = simulatedmig.misfit(profiles, listed)
+        if problem:
+            yield f"layouts.{name}: {problem}"
+    if machine.layout and machine.layout not in machine.layouts:
+        allowed = ", ".join(machine.layouts)
+        yield f"layout: {machine.layout!r} is not one of layouts; allowed are {allowed}"
+
+
+def _twice(what: str, values: list[str]) -> Iterator[str]:
+    for value in sorted({value for value in values if values.count(value) > 1}):
+        yield f"{what}: {value} is there twice"

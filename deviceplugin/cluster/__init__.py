@@ -1,0 +1,1 @@
+"""What the device plugin reads from the API server and writes to its Node."""

@@ -1,0 +1,168 @@
+"""This node's Node object: followed, and kept saying what it should.
+
+::
+
+    watch of the one Node ──► node ──► listeners (labels that configure, allocatable)
+                               │
+    want(labels, annotations, ▼
+         condition) ──► what differs? ── nothing ──► sleeps until either changes
+                               │ something
+                               ▼
+                PATCH metadata, PATCH status, at most one round a second; a refusal is
+                logged once per cause and tried again, ever more rarely
+
+What somebody else changes of ours is put right as soon as the watch tells it, but no faster. What
+differs is only asked of a Node that is at least as new as our own last write: an older one would
+have the same said twice, and a condition's transition would get its time from what no longer is.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, NoReturn, assert_never
+
+from deviceplugin.health.reports import Condition
+from deviceplugin.publication.condition import condition_body
+from deviceplugin.publication.nodepatch import NodeSays, patch
+from muster.kube import wire
+from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.client import MERGE, STRATEGIC, Body, KubeClient
+from muster.kube.errors import KubeError
+from muster.kube.resources import NODES
+from muster.kube.watching.listwatch import ListWatch, Timing
+
+log = logging.getLogger(__name__)
+
+PAUSE_S: Final = 1.0  # between two rounds: a burst of pods becomes one write
+RETRY_S: Final = (1.0, 60.0)  # after a failure: first and longest wait
+
+Listener = Callable[[wire.Node], None]
+
+
+@dataclass(slots=True)
+class NodeObject:
+    """``take_over``: prefixes of labels that are ours whoever wrote them (nodepatch.py)."""
+
+    client: KubeClient
+    name: str
+    take_over: tuple[str, ...] = ()
+    now: Callable[[], float] = time.time
+    timing: Timing = field(default_factory=Timing)
+    node: wire.Node | None = None
+    problem: str | None = "the Node has not been read yet"
+    writes: int = 0
+    _wanted: NodeSays | None = None
+    _condition: Condition | None = None
+    _written: int = 0
+    """Resource version of our last write: integers that grow with each write (KEP-5504)."""
+    _listeners: list[Listener] = field(default_factory=list)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _failures: int = 0
+    _foreign: frozenset[str] = frozenset()
+
+    def listen(self, listener: Listener) -> None:
+        """Have ``listener`` told of the Node as it is now, and of every change."""
+        self._listeners.append(listener)
+        if self.node is not None:
+            listener(self.node)
+
+    def want(self, says: NodeSays, condition: Condition | None = None) -> None:
+        """Say what the Node is to say from now on."""
+        if (says, condition) != (self._wanted, self._condition):
+            self._wanted, self._condition = says, condition
+            self._wake.set()
+
+    async def run(self) -> NoReturn:
+        """Follow and write until cancelled."""
+        watch = ListWatch(
+            self.client,
+            NODES,
+            selectors={"fieldSelector": f"metadata.name={self.name}"},
+            timing=self.timing,
+            on_problem=lambda problem: log.warning("node", extra={"problem": problem}),
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(watch.run(self._heard))
+            tasks.create_task(self._keep())
+        raise AssertionError("neither task ends")
+
+    def _heard(self, changes: Sequence[Change[wire.Node]]) -> None:
+        for change in changes:
+            match change:
+                case Upserted(object=node):
+                    self.node = node
+                    for listener in self._listeners:
+                        listener(node)
+                case Gone():
+                    self.node, self._written = None, 0
+                case Synced():
+                    if self.node is None:
+                        self.problem = f"there is no Node {self.name}: is --node-name right?"
+                case NotServed():
+                    pass  # every API server serves nodes
+                case _ as unreachable:
+                    assert_never(unreachable)
+        self._wake.set()
+
+    async def _keep(self) -> NoReturn:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            pause = await self._round()
+            await asyncio.sleep(pause)
+
+    async def _round(self) -> float:
+        """Write what differs; return how long to wait before the next round, seconds."""
+        node, wanted = self.node, self._wanted
+        if node is None or wanted is None or int(node.metadata.resource_version) < self._written:
+            return 0.0  # the watch will tell, and wake us
+        try:
+            wrote = await self._write(node, wanted)
+        except KubeError as error:
+            return self._failed(error)
+        self._failures, self.problem = 0, None
+        return PAUSE_S if wrote else 0.0
+
+    async def _write(self, node: wire.Node, wanted: NodeSays) -> bool:
+        meta, now = node.metadata, int(self.now())
+        change = patch(
+            NodeSays(meta.labels, meta.annotations), wanted, now=now, take_over=self.take_over
+        )
+        self._tell_foreign(frozenset(change.foreign))
+        if change:
+            await self._patch(change.body(), MERGE)
+        moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition = self._condition
+        body = condition and condition_body(node, condition, now=moment)
+        if body:
+            await self._patch(body, STRATEGIC, "status")
+        return bool(change or body)
+
+    async def _patch(self, body: Body, content_type: str, subresource: str = "") -> None:
+        self.writes += 1
+        found = await self.client.patch(
+            NODES, self.name, body, content_type=content_type, subresource=subresource
+        )
+        self._written = int(found.metadata.resource_version)
+
+    def _failed(self, error: KubeError) -> float:
+        text = str(error)
+        if text != self.problem:
+            log.warning("the Node cannot be written", extra={"node": self.name, "error": text})
+        self.problem = text
+        self._failures += 1
+        self._wake.set()
+        first, longest = RETRY_S
+        return min(longest, first * (1 << min(self._failures - 1, 16)))
+
+    def _tell_foreign(self, foreign: frozenset[str]) -> None:
+        for key in sorted(foreign - self._foreign):
+            log.warning(
+                "a label is somebody else's and stays as it is; to take it over, name its prefix "
+                "in publication.takeOver",
+                extra={"node": self.name, "label": key},
+            )
+        self._foreign = foreign

@@ -1,0 +1,87 @@
+"""Keeps what the Node is to say up to date: from the devices, the Node itself, and files.
+
+::
+
+    tell(known) ─────────────────┐
+    the Node's own labels ───────┼──► publication.says ──► NodeObject.want
+    files, every LOOK_S ─────────┘
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn
+
+from deviceplugin.cluster.nodeobject import NodeObject
+from deviceplugin.cluster.position import Position
+from deviceplugin.publication.levels import Sources
+from deviceplugin.publication.nodecontent import (
+    DevicesSay,
+    Known,
+    PublicationSettings,
+    devices_say,
+    says,
+)
+from deviceplugin.publication.nodepatch import NodeSays, owned
+from muster.kube import wire
+
+LOOK_S: Final = 30.0  # at the files: a mounted ConfigMap takes a minute to change, LLDP as long
+
+
+@dataclass(slots=True)
+class Publisher:
+    """One node's. Nothing is said before the Node has been read and the devices are known."""
+
+    node: NodeObject
+    position: Position
+    settings: PublicationSettings
+    look_s: float = LOOK_S
+    _known: Known | None = None
+    _devices: DevicesSay | None = None
+    _sources: Sources | None = None
+
+    def __post_init__(self) -> None:
+        """Hear of every change of the Node: the cloud may write its labels late."""
+        self.node.listen(self._heard)
+
+    def tell(self, known: Known) -> None:
+        """Say what is known now; ``known.sources`` are this publisher's to fill in."""
+        if self._known is None or not known.has_devices_of(self._known):
+            self._devices = devices_say(known, self.settings)
+        self._known = known
+        self._say()
+
+    async def run(self) -> NoReturn:
+        """Look at the files again and again until cancelled."""
+        while True:
+            await asyncio.sleep(self.look_s)
+            self._look()
+
+    def _look(self) -> None:
+        if self.node.node is not None:
+            self._read(self.node.node)
+            self._say()
+
+    def _heard(self, node: wire.Node) -> None:
+        if self._sources is None:
+            self._read(node)
+        elif self._sources.labels != _others(node):
+            self._sources = replace(self._sources, labels=_others(node))
+        else:
+            return
+        self._say()
+
+    def _read(self, node: wire.Node) -> None:
+        self._sources = Sources(_others(node), self.position.told(), self.position.neighbors())
+
+    def _say(self) -> None:
+        if self._known is None or self._devices is None or self._sources is None:
+            return
+        known = replace(self._known, sources=self._sources)
+        self.node.want(*says(known, self.settings, self._devices))
+
+
+def _others(node: wire.Node) -> dict[str, str]:
+    """Return the labels of a Node that are not ours."""
+    meta = node.metadata
+    mine = owned(NodeSays(meta.labels, meta.annotations))
+    return {key: value for key, value in meta.labels.items() if key not in mine}

@@ -1,0 +1,269 @@
+"""The extender's choice, honoured: the table of ``allocation`` between pods and kubelet.
+
+::
+
+    pods of this node (watch) ───────┐
+    what the kubelet says (List) ────┼──► allocation.Table ◄── GetPreferredAllocation, Allocate,
+    devices, health ─────────────────┘            │             PreStartContainer
+                                                  ▼
+                     deviations ──► told        given ──► muster.dev/node-allocations
+
+The kubelet does not say for which pod it asks, so before an answer that depends on it:
+
+* the watch may be behind the kubelet's: for a request that no known pod still has to make it is
+  waited for, NEWS_S at most, and after a start until it has listed, START_S at most;
+* the kubelet is asked whom it knows: where several pods may be meant, that tells which; and where
+  it names one that the watch has not brought, that may be the one, and is waited for likewise. One
+  that has been waited for in vain is not waited for again.
+
+Whatever cannot be found out in time is done without: a wrong guess costs a deviation, no pod.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, NoReturn, Protocol, assert_never
+
+from deviceplugin.allocation.table import Table
+from deviceplugin.allocation.values import Deviation, Listed, NodePod
+from deviceplugin.handshake.nodepods import node_pod
+from deviceplugin.handshake.podresources import PodResourcesError
+from deviceplugin.model.answers import ContainerAnswer
+from deviceplugin.model.inventory import Inventory
+from deviceplugin.resources.advertisements import Advertisement
+from deviceplugin.stocks import Usable, picker, stocks
+from muster.kube import wire
+from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+
+log = logging.getLogger(__name__)
+
+NEWS_S: Final = 2.0
+"""A pod reaches two watches of one API server within milliseconds, but on a crowded node this
+process may get no core for some tenths of a second. Only static pods, which no watch brings
+before they start, wait that long."""
+START_S: Final = 5.0  # from the start on, for the first list of the node's pods
+HEAR_S: Final = 30.0  # between questions to the kubelet that nothing has caused
+
+Given = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Pod UID → resource → names of devices."""
+
+
+class Kubelet(Protocol):
+    """What is needed of ``deviceplugin.handshake.podresources.PodResources``."""
+
+    async def known(self) -> tuple[Listed, ...]:
+        """See there."""
+        ...
+
+
+class Answers(Protocol):
+    """Makes what a container gets with its devices."""
+
+    def see(self, inventory: Inventory, advertisement: Advertisement) -> None:
+        """Hear what the node has."""
+        ...
+
+    def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
+        """Return what a container gets. Raises ``Refused``."""
+        ...
+
+
+@dataclass(slots=True)
+class Handshake:
+    """A ``deviceplugin.node.Giver``. ``follows``: whether pods are watched (``pods_changed``).
+
+    ``packed``: shares fill one device after the other.
+    ``told`` hears of deviations that are new; ``changed`` that ``given`` may be another.
+    """
+
+    node: str
+    answers: Answers
+    kubelet: Kubelet
+    follows: bool = True
+    packed: bool = False
+    told: Callable[[Deviation], None] = lambda _deviation: None
+    changed: Callable[[], None] = lambda: None
+    table: Table = field(default_factory=Table)
+    _inventory: Inventory | None = None
+    _advertisement: Advertisement = field(default_factory=Advertisement)
+    _resources: Collection[str] = frozenset()
+    _pods: dict[str, wire.Pod] = field(default_factory=dict)
+    _known: dict[str, NodePod] = field(default_factory=dict)
+    _batch: int = 0
+    _patient_until: float = field(default_factory=lambda: time.monotonic() + START_S)
+    _synced: asyncio.Event = field(default_factory=asyncio.Event)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _to_recall: Given = field(default_factory=dict)
+    _deviations: frozenset[Deviation] = frozenset()
+    _missed: frozenset[tuple[str, str]] = frozenset()
+
+    # --- what the node has -------------------------------------------------------------------
+
+    def see(self, inventory: Inventory, found: Advertisement, usable: Usable) -> None:
+        """Hear what the node has and what of it is usable."""
+        anew = picker(inventory) if inventory != self._inventory else None
+        self._inventory, self._advertisement = inventory, found
+        self.table.stock(stocks(inventory, found, usable, packed=self.packed), anew)
+        self.answers.see(inventory, found)
+        resources = {each.resource for each in found.resources}
+        if resources != self._resources:
+            self._resources = resources
+            for pod in self._pods.values():
+                self._put(pod)
+        self._recall()
+        self._tell()
+
+    def answer_by(self, answers: Answers, *, packed: bool) -> None:
+        """Have containers answered, and shares chosen, by other settings from now on."""
+        self.answers, self.packed = answers, packed
+        if self._inventory is not None:
+            answers.see(self._inventory, self._advertisement)
+
+    # --- the node's pods ---------------------------------------------------------------------
+
+    def pods_changed(self, changes: Sequence[Change[wire.Pod]]) -> None:
+        """Take in what the watch of the node's pods tells; one call is one batch."""
+        self._batch += 1
+        for change in changes:
+            match change:
+                case Upserted(object=pod):
+                    self._pods[pod.metadata.uid] = pod
+                    self._put(pod)
+                case Gone(meta=meta):
+                    self._drop(meta.uid)
+                case Synced(seen=seen):
+                    for uid in self._pods.keys() - seen if seen is not None else ():
+                        self._drop(uid)
+                    self._synced.set()
+                    self._recall()
+                case NotServed():
+                    pass  # every API server serves pods
+                case _ as unreachable:
+                    assert_never(unreachable)
+        woken, self._news = self._news, asyncio.Event()
+        woken.set()
+        self._tell()
+
+    def recall(self, given: Given) -> None:
+        """Take over what the Node says was given, as soon as its pods and devices are known."""
+        self._to_recall = given
+        self._recall()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the node's pods and devices are known, so that ``given`` says all there is."""
+        return self._inventory is not None and self._synced.is_set()
+
+    def _recall(self) -> None:
+        if not self.ready:
+            return
+        given, self._to_recall = self._to_recall, {}
+        for uid, devices in given.items():
+            if uid in self._known:
+                self.table.recall(uid, devices)
+
+    def _put(self, pod: wire.Pod) -> None:
+        before = self._known.get(pod.metadata.uid)
+        batch = self._batch if before is None else before.batch
+        found = node_pod(pod, self.node, batch, self._resources)
+        if found != before:
+            self._known[found.uid] = found
+            self.table.pod(found)
+
+    def _drop(self, uid: str) -> None:
+        self._pods.pop(uid, None)
+        if self._known.pop(uid, None) is not None:
+            self.table.gone(uid)
+
+    # --- what the kubelet asks ---------------------------------------------------------------
+
+    @property
+    def confirms(self) -> bool:
+        """Only where pods are known is there anything to confirm."""
+        return self.follows
+
+    async def consult(self, resource: str, ids: tuple[str, ...], size: int) -> None:
+        """Find out what helps to tell for whom the kubelet asks; returns within ``START_S``."""
+        if not self.follows:
+            return
+        left_s = self._patient_until - time.monotonic()
+        if not self._synced.is_set() and left_s > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._synced.wait()
+        if not ids:
+            await self._hear_who_asks(resource, size)
+        elif self.table.doubts(resource, ids):
+            await self.hear()
+
+    async def _hear_who_asks(self, resource: str, size: int) -> None:
+        """Have the pods that may ask from the watch, and ask the kubelet which of them it knows."""
+        until = time.monotonic() + NEWS_S
+        await self._news_until(lambda: self.table.awaits(resource, size), until)
+        await self.hear()
+        self._missed &= self.table.strangers()
+        if not await self._news_until(lambda: self.table.strangers() <= self._missed, until):
+            self._missed = self.table.strangers()
+
+    async def _news_until(self, enough: Callable[[], bool], until: float) -> bool:
+        """Wait for the watch; tell whether it has brought enough in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until - time.monotonic()):
+                while not enough():
+                    await self._news.wait()
+        return enough()
+
+    def preferred(
+        self, resource: str, available: tuple[str, ...], must_include: tuple[str, ...], size: int
+    ) -> tuple[str, ...]:
+        """Return the choice of the extender, the best one where there is none."""
+        return self.table.preferred(resource, available, must_include, size)
+
+    def give(self, resource: str, ids: tuple[str, ...]) -> ContainerAnswer:
+        """Give the ids to the pod whose they are. Raises ``Refused``."""
+        answer = self.answers.give(resource, ids)  # first: a refusal must leave no claim
+        self.table.allocate(resource, ids)
+        self._tell()
+        return answer
+
+    def starting(self, resource: str, ids: tuple[str, ...]) -> None:
+        """Hear that a container starts. Raises ``Refused`` where its devices are another's."""
+        self.table.starting(resource, ids)
+        self._tell()
+
+    # --- what the kubelet says ---------------------------------------------------------------
+
+    async def hear(self) -> None:
+        """Ask the kubelet who has what, once; without an answer nothing changes."""
+        since = self.table.serial
+        try:
+            listing = await self.kubelet.known()
+        except PodResourcesError as error:
+            log.debug("the kubelet does not tell", extra={"error": str(error)})
+            return
+        self.table.heard(listing, since)
+        self._tell()
+
+    async def run(self) -> NoReturn:
+        """Ask the kubelet again and again until cancelled."""
+        while True:
+            await self.hear()
+            await asyncio.sleep(HEAR_S)
+
+    def _tell(self) -> None:
+        found = frozenset(self.table.deviations())
+        for deviation in sorted(
+            found - self._deviations, key=lambda each: (each.uid, each.resource)
+        ):
+            self.told(deviation)
+        self._deviations = found
+        self.changed()
+
+    def given(self) -> list[tuple[str, Mapping[str, tuple[str, ...]]]]:
+        """Return what pods have, those first that have something else than was planned."""
+        odd = {deviation.uid for deviation in self._deviations}
+        found = self.table.given()
+        return [(uid, found[uid]) for uid in sorted(found, key=lambda uid: (uid not in odd, uid))]

@@ -1,0 +1,120 @@
+"""From what a node has to what it advertises.
+
+::
+
+    whole.groups ──► memory.sliced ──► sharing.shared ──┐
+    (MIG strategy)   (GPUs as units)   (replicas)       ├─► one resource per name ──► checked
+    rdma.pools ─────────────────────────────────────────┘
+
+A device goes one way only: what a step takes, the next does not see.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from deviceplugin.model.inventory import Inventory
+from deviceplugin.resources import memory, rdma, sharing, wholedevices
+from deviceplugin.resources.advertisements import (
+    LONGEST_ID,
+    MOST_IDS,
+    Advertised,
+    Advertisement,
+    Kind,
+    Problem,
+    Sharing,
+)
+from deviceplugin.resources.settings import ResourceSettings
+
+
+def advertise(inventory: Inventory, settings: ResourceSettings) -> Advertisement:
+    """Return what the kubelet is to be shown of a node, all devices supposed to be well."""
+    groups, odd = wholedevices.groups(inventory, settings)
+    left, units, unsliced = memory.sliced(groups, settings.memory)
+    shared, unshared = sharing.shared(left, settings.sharing)
+    pools, unpooled = rdma.pools(inventory, settings.rdma)
+    problems = [*odd, *unsliced, *unshared, *unpooled]
+    merged = _merged([*shared, *units, *pools], problems)
+    found = tuple(each for each in merged if _presentable(each, problems))
+    return Advertisement(tuple(sorted(found, key=lambda each: each.resource)), tuple(problems))
+
+
+def _merged(found: Iterable[Advertised], problems: list[Problem]) -> list[Advertised]:
+    """Put together what has one name and means one thing; what means another is left out."""
+    by_name: dict[str, Advertised] = {}
+    for each in found:
+        first = by_name.get(each.resource)
+        if first is None:
+            by_name[each.resource] = each
+        elif _alike(first, each):
+            by_name[each.resource] = _joined(first, each)
+        else:
+            text = f"stands for {_meaning(first)} and {_meaning(each)}; rename one of them"
+            problems.append(Problem(each.resource, f"{text}. Only the first are advertised"))
+    return list(by_name.values())
+
+
+def _alike(one: Advertised, other: Advertised) -> bool:
+    ways = {one.sharing, other.sharing} - {Sharing.NONE}
+    same = (one.kind, one.profile, one.unit_mib) == (other.kind, other.profile, other.unit_mib)
+    return same and len(ways) <= 1
+
+
+def _joined(one: Advertised, other: Advertised) -> Advertised:
+    return replace(
+        one,
+        devices=(*one.devices, *other.devices),
+        sharing=one.sharing if one.sharing is not Sharing.NONE else other.sharing,
+        shares=max(one.shares, other.shares),
+        most=max(one.most, other.most),
+        renamed=one.renamed or other.renamed,
+    )
+
+
+def _meaning(each: Advertised) -> str:
+    what = {Kind.GPU: "GPUs", Kind.MIG: f"MIG instances {each.profile}", Kind.NIC: "NICs"}[
+        each.kind
+    ]
+    return f"memory of {what}" if each.unit_mib else what
+
+
+def _presentable(each: Advertised, problems: list[Problem]) -> bool:
+    """Tell whether the kubelet can be shown a resource."""
+    if len(each.devices) > MOST_IDS:
+        devices = len({device.device for device in each.devices})
+        text = f"replicas make {len(each.devices)} ids of {devices} devices"
+        limit = f"the kubelet is told of at most {MOST_IDS}"
+        advice = f"write replicas: {MOST_IDS // devices}"
+        problems.append(Problem(each.resource, f"{text}, and {limit}; {advice}"))
+        return False
+    for device in each.devices:
+        if len(device.id) > LONGEST_ID:
+            text = f"id {device.id} is longer than the {LONGEST_ID} characters the kubelet takes"
+            problems.append(Problem(each.resource, f"{text}; the resource is not advertised"))
+            return False
+    return True
+
+
+# --- how others look at it ----------------------------------------------------------------
+
+
+def resource_of(advertisement: Advertisement) -> Mapping[str, str]:
+    """Return the resource that each GPU, MIG instance and NIC is shown under."""
+    return MappingProxyType(dict(_shown(advertisement)))
+
+
+def _shown(advertisement: Advertisement) -> Iterator[tuple[str, str]]:
+    for each in advertisement.resources:
+        for device in each.devices:
+            for name in device.parents if each.kind is Kind.NIC else (device.device,):
+                yield name, each.resource
+
+
+def shares_of(advertisement: Advertisement) -> Mapping[str, int]:
+    """Return how many ids there are of each device that is shared."""
+    found: dict[str, int] = {}
+    for each in advertisement.resources:
+        for device in each.devices:
+            if device.share is not None:
+                found[device.device] = found.get(device.device, 0) + 1
+    return MappingProxyType(found)

@@ -1,0 +1,169 @@
+"""Devices before they are shared: whole GPUs, MIG instances by strategy, AMD's partitions.
+
+How MIG strategies read the GPUs that are cut (NVIDIA/k8s-device-plugin README, "MIG_STRATEGY",
+and internal/rm/device_map.go):
+
+========  ==================================================================================
+none      as if they were not: a whole ``nvidia.com/gpu``, though CUDA sees one instance of it
+single    every instance is an ``nvidia.com/gpu``; all GPUs must be cut, into one profile
+mixed     an instance is an ``nvidia.com/mig-<profile>``; GPUs that are not cut stay whole
+========  ==================================================================================
+
+``single`` on a node that is not uniform advertises no NVIDIA device at all: whichever name was
+taken for the odd ones, somebody would get less than the name says.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deviceplugin.model.inventory import Gpu, Inventory, MigInstance, Vendor
+from deviceplugin.resources import names
+from deviceplugin.resources.advertisements import AdvertisedDevice, Kind, Problem
+from deviceplugin.resources.settings import ResourceSettings
+
+_COMPUTE_PART: Final = re.compile(r"\d+c\.")  # "1c.3g.40gb": part of an instance's compute
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A whole device, and what rules know it by. ``index``: "0", of an instance "0:1"."""
+
+    device: AdvertisedDevice
+    gpu: Gpu
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All devices of one resource."""
+
+    resource: str
+    kind: Kind
+    profile: str
+    members: tuple[Candidate, ...]
+
+
+def groups(
+    inventory: Inventory, settings: ResourceSettings
+) -> tuple[tuple[Group, ...], tuple[Problem, ...]]:
+    """Return the node's GPUs and instances by resource, and what cannot be advertised."""
+    nvidia = [gpu for gpu in inventory.gpus if gpu.vendor is Vendor.NVIDIA]
+    amd = [gpu for gpu in inventory.gpus if gpu.vendor is Vendor.AMD]
+    found, problems = _of_nvidia(nvidia, settings)
+    return (*found, *_of_amd(amd, settings)), problems
+
+
+# --- NVIDIA -------------------------------------------------------------------------------
+
+
+def _of_nvidia(
+    gpus: Sequence[Gpu], settings: ResourceSettings
+) -> tuple[tuple[Group, ...], tuple[Problem, ...]]:
+    if settings.mig_strategy == "single":
+        return _single(gpus)
+    if settings.mig_strategy == "mixed":
+        return _mixed(gpus)
+    told = tuple(
+        Problem(names.GPU, f"GPU {gpu.uuid} is cut, and shown whole: migStrategy is none")
+        for gpu in gpus
+        if _is_cut(gpu)
+    )
+    return _grouped([(names.GPU, Kind.GPU, "", _whole(gpu)) for gpu in gpus]), told
+
+
+def _single(gpus: Sequence[Gpu]) -> tuple[tuple[Group, ...], tuple[Problem, ...]]:
+    if not any(map(_is_cut, gpus)):
+        return _grouped([(names.GPU, Kind.GPU, "", _whole(gpu)) for gpu in gpus]), ()
+    problem = _not_uniform(gpus)
+    if problem:
+        text = f"nothing is advertised: migStrategy single, but {problem}; cut all GPUs alike"
+        return (), (Problem(names.GPU, f"{text}, or take mixed"),)
+    rows = [
+        (names.GPU, Kind.MIG, instance.profile, candidate)
+        for gpu in gpus
+        for instance, candidate in _instances(gpu)
+    ]
+    return _grouped(rows), ()
+
+
+def _not_uniform(gpus: Sequence[Gpu]) -> str:
+    """Return in which way GPUs are not cut alike; empty when they are."""
+    for gpu in gpus:
+        if not _is_cut(gpu):
+            return f"GPU {gpu.uuid} is not cut"
+        if gpu.mig is None or not gpu.mig.instances:
+            return f"GPU {gpu.uuid} has no instance"
+    profiles = sorted({instance.profile for gpu in gpus for instance, _ in _instances(gpu)})
+    return f"there are {' and '.join(profiles)}" if len(profiles) > 1 else ""
+
+
+def _mixed(gpus: Sequence[Gpu]) -> tuple[tuple[Group, ...], tuple[Problem, ...]]:
+    rows: list[_Row] = []
+    problems: list[Problem] = []
+    for gpu in gpus:
+        if not _is_cut(gpu):
+            rows.append((names.GPU, Kind.GPU, "", _whole(gpu)))
+            continue
+        for instance, candidate in _instances(gpu):
+            resource = names.of_profile(instance.profile)
+            if _COMPUTE_PART.match(instance.profile):
+                text = f"{instance.uuid} is part of an instance ({instance.profile})"
+                problems.append(Problem(resource, f"{text}; only whole ones are advertised"))
+            else:
+                rows.append((resource, Kind.MIG, instance.profile, candidate))
+    return _grouped(rows), tuple(problems)
+
+
+def _is_cut(gpu: Gpu) -> bool:
+    return gpu.mig is not None and gpu.mig.enabled
+
+
+def _whole(gpu: Gpu) -> Candidate:
+    device = AdvertisedDevice(gpu.uuid, gpu.uuid, (gpu.uuid,), _numa(gpu))
+    return Candidate(device, gpu, str(gpu.index))
+
+
+def _instances(gpu: Gpu) -> Iterator[tuple[MigInstance, Candidate]]:
+    standing = gpu.mig.instances if gpu.mig is not None else ()
+    for number, instance in enumerate(standing):
+        device = AdvertisedDevice(instance.uuid, instance.uuid, (gpu.uuid,), _numa(gpu))
+        yield instance, Candidate(device, gpu, f"{gpu.index}:{number}")
+
+
+def _numa(gpu: Gpu) -> tuple[int, ...]:
+    return (gpu.place.numa,) if gpu.place.numa >= 0 else ()
+
+
+# --- AMD ----------------------------------------------------------------------------------
+
+
+def _of_amd(gpus: Sequence[Gpu], settings: ResourceSettings) -> tuple[Group, ...]:
+    """``amd_naming`` as in ROCm/k8s-device-plugin (resource_naming_strategy)."""
+    by_partition = settings.amd_naming == "mixed"
+    return _grouped(
+        [
+            (
+                names.of_partition(gpu.partition)
+                if by_partition and gpu.partition
+                else names.AMD_GPU,
+                Kind.GPU,
+                "",
+                _whole(gpu),
+            )
+            for gpu in gpus
+        ]
+    )
+
+
+# --- together -----------------------------------------------------------------------------
+
+_Row = tuple[str, Kind, str, Candidate]
+
+
+def _grouped(rows: Sequence[_Row]) -> tuple[Group, ...]:
+    found: dict[tuple[str, Kind, str], list[Candidate]] = {}
+    for resource, kind, profile, candidate in rows:
+        found.setdefault((resource, kind, profile), []).append(candidate)
+    return tuple(Group(*key, tuple(members)) for key, members in found.items())

@@ -1,0 +1,1 @@
+"""Who may call: certificates, tokens and the answers of the API server about them."""

@@ -1,0 +1,275 @@
+"""The gate in front of the routes: who is let in, and what is told to everybody else.
+
+::
+
+    connection ──► its certificate, looked at once ──► good for this route ──► handler
+                                │ none, or not enough
+                                ▼
+                   Authorization: Bearer … ──► owner ──► named, or RBAC ──► handler
+                                │                 │          │ no: 403
+                                │ none: 401, 403  │ nobody's: 401
+                                └ the API server cannot be asked: 503, never a guess
+
+kube-scheduler takes every status but 200 for a failure and shows no body; the text is for
+people, and for the log, which has it with the caller's address, a few lines a minute. Every
+refusal is counted.
+"""
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Final, Self
+from weakref import ref
+
+import orjson
+from aiohttp import web
+
+from extender.access.answercache import Busy
+from extender.access.callers import Accounts, Area, Holder, Rules, holder
+from extender.config.callers import identifies
+from extender.config.settings import ExtenderConfig
+from extender.metrics import ExtenderMetrics
+from muster.kube.client import KubeClient
+from muster.kube.errors import KubeError
+from muster.kube.reviews import UserInfo
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+HANDSHAKE: Final = "handshake"  # the route of those who do not get as far as a request
+PATIENCE_S: Final = 5.0  # with questions to the API server: half of Prometheus' scrape time-out
+LOGGED_PER_MINUTE: Final = 10
+_NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # OpenSSL's sslerr.h
+_NEVER: Final = float("-inf")
+
+
+class Why(StrEnum):
+    """Why somebody is turned away: the label ``reason`` of the count."""
+
+    NOBODY = "nobody"  # showed nothing
+    TOKEN = "token"  # noqa: S105  showed a token that is nobody's, or made for somebody else
+    CERTIFICATE = "certificate"  # showed one that is not of our authority, or out of date
+    FORBIDDEN = "forbidden"  # is known, and may not
+    UNAVAILABLE = "unavailable"  # the API server could not be asked
+    BUSY = "busy"  # too many were being asked about
+    OTHER = "other"  # a handshake that failed otherwise: the caller does not trust us, old TLS
+
+
+_STATUS: Final[Mapping[Why, HTTPStatus]] = {
+    Why.NOBODY: HTTPStatus.UNAUTHORIZED,
+    Why.TOKEN: HTTPStatus.UNAUTHORIZED,
+    Why.CERTIFICATE: HTTPStatus.UNAUTHORIZED,
+    Why.FORBIDDEN: HTTPStatus.FORBIDDEN,
+    Why.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    Why.BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """One request, as far as it matters here."""
+
+    area: Area
+    route: str
+    path: str
+    authorization: str
+    holder: Holder | None
+
+
+class _Refused(Exception):
+    """The caller is not let in; ``text`` says what was shown and what is needed."""
+
+    def __init__(self, why: Why, text: str) -> None:
+        super().__init__(text)
+        self.why = why
+
+
+@dataclass(slots=True)
+class _Admitted:
+    """Connections whose certificate is enough: id → until when (epoch seconds).
+
+    A WeakKeyDictionary would do; its look-up is Python, and this one is made for every call of
+    kube-scheduler. An id is taken out before the connection's memory can be used again.
+    """
+
+    until: dict[int, float] = field(default_factory=dict)
+    _refs: dict[int, ref[asyncio.BaseTransport]] = field(default_factory=dict)
+
+    def add(self, connection: asyncio.BaseTransport, until: float) -> None:
+        """Let a connection in for as long as its certificate is good."""
+        key = id(connection)
+        self._refs[key] = ref(connection, lambda _gone: self._drop(key))
+        self.until[key] = until
+
+    def _drop(self, key: int) -> None:
+        del self.until[key], self._refs[key]
+
+
+@dataclass(slots=True)
+class Gate:
+    """Stands before every route but health. ``identifies``: False lets everybody through."""
+
+    rules: Rules
+    metrics: ExtenderMetrics
+    identifies: bool = True
+    accounts: Accounts | None = None
+    clock: Callable[[], float] = time.time
+    _admitted: dict[Area, _Admitted] = field(
+        default_factory=lambda: {area: _Admitted() for area in Area}
+    )
+    _minute: int = 0
+    _seen: int = 0  # refusals in this minute
+
+    @classmethod
+    def of(cls, config: ExtenderConfig, client: KubeClient, metrics: ExtenderMetrics) -> Self:
+        """Return the gate that the configuration asks for."""
+        callers = config.callers
+        asked = identifies(callers, certificates=config.asks_certificates)
+        accounts = None
+        if callers.tokens is not None:
+            accounts = Accounts(client, callers.tokens, time.monotonic, metrics.caller_reviewed)
+        if callers.anybody:
+            log.warning("everybody who reaches this address may call everything, bind too")
+        return cls(Rules(callers), metrics, asked, accounts)
+
+    def guarded(self, area: Area, routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
+        """Return the routes with the gate in front; the same where nobody is identified."""
+        if not self.identifies:
+            return list(routes)
+        return [
+            web.RouteDef(r.method, r.path, self._guard(area, _name(r.path), r.handler), r.kwargs)
+            for r in routes
+        ]
+
+    def handshake_failed(self, error: ssl.SSLError) -> None:
+        """Count a caller that did not get as far as a request."""
+        why = Why.OTHER
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = Why.CERTIFICATE
+        elif error.reason == _NO_CERTIFICATE:
+            why = Why.NOBODY
+        self._note(HANDSHAKE, why, str(error), None)
+
+    def _guard(self, area: Area, route: str, handler: Handler) -> Handler:
+        until = self._admitted[area].until
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            transport = request.transport  # None, if the caller has hung up, was never admitted
+            # All that kube-scheduler's second and every further call costs.
+            if self.clock() >= until.get(id(transport), _NEVER):
+                refused = await self._look_at(area, route, request)
+                if refused is not None:
+                    return refused
+            return await handler(request)
+
+        return handle
+
+    async def _look_at(self, area: Area, route: str, request: web.Request) -> web.Response | None:
+        """Return None for a caller that is let in, else what it is told."""
+        it = None
+        if (transport := request.transport) is not None:
+            shown = transport.get_extra_info("peercert")
+            it = holder(shown) if shown else None
+            if it and self.clock() < it.until and self.rules.certificate_may(area, it):
+                self._admitted[area].add(transport, it.until)
+                return None
+        sent = request.headers.get("Authorization", "")
+        try:
+            await self._admit(_Asking(area, route, request.path, sent, it))
+        except _Refused as refused:
+            self._note(route, refused.why, str(refused), request.remote)
+            return self._answer(area, refused)
+        return None
+
+    async def _admit(self, asking: _Asking) -> None:
+        """Return if a token makes up for the certificate; raises ``_Refused``."""
+        if not asking.authorization:
+            raise self._without_token(asking)
+        if self.accounts is None:
+            raise _Refused(
+                Why.TOKEN, f"{asking.route}: tokens are not accepted here; {self._needed(asking)}"
+            )
+        scheme, _, token = asking.authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            # What came is not repeated: it may be a token without its scheme.
+            raise _Refused(Why.TOKEN, f"{asking.route}: Authorization: write 'Bearer' and a token")
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._ask(asking, self.accounts, token.strip())
+        except Busy:
+            text = f"{asking.route}: too many tokens are being looked at; try again in a moment"
+            raise _Refused(Why.BUSY, text) from None
+        except (KubeError, TimeoutError) as error:
+            text = f"{asking.route}: the API server cannot be asked about the token: {error}"
+            raise _Refused(Why.UNAVAILABLE, text) from error
+
+    async def _ask(self, asking: _Asking, accounts: Accounts, token: str) -> None:
+        user = await accounts.owner(token)
+        if user is None:
+            text = "the token is nobody's: expired, of another cluster or for another audience"
+            raise _Refused(Why.TOKEN, f"{asking.route}: {text}")
+        if self.rules.user_may(asking.area, user):
+            return
+        if self.rules.asks_rbac(asking.area) and await accounts.may_get(user, asking.path):
+            return
+        raise self._forbidden(asking, user)
+
+    def _without_token(self, asking: _Asking) -> _Refused:
+        it = asking.holder
+        if it is None:
+            text = f"{asking.route}: nothing shows who is calling; {self._needed(asking)}"
+            return _Refused(Why.NOBODY, text)
+        if self.clock() >= it.until:
+            return _Refused(Why.CERTIFICATE, f"{asking.route}: {it} has expired")
+        return self._forbidden(asking, it)
+
+    def _forbidden(self, asking: _Asking, who: Holder | UserInfo) -> _Refused:
+        shown = str(who) if isinstance(who, Holder) else f"user {who.username!r}"
+        text = f"{asking.route}: {shown} may not: needs a name in callers.{asking.area}"
+        if self.accounts is not None and self.rules.asks_rbac(asking.area):
+            text += f", or a token whose owner RBAC lets get nonResourceURL {asking.path}"
+        return _Refused(Why.FORBIDDEN, text)
+
+    def _needed(self, asking: _Asking) -> str:
+        if self.accounts is None:
+            return "show a client certificate of tls.clientCaFile"
+        if asking.area is not Area.READ and self.rules.named(asking.area) is None:
+            return "show a client certificate of tls.clientCaFile (no token is enough for this)"
+        return "show a client certificate of tls.clientCaFile, or send a bearer token"
+
+    def _answer(self, area: Area, refused: _Refused) -> web.Response:
+        field_ = "Error" if area is Area.SCHEDULE else "error"  # as the routes' own answers
+        headers = {}
+        if refused.why in (Why.UNAVAILABLE, Why.BUSY):
+            headers["Retry-After"] = "1"
+        elif _STATUS[refused.why] is HTTPStatus.UNAUTHORIZED and self.accounts is not None:
+            headers["WWW-Authenticate"] = 'Bearer realm="muster"'
+        return web.Response(
+            body=orjson.dumps({field_: str(refused)}),
+            status=_STATUS[refused.why],
+            content_type="application/json",
+            headers=headers,
+        )
+
+    def _note(self, route: str, why: Why, text: str, peer: str | None) -> None:
+        self.metrics.refused_callers.labels(route, why.value).inc()
+        minute = int(self.clock() // 60)
+        silent = 0
+        if minute != self._minute:
+            silent = max(0, self._seen - LOGGED_PER_MINUTE)
+            self._minute, self._seen = minute, 0
+        self._seen += 1
+        if self._seen <= LOGGED_PER_MINUTE:
+            said = {"route": route, "reason": why.value, "peer": peer, "problem": text}
+            log.warning("caller refused", extra={**said, "not_logged_before": silent})
+
+
+def _name(path: str) -> str:
+    """Return what a route is called in the count: its last part that is not a variable."""
+    return [part for part in path.split("/") if part and not part.startswith("{")][-1]

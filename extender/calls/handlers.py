@@ -1,0 +1,154 @@
+"""HTTP around the verbs: read the body, answer, count.
+
+kube-scheduler treats every status but 200 as a failure and ignores the body then.
+``filter`` and ``bind`` have an error field, so what goes wrong *behind* the wire is told
+there with a 200; ``prioritize`` and ``preempt`` have none, so they answer 503. A body
+that is not what the wire says is 400, one above the limit 413, for every verb; the text
+says what is wrong, never a traceback. Nothing is changed in any of these cases.
+
+A replica that does not lead answers 503 to everything and closes the connection, so that
+kube-scheduler's next call opens a new one, which the Service leads to the leader.
+
+Replies carry Content-Length: Go's client decodes a chunked reply without draining it
+and would then open a new connection for every pod.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import orjson
+from aiohttp import web
+
+from extender.calls import wire
+from extender.calls.binding import Binder
+from extender.calls.body import Body
+from extender.calls.plansearch import PlanSearch
+from extender.calls.verbs import Labels, Verbs, plan_hit
+from extender.errors import BadRequest, NamespaceUnseen, NotReady, TooLarge
+from extender.metrics import ExtenderMetrics, Outcome, Verb
+
+log = logging.getLogger(__name__)
+
+Answerer = Callable[[Body], Awaitable[bytes]]
+LabelsOf = Callable[[str], Awaitable[Labels]]
+Answer = TypeVar("Answer")
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+_JSON = "application/json"
+
+
+@dataclass(slots=True)
+class Handlers:
+    """One coroutine per verb. ``labels_of``: of a namespace as it is now (``NotReady``)."""
+
+    verbs: Verbs
+    binder: Binder
+    labels_of: LabelsOf
+    metrics: ExtenderMetrics
+    leads: Callable[[], bool] = lambda: True
+    timed: bool = False
+    """Whether to add Server-Timing: arrival of the body and the answer, in milliseconds."""
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the four routes, each with the same handling of errors."""
+        return [
+            web.post(f"/v1/extender/{verb}", self._guarded(verb, handler))
+            for verb, handler in (
+                (Verb.FILTER, self._filter),
+                (Verb.PRIORITIZE, self._prioritize),
+                (Verb.PREEMPT, self._preempt),
+                (Verb.BIND, self._bind),
+            )
+        ]
+
+    async def _filter(self, body: Body) -> bytes:
+        search = PlanSearch(self.verbs.planned)
+        async for piece in body:
+            search.feed(piece)
+        node = search.result()
+        if node is None:
+            reply = await self._judged(self.verbs.filter, body.whole())
+        else:
+            reply = plan_hit(node)
+        if reply.answer is None:
+            raise _Told(reply.body)
+        self.metrics.answers[reply.answer].inc()
+        return reply.body
+
+    async def _prioritize(self, body: Body) -> bytes:
+        return self.verbs.prioritize(await body.read())
+
+    async def _preempt(self, body: Body) -> bytes:
+        return await self._judged(self.verbs.preempt, await body.read())
+
+    async def _judged(self, verb: Callable[[bytes, Labels | None], Answer], body: bytes) -> Answer:
+        """Answer; what the watch has not shown yet of the pod's namespace is read now."""
+        try:
+            return verb(body, None)
+        except NamespaceUnseen as unseen:
+            return verb(body, await self.labels_of(unseen.namespace))
+
+    async def _bind(self, body: Body) -> bytes:
+        error = await self.binder.bind(wire.read_binding(await body.read()))
+        if error:
+            raise _Told(wire.binding_result(error))
+        return wire.binding_result()
+
+    def _guarded(self, verb: Verb, answer: Answerer) -> Handler:
+        async def handle(request: web.Request) -> web.Response:
+            began = time.perf_counter()
+            if not self.leads():
+                self.metrics.requests[verb, Outcome.ERROR].observe(0.0)
+                return _standing_by()
+            outcome, response = await _respond(verb, answer, Body(request))
+            took = time.perf_counter() - began
+            self.metrics.requests[verb, outcome].observe(took)
+            if self.timed:
+                response.headers["Server-Timing"] = f"app;dur={took * 1000:.4f}"
+            return response
+
+        return handle
+
+
+class _Told(Exception):
+    """An error that is told in the wire's own field; carries the whole reply."""
+
+    def __init__(self, reply: bytes) -> None:
+        super().__init__()
+        self.reply = reply
+
+
+async def _respond(verb: Verb, answer: Answerer, body: Body) -> tuple[Outcome, web.Response]:
+    try:
+        reply = await answer(body)
+    except _Told as told:
+        return Outcome.ERROR, _reply(told.reply)
+    except BadRequest as error:
+        log.warning("request refused", extra={"verb": verb.value, "error": str(error)})
+        return Outcome.REFUSED, _reply(_error(str(error)), status=400)
+    except TooLarge as error:
+        return Outcome.REFUSED, _reply(_error(str(error)), status=413)
+    except NotReady as error:
+        return Outcome.ERROR, _reply(_error(str(error)), status=503)
+    return Outcome.OK, _reply(reply)
+
+
+def _standing_by() -> web.Response:
+    response = _reply(_error(wire.Reason.STANDBY), status=503)
+    response.force_close()
+    return response
+
+
+def _reply(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=body, status=status, content_type=_JSON)
+
+
+def _error(text: str) -> bytes:
+    return orjson.dumps({"Error": text})
+
+
+async def echo(request: web.Request) -> web.Response:
+    """Send the body back: what HTTP alone costs. Served for the benchmark, when configured."""
+    return _reply(await request.read())

@@ -1,0 +1,269 @@
+"""The answers of ``filter``, ``prioritize`` and ``preempt``: body in, reply out, no effects.
+
+kube-scheduler calls ``filter`` speculatively, twice in a cycle (first with the nominated
+node alone), and for candidate placements that it then reverts; nothing tells us which.
+So these functions only read. The two places where something is committed are the release
+PATCH and the Binding.
+
+::
+
+    pod has a hold ──── planned node offered ─────────► that node alone
+        │                 else a spare offered ───────► the spare alone
+        │                 offered, but is gone ───────► an error: the two views differ
+        │                 else ───────────────────────► none: planned elsewhere
+    pod is managed ──── no hold yet ──────────────────► none: the gang waits
+        │                 or its namespace is new ──────► judged by what the API server says of it
+    pod is not ours ──────────────────────────────────► everything that was offered
+
+A rejection is final until an event that kube-scheduler sees: the gang's plan is one, it is
+written into the pod, and so is whatever makes a planned node feasible there. Where its view
+and ours differ nothing more may come that it would hear of, so it is told an error, after
+which it asks again by itself, at most 10 s later (its longest back-off).
+
+One name back also saves the call of ``prioritize``: kube-scheduler does not score a
+single feasible node.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from extender.calls import wire
+from extender.errors import BadRequest, NamespaceUnseen, NotReady
+from extender.metrics import Answer
+from extender.planning.holding import Holding
+from muster.cluster.handlers import ledger
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.state import ClusterState
+from muster.cluster.tables.holds import Hold
+from muster.kube.names import PLAN
+from muster.kube.translation.planannotation import plan_note
+from muster.kube.translation.translate import pod_uid
+from muster.kube.wire import Pod
+from muster.queueing.gangsurvival import breaks
+from muster.workloads.managedpods import has_gate, is_ours, takes
+
+IsManaged = Callable[[Pod], bool]
+Labels = Mapping[str, str]
+
+POD: Final = msgspec.json.Decoder(Pod)
+CHECKED_NAMES_BYTES: Final = 256 * 1024
+"""Names are passed back unread above this size: reading 130,000 takes 6 ms, and
+kube-scheduler refuses by itself whatever it did not offer."""
+LISTED_SCORES: Final = 1000
+"""A longer priority list names the planned node only; one that is left out counts as 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterReply:
+    """The bytes to send, and what they say (None: an error)."""
+
+    body: bytes
+    answer: Answer | None
+
+
+@dataclass(slots=True)
+class Verbs:
+    """Reads ``state``; ``is_managed`` judges pods that the watch has not shown yet.
+
+    ``has_seen``: whether the labels of a namespace are known. A verb raises ``NamespaceUnseen``
+    where they decide and are not: kube-scheduler is ahead of our watch, hears of namespaces
+    nothing, and would not ask again for minutes after a wrong no. It is called again with the
+    ``labels`` then.
+    """
+
+    state: ClusterState
+    holding: Holding
+    is_managed: IsManaged
+    has_seen: Callable[[str], bool]
+    ready: Callable[[], bool]
+
+    def filter(self, body: bytes, labels: Labels | None = None) -> FilterReply:
+        """Answer ``filter`` by decoding the body; raises ``BadRequest`` and ``NamespaceUnseen``."""
+        if not self.ready():
+            return FilterReply(wire.filter_error(wire.Reason.NOT_READY), None)
+        return self._filter_decoded(body, labels)
+
+    def planned(self, uid: str) -> str | None:
+        """Return the node a pod is planned on, for the search in a body that still arrives.
+
+        None of a broken plan, too: which of its nodes are left is answered from the whole body.
+        """
+        hold = self._hold(pod_uid(uid)) if self.ready() else None
+        return None if hold is None or hold.broken else hold.node
+
+    def _filter_decoded(self, body: bytes, labels: Labels | None) -> FilterReply:
+        args = wire.read_args(body)
+        pod = wire.decode(POD, args.pod, "Pod")
+        uid = _uid(pod)
+        hold = self._hold(uid) or self._made_with(uid, pod)
+        if hold is not None:
+            return self._held(args, uid, hold)
+        if self._waits(uid, pod, labels):
+            return _reject(args, wire.Reason.WAITING, Answer.WAITING)
+        return _everything(args)
+
+    def _hold(self, uid: PodUid) -> Hold | None:
+        """Return a pod's hold once its whole gang is held."""
+        hold = self.state.hold(uid)
+        return hold if hold is not None and self.holding.counts(hold) else None
+
+    def _made_with(self, uid: PodUid, pod: Pod) -> Hold | None:
+        """Return the plan that a pod was made with, where kube-scheduler is ahead of our watch."""
+        if self.state.pod_row(uid) is not None or has_gate(pod) or not self.is_managed(pod):
+            return None
+        note = plan_note(pod.metadata.annotations.get(PLAN, ""))
+        return None if note is None else ledger.from_note(note, None)
+
+    def _waits(self, uid: PodUid, pod: Pod, labels: Labels | None) -> bool:
+        """Whether the pod is ours; it has no hold. The watch may be behind kube-scheduler's."""
+        seen = self.has_seen(pod.metadata.namespace)
+        if seen and self.state.pod_row(uid) is not None:
+            return self.state.gang_of(uid) is not None
+        managed = self.is_managed(pod)
+        if seen or not managed or is_ours(pod):
+            return managed
+        if labels is None:
+            raise NamespaceUnseen(pod.metadata.namespace)
+        return takes(labels)
+
+    def prioritize(self, body: bytes) -> bytes:
+        """Answer ``prioritize``; raises ``BadRequest`` and ``NotReady``."""
+        self._need_ready()
+        args = wire.read_args(body)
+        names = wire.node_names(args)
+        uid = _uid(wire.decode(POD, args.pod, "Pod"))
+        hold = self._hold(uid)
+        planned = None if hold is None else self._choice(uid, hold, names)[0]
+        if len(names) > LISTED_SCORES:
+            names = [] if planned is None else [planned]
+        return wire.priorities(names, planned)
+
+    def preempt(self, body: bytes, labels: Labels | None = None) -> bytes:
+        """Answer ``preempt``: only ever fewer nodes; raises what ``filter`` does and ``NotReady``.
+
+        A node stays when its victims break no gang (``muster.queueing.gangsurvival``), and, where a
+        choice is left, no disruption budget. A preemptor of ours may only make room
+        where it is planned, and not at all while its gang waits: evictions for one
+        member would be in vain.
+
+        Candidates without victims come from kube-scheduler after kubernetes#135486 (the
+        node fits, an extender had refused it); before that a node without victims in
+        the reply was an error. They are passed on for pods that are not ours, so that
+        they are only ever sent to a scheduler that sent them, and dropped for ours:
+        an eviction is not what such a pod lacks.
+        """
+        self._need_ready()
+        args = wire.read_preemption(body)
+        allowed = self._allowed(wire.decode(POD, args.pod, "Pod"), labels)
+        left = {
+            node: victims
+            for node, victims in args.victims.items()
+            if (allowed is None or (node in allowed and victims.uids))
+            and not self._breaks_a_gang(victims)
+        }
+        return wire.preemption_result(_within_budgets(left))
+
+    def _allowed(self, pod: Pod, labels: Labels | None) -> tuple[str, ...] | None:
+        """Return the nodes where the preemptor may evict; None means any."""
+        uid = _uid(pod)
+        hold = self._hold(uid)
+        if hold is not None:
+            return tuple(self._open_nodes(uid, hold))
+        return () if self._waits(uid, pod, labels) else None
+
+    def _breaks_a_gang(self, victims: wire.Victims) -> bool:
+        gangs: dict[GangKey, list[int]] = {}
+        for uid in map(pod_uid, victims.uids):
+            key, row = self.state.gang_of(uid), self.state.pod_row(uid)
+            if key is not None and row is not None:
+                gangs.setdefault(key, []).append(row)
+        if not gangs:
+            return False
+        snapshot = self.state.snapshot()
+        return any(breaks(snapshot, key, rows) for key, rows in gangs.items())
+
+    def _held(self, args: wire.ExtenderArgs, uid: PodUid, hold: Hold) -> FilterReply:
+        node, answer = self._choice(uid, hold, wire.node_names(args))
+        if answer is Answer.LOST:
+            return FilterReply(wire.filter_error(wire.Reason.LOST), answer)
+        if node is None:
+            return _reject(args, wire.Reason.ELSEWHERE, answer)
+        if not args.has_nodes:
+            return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), answer)
+        raw = next(raw for name, raw in wire.node_items(args) if name == node)
+        return FilterReply(wire.filter_nodes(b'{"items":[%b]}' % bytes(raw), [node]), answer)
+
+    def _choice(self, uid: PodUid, hold: Hold, names: list[str]) -> tuple[str | None, Answer]:
+        """Return the node for a held pod among those offered."""
+        offered = set(names)
+        for node in self._open_nodes(uid, hold):
+            if node in offered:
+                return node, Answer.PLANNED if node == hold.node else Answer.SPARE
+        is_ours = not offered.isdisjoint(candidates(hold))
+        return None, Answer.LOST if is_ours else Answer.ELSEWHERE
+
+    def _open_nodes(self, uid: PodUid, hold: Hold) -> Iterator[str]:
+        """Yield the candidates that still take the pod, as far as we know.
+
+        kube-scheduler's view of the nodes may be behind ours, and a pod that it binds to a
+        node that is gone is lost for its gang.
+        """
+        return (node for node in candidates(hold) if self.state.takes(uid, node))
+
+    def _need_ready(self) -> None:
+        if not self.ready():
+            raise NotReady(wire.Reason.NOT_READY)
+
+
+def _uid(pod: Pod) -> PodUid:
+    if not pod.metadata.uid:
+        raise BadRequest("Pod.metadata.uid: is missing")
+    return pod_uid(pod.metadata.uid)
+
+
+def _within_budgets(candidates: Mapping[str, wire.Victims]) -> Mapping[str, wire.Victims]:
+    """Return the nodes whose victims no disruption budget protects; all if there is none.
+
+    kube-scheduler prefers them too, but only after every extender: another one behind
+    this must not be left with a choice of violations.
+    """
+    kept = {node: victims for node, victims in candidates.items() if not victims.pdb_violations}
+    return kept or candidates
+
+
+def plan_hit(node: str) -> FilterReply:
+    """Return the reply of ``filter`` for a pod whose planned node was offered."""
+    return FilterReply(wire.filter_names(b'["%b"]' % node.encode()), Answer.PLANNED)
+
+
+def candidates(hold: Hold) -> tuple[str, ...]:
+    """Return the nodes a held pod may go to, best first: where its room is, spares, its pin.
+
+    A pin cannot be changed, so its nodes stay allowed when the plan has moved to a spare:
+    kube-scheduler has checked what it offers.
+    """
+    return tuple(dict.fromkeys((hold.node, *hold.spares, *hold.pins)))
+
+
+def _reject(args: wire.ExtenderArgs, reason: wire.Reason, answer: Answer) -> FilterReply:
+    if not args.has_nodes and len(raw := bytes(args.node_names)) > CHECKED_NAMES_BYTES:
+        quick = wire.filter_rejection_raw(raw, reason)
+        if quick is not None:
+            return FilterReply(quick, answer)
+    names = wire.node_names(args)
+    return FilterReply(wire.filter_rejection(names, reason, with_nodes=args.has_nodes), answer)
+
+
+def _everything(args: wire.ExtenderArgs) -> FilterReply:
+    """Return what was offered, as the bytes that came."""
+    if args.has_nodes:
+        body = wire.filter_nodes(bytes(args.nodes), wire.node_names(args))
+    else:
+        names = bytes(args.node_names)
+        if len(names) <= CHECKED_NAMES_BYTES:
+            wire.node_names(args)
+        body = wire.filter_names(b"[]" if names == b"null" else names)
+    return FilterReply(body, Answer.UNMANAGED)

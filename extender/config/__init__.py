@@ -1,0 +1,1 @@
+"""The extender's configuration file as typed settings."""

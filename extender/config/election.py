@@ -1,0 +1,89 @@
+"""How replicas agree on a leader: the section ``leaderElection``, and what must hold in it.
+
+The four times, with the defaults of kube-scheduler (component-base LeaderElectionConfiguration)
+and the time-out of a leader's writes::
+
+    renewal sent    2 s: the next      10 s: stops writing      14 s: all it sent   15 s: others
+    │               │                  │                        │ has ended         │ may lead
+    ├───────────────┼──────────────────┼────────────────────────┼───────────────────┤
+    0         retryPeriod        renewDeadline      + writeTimeout            leaseDuration
+
+What is left at the end is for clocks that do not run equally fast.
+"""
+
+from typing import Final
+
+import msgspec
+
+from muster.observability.configfile import out_of_range
+
+JITTER: Final = (
+    1.2  # muster.kube.leading.elector.JITTER, as client-go checks it: an attempt must fit twice
+)
+
+
+class LeaderElection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Leader election; names and defaults as kube-scheduler has them, times in seconds.
+
+    ``leader_elect``: whether there is an election. Without one a second replica would plan
+    and write, too. ``lease_duration_seconds``: how long a standby waits after the leader's
+    last renewal. ``renew_deadline_seconds``: how long a leader writes after it.
+    ``retry_period_seconds``: between renewals, and between looks of a standby.
+    ``write_timeout_seconds``: how long one write of the leader may take. ``resource_name``:
+    the Lease, and the value of the leader's label. ``resource_namespace``: the Lease's; ""
+    is the pod's own.
+    """
+
+    leader_elect: bool = True
+    lease_duration_seconds: int = 15
+    renew_deadline_seconds: float = 10.0
+    retry_period_seconds: float = 2.0
+    write_timeout_seconds: float = 4.0
+    resource_name: str = "muster-extender"
+    resource_namespace: str = ""
+
+
+def problems(election: LeaderElection) -> list[str]:
+    """Return one line per value that makes no sense; nothing is asked where none is held."""
+    if not election.leader_elect:
+        return []
+    return [*_ranges(election), *_order(election), *_names(election)]
+
+
+def _ranges(election: LeaderElection) -> list[str]:
+    bounds = (
+        ("leaseDurationSeconds", election.lease_duration_seconds, 1, 3600),
+        ("renewDeadlineSeconds", election.renew_deadline_seconds, 0.1, 3600),
+        ("retryPeriodSeconds", election.retry_period_seconds, 0.05, 600),
+        ("writeTimeoutSeconds", election.write_timeout_seconds, 0.1, 600),
+    )
+    return out_of_range(
+        (f"leaderElection.{field}", value, low, high) for field, value, low, high in bounds
+    )
+
+
+def _order(election: LeaderElection) -> list[str]:
+    found = []
+    lease_s, deadline_s = election.lease_duration_seconds, election.renew_deadline_seconds
+    write_s, retry_s = election.write_timeout_seconds, election.retry_period_seconds
+    if deadline_s + write_s >= lease_s:
+        found.append(
+            "leaderElection: renewDeadlineSeconds + writeTimeoutSeconds = "
+            f"{deadline_s:g} + {write_s:g} = {deadline_s + write_s:g} must be less than "
+            f"leaseDurationSeconds = {lease_s:g}: a write that the old leader sent just before "
+            "its deadline would still be under way when the next one begins; lower the first "
+            "two or raise the last"
+        )
+    if deadline_s <= JITTER * retry_s:
+        found.append(
+            f"leaderElection: renewDeadlineSeconds = {deadline_s:g} must be more than "
+            f"{JITTER:g} * retryPeriodSeconds = {JITTER * retry_s:g}: one failed renewal would "
+            "end the leader; lower the latter or raise the former"
+        )
+    return found
+
+
+def _names(election: LeaderElection) -> list[str]:
+    if election.resource_name:
+        return []
+    return ["leaderElection.resourceName: is empty; any name of a Lease, like muster-extender"]

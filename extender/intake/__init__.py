@@ -1,0 +1,1 @@
+"""From watched objects to events of the cluster model."""

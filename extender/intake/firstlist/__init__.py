@@ -1,0 +1,1 @@
+"""The first list of pods, taken over page by page."""

@@ -1,0 +1,259 @@
+"""Members of gangs on a page of the first list: those of one gang are read once.
+
+::
+
+    planned pods of one kin ──► the first of twins, and whoever has none (``kube.firstlist.twins``)
+      (``PackedPage.kin``)          │
+                                    ▼
+                           their own bytes ──► alike but for rank, node, plan? ──no──► new run
+                         (``muster.kube.firstlist.siblingkeys``)        │ yes
+                                                      ▼
+          a run ──► too short? ──► its first is judged, by the run before it
+                                   if only metadata, node and token differ ──None──► alone
+                                                      │
+                                                      ▼
+          each, and its twins: rank, plan ──► Telling, and what the feed keeps of it
+
+An API server lists the pods of a gang next to each other, since their names begin alike.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.intake.firstlist.batch import Telling
+from extender.intake.firstlist.siblings import Sibling, planned
+from extender.intake.objects import Feed
+from muster.cluster.columns.uids import Uids
+from muster.kube import wire
+from muster.kube.errors import DecodeError
+from muster.kube.firstlist.ownbytes import Apart, OwnBytes
+from muster.kube.firstlist.ownkeys import shared
+from muster.kube.firstlist.page import ListedPage, Times
+from muster.kube.firstlist.podpage import PackedPage
+from muster.kube.firstlist.siblingkeys import SiblingKeys
+from muster.kube.firstlist.twins import FEWEST, Twins
+from muster.kube.quantity import QuantityError
+from muster.workloads.dialect import NO_RANK
+from muster.workloads.keys.ranks import told_by
+
+_Pod = tuple[int, str, wire.ObjectMeta]
+"""A pod's place on its page, its node and its metadata."""
+UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page, and what has been read of all its pods. ``may``: bool[n], whom one may tell of."""
+
+    page: ListedPage
+    uids: Uids
+    nodes: Sequence[str]
+    created: Times
+    may: NDArray[np.bool_]
+
+
+class _First:
+    """The first of a run, for the others to be read by."""
+
+    def __init__(self, meta: wire.ObjectMeta, own: OwnBytes, node: str) -> None:
+        """Find its keys. Raises ``ValueError``, ``IndexError`` where there are none."""
+        self._meta, self.apart = meta, Apart.of(own, node, _spares(meta, node))
+        self._keys = SiblingKeys.of(meta, own.labels)
+
+    def is_apart_as(self, own: OwnBytes, meta: wire.ObjectMeta, node: str) -> bool:
+        """Tell whether nothing but its metadata can tell a pod from this one."""
+        return self.apart.is_of(own, node, _spares(meta, node))
+
+    def read(self, own: OwnBytes) -> wire.ObjectMeta | None:
+        """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
+        return self._keys.read(own.name, own.uid, own.labels)
+
+    def differs_by_metadata(self, other: "_First | None") -> bool:
+        """Tell of two of one kin whether nothing but their metadata and nodes sets them apart."""
+        return other is not None and self.apart == other.apart
+
+    def is_like(self, meta: wire.ObjectMeta) -> bool:
+        """Tell of others: not every pod has an address of a network plugin's, say."""
+        return shared(meta) == shared(self._meta)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """By whom pods are told, as which kind, and where to."""
+
+    like: Sibling
+    number: int
+    telling: Telling
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the first of a run says for the others, and what sets it apart."""
+
+    like: Sibling
+    first: _First | None
+
+
+@dataclass(slots=True)
+class _Run:
+    """Alike pods. ``first``: ``None`` where the others cannot be read by it."""
+
+    page: PackedPage
+    first: _First | None = None
+    pods: list[_Pod] = field(default_factory=list)
+
+    def read(self, listed: Listed, places: NDArray[np.intp]) -> Iterator[_Pod]:
+        """Yield other pods that are alike."""
+        for place, own in zip(places.tolist(), self.page.own(places), strict=True):
+            meta = None if self.first is None else self.first.read(own)
+            if meta is not None:
+                yield place, listed.nodes[place], meta
+
+
+class ListedMembers:
+    """Tells of members of gangs that run already."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    def tell(self, listed: Listed, begin: int, telling: Telling) -> int:
+        """Tell of a planned pod and of those of its kin that follow it; return where they end."""
+        page = listed.page
+        if not isinstance(page, PackedPage):
+            return begin  # in JSON every pod is looked at for itself
+        after = int(np.searchsorted(page.kin, begin, side="right"))
+        end = int(page.kin[after]) if after < len(page.kin) else len(page)
+        found = list(page.twins(begin + np.flatnonzero(listed.may[begin:end])))
+        read = np.ones(end - begin, dtype=np.bool_)
+        for one in found:
+            read[one.places[1:] - begin] = False
+        places = begin + np.flatnonzero(read)
+        owns = list(takewhile(OwnBytes.is_planned, page.own(places)))
+        stop = end if len(owns) == len(places) else int(places[len(owns)])
+        twins = {int(one.places[0]): one.before(stop) for one in found}
+        before: _Judged | None = None
+        for run in _runs(listed, page, places[: len(owns)].tolist(), owns):
+            if len(run.pods) >= FEWEST or any(place in twins for place, _, _ in run.pods):
+                judged = self._judge(run, before)
+                if judged is not None:
+                    self._tell_run(listed, run, judged.like, twins, telling)
+                    before = judged
+        return max(stop, begin + 1)
+
+    def _tell_run(
+        self,
+        listed: Listed,
+        run: _Run,
+        like: Sibling,
+        twins: Mapping[int, Twins],
+        telling: Telling,
+    ) -> None:
+        first, *_ = run.pods[0]
+        told = _Told(like, telling.number(like.event), telling)
+        # What a pod asks for its gang was submitted when the pod was made: nobody's before the
+        # first one's.
+        may = listed.created >= listed.created[first]
+        for one in run.pods:
+            place, _, meta = one
+            if may[place] and self._tell_one(listed, told, one) and place in twins:
+                others = may[twins[place].places]
+                others[0] = False
+                self._tell_twins(listed, told, meta, twins[place].those(others), run)
+
+    def _tell_one(self, listed: Listed, told: _Told, one: _Pod) -> bool:
+        """Tell of a pod; ``False`` for one that has to be read as a whole."""
+        place, node, meta = one
+        note = planned(meta, node)
+        member = None if note is None else self._feed.siblings.member(told.like, meta)
+        if note is None or member is None:
+            return False
+        told.telling.add(told.number, place, member.rank, note)
+        self._feed.runs(listed.uids[place], meta, told.like.placed, member)
+        return True
+
+    def _tell_twins(
+        self, listed: Listed, told: _Told, meta: wire.ObjectMeta, twins: Twins, run: _Run
+    ) -> None:
+        """Tell of twins by their numbers, where these alone set them apart."""
+        like, places = told.like, twins.places
+        if like.rank is None:
+            for one in run.read(listed, places):
+                self._tell_one(listed, told, one)
+            return
+        source = told_by(meta, like.rank_keys)
+        own = np.full(len(places), NO_RANK) if source is None else twins.numbers[source]
+        told.telling.add_all(told.number, places, twins.planned if source is None else own)
+        uids = list(listed.uids.at(places))
+        self._feed.run_together(uids, like.placed, own.tolist())
+
+    def _judge(self, run: _Run, before: _Judged | None) -> _Judged | None:
+        """Judge the first of a run, which is of one kin with all that were judged before."""
+        (place, node, meta), own = run.pods[0], run.first
+        siblings = self._feed.siblings
+        try:
+            if before is not None and own is not None and own.differs_by_metadata(before.first):
+                like = siblings.judge_as(before.like, meta, node)
+            else:
+                like = siblings.judge(run.page.pod(place))
+        except UNREADABLE:
+            return None  # told by the one-by-one way
+        return None if like is None else _Judged(like, own)
+
+
+def _runs(
+    listed: Listed, page: PackedPage, places: Sequence[int], owns: Sequence[OwnBytes]
+) -> Iterator[_Run]:
+    """Yield planned pods that follow each other and are alike, none of them without any."""
+    run = _Run(page)
+    for place, own in zip(places, owns, strict=True):
+        node = listed.nodes[place]
+        if not listed.may[place] or own.says_of_devices():
+            yield run
+            run = _Run(page)
+            continue
+        meta = _read_by(run.first, own, node)
+        if meta is None:
+            meta = _meta(page, place)
+            if meta is None or not _is_like(run.first, own, meta, node):
+                yield run
+                run = _Run(page, _first(meta, own, node))
+        if meta is not None:
+            run.pods.append((place, node, meta))
+    yield run
+
+
+def _read_by(first: _First | None, own: OwnBytes, node: str) -> wire.ObjectMeta | None:
+    """Return the metadata of a pod that is alike by its bytes, ``None`` of another one."""
+    meta = None if first is None else first.read(own)
+    if first is None or meta is None or not first.is_apart_as(own, meta, node):
+        return None
+    return meta
+
+
+def _is_like(first: _First | None, own: OwnBytes, meta: wire.ObjectMeta, node: str) -> bool:
+    """Tell of a pod that has other bytes whether it says the same for all that."""
+    return first is not None and first.is_apart_as(own, meta, node) and first.is_like(meta)
+
+
+def _spares(meta: wire.ObjectMeta, node: str) -> tuple[str, ...]:
+    note = planned(meta, node)
+    return () if note is None else note.spares
+
+
+def _first(meta: wire.ObjectMeta | None, own: OwnBytes, node: str) -> _First | None:
+    try:
+        return None if meta is None else _First(meta, own, node)
+    except (ValueError, IndexError):
+        return None
+
+
+def _meta(page: PackedPage, place: int) -> wire.ObjectMeta | None:
+    try:
+        return page.meta(place)
+    except DecodeError:
+        return None

@@ -1,0 +1,164 @@
+"""Taking over the first list of pods a page at a time: alike pods are read once.
+
+::
+
+    page ──► any known? unbound? ──yes──────────────────────────► left to be taken one by one
+               │ no                                                          ▲
+               ▼ the first of a stretch of alike pods                        │
+             kind (its bytes) ──► judged before? ──no──► Feed.stranger ──None┤
+               │ yes                                         │ event         │ refused
+               ▼                                             ▼               │
+             the kind's event ───────────────────► PodsBound, all of the page
+
+A pod that nobody asks Muster about, and of which everything but name, node, times and volumes is
+byte for byte what another one's was, is told by that other one's event. So are members of gangs
+that run (``extender.intake.firstlist.members``). The others, and every pod that waits for Muster,
+go the way that any change goes.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.engine import Engine
+from extender.intake.firstlist.batch import Telling
+from extender.intake.firstlist.members import UNREADABLE, Listed, ListedMembers
+from extender.intake.firstlist.versions import AppliedVersions, Rows
+from extender.intake.objects import Feed
+from muster.cluster.columns.texts import are_empty
+from muster.cluster.columns.uids import Uids
+from muster.cluster.events import PodUpserted
+from muster.cluster.ids import NO_ROW, PodUid
+from muster.kube import wire
+from muster.kube.firstlist import ownkeys
+from muster.kube.firstlist.page import ListedPage, version
+from muster.kube.names import TERM
+from muster.kube.translation.requests import resized_containers
+from muster.kube.translation.translate import pod_uid
+from muster.workloads.managedpods import takes
+
+MOST_KINDS: Final = 4096  # of some KB each, then they are forgotten: owners' pods come in a row
+_NO_LABELS: Final[Mapping[str, str]] = {}
+_Kind = tuple[bool, Hashable]
+
+
+class ListedPods:
+    """Takes pages of a list over; remembers the kinds of pods it has seen."""
+
+    def __init__(self, engine: Engine, feed: Feed) -> None:
+        self._engine = engine
+        self._feed = feed
+        self._members = ListedMembers(feed)
+        self._kinds: dict[_Kind, PodUpserted | None] = {}
+        self._versions = AppliedVersions()
+        self._alive: Rows | None = None
+
+    def begin(self) -> None:
+        """Prepare for a list that begins, or begins again."""
+        self._alive = Rows() if self._engine.state.has_pods else None
+
+    def take(self, page: ListedPage) -> list[int]:
+        """Take over what can be taken together; return the places of the others, ascending.
+
+        Pods that have been applied as they are in the list are taken over by that.
+        """
+        uids, versions = page.uids(), page.versions()
+        rows = self._engine.state.pod_rows(uids)
+        self._mark(rows)
+        if not self._feed.rejudging.is_idle():
+            return list(range(len(page)))  # every pod of such a namespace is noted by itself
+        if (rows != NO_ROW).any() or not uids.are_distinct():
+            changed = ~self._versions.are_applied(rows, versions)
+            return np.flatnonzero(changed).tolist()
+        left = self._take_new(page, uids)
+        if len(left) < len(uids):
+            rows = self._engine.state.pod_rows(uids)
+            self._versions.note_all(rows, versions)
+            self._mark(rows)
+        return left
+
+    def applied(self, pod: wire.Pod) -> None:
+        """Note that a pod was applied by itself."""
+        row = self._engine.state.pod_row(pod_uid(pod.metadata.uid))
+        if row is not None:
+            self._versions.note(row, version(pod.metadata.resource_version))
+            if self._alive is not None:
+                self._alive.add(row)
+
+    def end(self, known: Callable[[], Uids]) -> Sequence[PodUid]:
+        """Return which of the ``known`` pods are not in the list that ends."""
+        alive, self._alive = self._alive, None
+        self._kinds.clear()
+        self._engine.state.settle()
+        if alive is None:
+            return []  # there were none when it began
+        uids = known()
+        lost = ~alive.have(self._engine.state.pod_rows(uids))
+        return uids.at(lost)
+
+    def _mark(self, rows: NDArray[np.int32]) -> None:
+        if self._alive is not None:
+            self._alive.add_all(rows)
+
+    def _take_new(self, page: ListedPage, uids: Uids) -> list[int]:
+        nodes, created, started = page.nodes(), page.created(), page.started()
+        may = ~are_empty(nodes) & ~np.isnan(created) & ~np.isnan(started)
+        telling = self._telling(Listed(page, uids, nodes, created, may))
+        event = telling.event(uids, nodes, created, started)
+        if event is None:
+            return list(range(len(page)))
+        try:
+            self._engine.apply(event)
+        except ValueError:
+            return list(range(len(page)))  # one of them cannot be; by itself it is told of
+        return telling.alone()
+
+    def _telling(self, listed: Listed) -> Telling:
+        """Return what can be told of a page at once."""
+        page, telling = listed.page, Telling.of(len(listed.page))
+        ends = [*page.leaders.tolist(), len(page)]
+        members_end = 0  # members of gangs are told up to here
+        for begin, end in pairwise(ends):
+            if begin < members_end:
+                continue
+            those = begin + np.flatnonzero(listed.may[begin:end])
+            if not len(those):
+                continue
+            first = int(those[0])
+            if page.is_planned(first):
+                members_end = self._members.tell(listed, begin, telling)
+                continue
+            event = self._event(page, first)
+            if event is not None:
+                telling.kind[those] = telling.number(event)
+        return telling
+
+    def _event(self, page: ListedPage, place: int) -> PodUpserted | None:
+        own = page.kind(place)
+        if own is None:
+            return None
+        labels = self._feed.namespaces.get(page.namespace(place), _NO_LABELS)
+        key = takes(labels), own
+        if key in self._kinds:
+            return self._kinds[key]
+        if len(self._kinds) >= MOST_KINDS:
+            self._kinds.clear()
+        found = self._kinds[key] = self._judge(page, place)
+        return found
+
+    def _judge(self, page: ListedPage, place: int) -> PodUpserted | None:
+        try:
+            pod = page.pod(place)
+            # What a resize left behind depends on the pod's conditions, which are its own; a
+            # replica of ours waits for its mark.
+            if TERM in pod.metadata.annotations or resized_containers(pod.spec, pod.status):
+                return None
+            if ownkeys.select(pod):
+                return None
+            event = self._feed.stranger(pod)
+        except UNREADABLE:
+            return None  # told by the one-by-one way
+        return None if event is None or event.finished or event.terminating else event

@@ -1,0 +1,147 @@
+"""Members of a gang that run already: what is read of one of them stands for the others.
+
+::
+
+    the first of alike pods ──► anything to decide? ──yes──► None: each goes its own way
+                                       │ no
+                                       ▼
+                Sibling: its event, and who speaks for it ──► each other one: its own rank
+
+Members of a gang differ in name, rank, node, plan and pin. Whether two pods differ in nothing
+else is for those to see who have them as bytes (``extender.intake.firstlist.members``). Where gangs
+are made of one template, the first of one stands for that of the next in all but its metadata.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from extender.intake.foreignmembers import Outsiders
+from extender.watchover.bypassedpods import was_seen
+from muster.cluster.events import PlanNote, PodUpserted
+from muster.kube import names, wire
+from muster.kube.firstlist import ownkeys
+from muster.kube.translation.planannotation import plan_note, required_terms, without_pin
+from muster.kube.translation.requests import resized_containers
+from muster.kube.translation.translate import Translator
+from muster.kube.translation.volumes import VolumeIndex, restricts
+from muster.workloads.dialect import Member
+from muster.workloads.gangbook import GangBook
+from muster.workloads.registry import Placed, conflicts_as, place, speaks_for
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """One of a gang's running members. ``event``: of which all but its place holds for each.
+
+    ``rank``: tells a sibling's rank, where that alone sets them apart; ``rank_keys``: by which key.
+    """
+
+    pod: wire.Pod
+    event: PodUpserted
+    placed: Placed
+    rank: Callable[[wire.ObjectMeta], int] | None
+    rank_keys: tuple[str, ...] = ()
+
+
+def planned(meta: wire.ObjectMeta, node: str) -> PlanNote | None:
+    """Return the plan of a pod on ``node``; ``None`` if it is of another one.
+
+    A pod that runs where it was planned has no use for its spares any more.
+    """
+    note = plan_note(meta.annotations.get(names.PLAN, ""))
+    return note if note is not None and note.node == node else None
+
+
+def is_quiet(pod: wire.Pod) -> bool:
+    """Return whether there is nothing to do for a bound pod of ours that is seen first.
+
+    It came by the webhook, and says nothing of its devices (``Feed.arrived``).
+    """
+    says = any(condition.type == names.DEVICES_HEALTHY for condition in pod.status.conditions)
+    return was_seen(pod) and not says
+
+
+class Siblings:
+    """Judges members of gangs that run already."""
+
+    def __init__(
+        self, translator: Translator, volumes: VolumeIndex, book: GangBook, outsiders: Outsiders
+    ) -> None:
+        self._translator = translator
+        self._volumes = volumes
+        self._book = book
+        self._outsiders = outsiders
+
+    def judge(self, pod: wire.Pod) -> Sibling | None:
+        """Return what a bound pod with a plan says for its siblings, too."""
+        placed = self._placed(pod) if self._is_plain(pod) else None
+        if placed is None:
+            return None
+        event = self.event(pod, self._book.seat(placed.member))
+        return None if event.finished or event.terminating else _sibling(pod, event, placed)
+
+    def judge_as(self, like: Sibling, meta: wire.ObjectMeta, node: str) -> Sibling | None:
+        """Return the same for a pod of another gang that is ``like``'s but for these.
+
+        So all but its metadata has been judged; its pin names ``node`` where that one's names its.
+        """
+        pod = msgspec.structs.replace(like.pod, metadata=meta)
+        if names.TERM in meta.annotations or planned(meta, node) is None:
+            return None
+        placed = self._placed(pod)
+        if placed is None:
+            return None
+        member = self._book.seat(placed.member)
+        event = self._translator.event_as(
+            like.event, meta, node, gang=member.key, role=member.role, rank=member.rank
+        )
+        return _sibling(pod, event, placed)
+
+    def _placed(self, pod: wire.Pod) -> Placed | None:
+        """Return a pod's place, ``None`` where there is something to be told or asked for it."""
+        placed = place(pod)
+        if placed is None or placed.member.template is not None:
+            return None
+        key = self._book.seat(placed.member).key
+        return None if conflicts_as(pod, placed) or self._outsiders.of(key) else placed
+
+    def event(self, pod: wire.Pod, member: Member) -> PodUpserted:
+        """Return the event of a pod that is Muster's, in its place."""
+        return self._translator.pod_event(
+            pod,
+            gang=member.key,
+            role=member.role,
+            rank=member.rank,
+            managed=True,
+            volumes=self._volumes,
+        )
+
+    def member(self, like: Sibling, meta: wire.ObjectMeta) -> Member | None:
+        """Return a sibling's own place; ``None`` if it is in another gang after all."""
+        theirs = like.placed.member
+        if like.rank is not None:
+            return self._book.seat(Member(theirs.key, theirs.role, like.rank(meta)))
+        found = speaks_for(wire.Pod(metadata=meta, spec=like.pod.spec, status=like.pod.status))
+        if found is None or found[0] is not like.placed.dialect:
+            return None
+        own = found[1]
+        same = own.key == theirs.key and own.role == theirs.role and own.template is None
+        return self._book.seat(own) if same else None
+
+    def _is_plain(self, pod: wire.Pod) -> bool:
+        """Return whether nothing of a pod's own decides what it asks for."""
+        if not is_quiet(pod) or names.TERM in pod.metadata.annotations or ownkeys.select(pod):
+            return False
+        if any(map(restricts, pod.spec.volumes)) or resized_containers(pod.spec, pod.status):
+            return False
+        note = planned(pod.metadata, pod.spec.node_name)
+        return note is not None and without_pin(required_terms(pod.spec.affinity), note) is None
+
+
+def _sibling(pod: wire.Pod, event: PodUpserted, placed: Placed) -> Sibling:
+    ranked = placed.ranked
+    if ranked is None:
+        return Sibling(pod, event, placed, None)
+    return Sibling(pod, event, placed, ranked.rank, ranked.rank_keys)

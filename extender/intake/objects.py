@@ -1,0 +1,406 @@
+"""From wire objects to events: which gang, managed or not, which volumes; then the engine.
+
+One method per kind and direction. Each is total: an object that cannot be read is counted
+and logged, and the rest of the cluster goes on.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from extender.engine import Engine
+from extender.intake.firstlist.siblings import Siblings
+from extender.intake.foreignmembers import Outsiders
+from extender.intake.memberships import Places, said
+from extender.intake.nodes import NodeFeed
+from extender.intake.reopenednamespaces import Rejudging
+from extender.intake.statedspecs import SpecBook
+from extender.intake.volumeclaims import Claim, Claimants
+from extender.pendingpods import PendingPods, pending, suffers_from_pin
+from extender.reporting.reporter import Reporter
+from muster.cluster.events import Event, GangGone, GangUpserted, PodForgotten, PodGone, PodUpserted
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.specs.podconstraints import PodClass
+from muster.cluster.tables.holds import HoldState
+from muster.kube import wire, wirestorage
+from muster.kube.translation import translate
+from muster.kube.translation.volumes import VolumeIndex
+from muster.workloads.dialect import Member, Specs
+from muster.workloads.gangbook import GangBook
+from muster.workloads.gangobjects import GangObjects
+from muster.workloads.keys.levels import resolve
+from muster.workloads.managedpods import Policy, is_ours, takes
+from muster.workloads.registry import (
+    SINGLE,
+    Placed,
+    conflicts_as,
+    names_a_group,
+    place,
+    place_or_single,
+)
+
+Lost = Callable[[GangKey, str], None]
+Arrive = Callable[[PodUid, wire.Pod, GangKey | None], None]
+Attach = Callable[[PodUid, wire.ObjectMeta, bool], None]
+Expect = Callable[[GangKey, Sequence[int]], None]
+
+
+class Feed:
+    """Applies objects to the engine and keeps what releases and answers need beside it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        levels: Sequence[str],
+        pods: PendingPods,
+        reporter: Reporter,
+    ) -> None:
+        """``levels``: the cluster's node label keys, widest first."""
+        self._engine = engine
+        self._policy = policy
+        self._levels = levels
+        self._pending = pods
+        self._reporter = reporter
+        self._translator = translate.Translator(policy.devices)
+        self.nodes = NodeFeed(engine, reporter, policy.device_names)
+        self._volumes = VolumeIndex()
+        self._claimants = Claimants()
+        self._objects = GangObjects()
+        self._book = GangBook()
+        self._outsiders = Outsiders()
+        self._specs = SpecBook()
+        self._places = Places()
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.lost: Lost = lambda _gang, _node: None
+        """Told of a gang and of the node that a bound member with a controller has left."""
+        self.attached: Attach = lambda _uid, _meta, _ended: None
+        """Told of every managed pod, whose annotations name its networks, and whether it ended."""
+        self.detached: Callable[[PodUid], None] = lambda _uid: None
+        """Told of a pod that is gone."""
+        self.arrived: Arrive = lambda _uid, _pod, _gang: None
+        """Told of every pod that is ours at first sight, or would be but for its scheduler.
+
+        Not of members that were listed running and ``is_quiet``: nobody has to look at them.
+        """
+        self.expected: Expect = lambda _gang, _ranks: None
+        """Told of the ranks of new members before the state is: room may be reserved for them."""
+        self.rejudging = Rejudging()
+        self.siblings = Siblings(self._translator, self._volumes, self._book, self._outsiders)
+
+    def is_managed(self, pod: wire.Pod) -> bool:
+        """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
+        return self._policy.is_managed(pod, self.namespaces.get(pod.metadata.namespace, {}))
+
+    def covers(self, namespace: str) -> bool:
+        """Whether pods of a namespace can be Muster's at all."""
+        return self._policy.covers(namespace, self.namespaces.get(namespace, {}))
+
+    def namespace(self, namespace: wire.Namespace) -> None:
+        """Take a namespace over. If it was opened or closed to Muster its pods are due again."""
+        name, labels = namespace.metadata.name, namespace.metadata.labels
+        if takes(labels) != takes(self.namespaces.get(name, {})):
+            self.rejudging.due(name)
+        self.namespaces[name] = labels
+        self._engine.apply(translate.namespace_event(namespace))
+
+    def namespace_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget a namespace."""
+        self.namespaces.pop(meta.name, None)
+        self.rejudging.done(meta.name)
+        self._engine.apply(translate.namespace_gone(meta))
+
+    def node(self, node: wire.Node) -> None:
+        """Take a node over."""
+        self.nodes.take(node)
+
+    def node_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget a node."""
+        self.nodes.gone(meta)
+
+    def claim(self, claim: wirestorage.PersistentVolumeClaim) -> None:
+        """Take a claim over, and read the pods again that wait for it to be bound."""
+        self._volumes.claim_upserted(claim)
+        self._read_again((claim.metadata.namespace, claim.metadata.name))
+
+    def claim_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget a claim."""
+        self._volumes.claim_gone(meta.namespace, meta.name)
+        self._read_again((meta.namespace, meta.name))
+
+    def _read_again(self, claim: Claim) -> None:
+        for pod in self._claimants.of(claim):
+            self.pod(pod)
+
+    def volume(self, volume: wirestorage.PersistentVolume) -> None:
+        """Take a volume over; the claim that is bound to it changes after it."""
+        self._volumes.volume_upserted(volume)
+
+    def volume_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget a volume."""
+        self._volumes.volume_gone(meta.name)
+
+    def csi_node(self, node: wirestorage.CsiNode) -> None:
+        """Take over a node's attach limits."""
+        self._volumes.csi_node_upserted(node)
+
+    def csi_node_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget a node's attach limits."""
+        self._volumes.csi_node_gone(meta.name)
+
+    def gang_object(self, uid: str, specs: Specs) -> None:
+        """Take over what an object says of gangs; None: it describes none (any more)."""
+        self._describe(self._objects.upserted(uid, specs))
+
+    def gang_object_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget what a deleted object said of a gang."""
+        self._describe(self._objects.gone(meta.uid))
+
+    def _describe(self, events: Iterable[Event]) -> None:
+        """Apply what is said of gangs to the gangs that the model keeps."""
+        for event in events:
+            if isinstance(event, GangUpserted):
+                self._apply(self._book.told(resolve(event.spec, self._levels)))
+            elif isinstance(event, GangGone):
+                self._apply(self._book.gone(event.key))
+
+    def _apply(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._engine.apply(event)
+
+    def is_echo(self, pod: wire.Pod) -> bool:
+        """Whether a watched version of a pod is the one that its release made.
+
+        Only for what a watch tells: it leaves no version out, so there is nothing in it but
+        the release, and that was applied when its reply came. Not while the namespace is
+        judged again, which counts every event.
+        """
+        meta = pod.metadata
+        known = self._pending.get(translate.pod_uid(meta.uid))
+        if known is None or not known.released_as:
+            return False
+        return known.released_as == meta.resource_version and meta.namespace not in self.rejudging
+
+    def echoes(self) -> AbstractSet[bytes]:
+        """Return the versions of such pods; none while a namespace is judged again."""
+        return self._pending.echoes if self.rejudging.is_idle() else frozenset()
+
+    def judge_again(self, pod: wire.Pod) -> None:
+        """Take over a pod of a namespace that was listed again, unless the watch knows better.
+
+        A list may be older than what the watch has told since: a pod that had an event is
+        judged already, and one that is not known is gone or will be told.
+        """
+        uid = translate.pod_uid(pod.metadata.uid)
+        known = self._engine.state.pod_row(uid) is not None
+        if known and not self.rejudging.was_seen(pod.metadata.namespace, uid):
+            self.pod(pod)
+
+    def pod(self, pod: wire.Pod) -> None:
+        """Take a pod over."""
+        uid = translate.pod_uid(pod.metadata.uid)
+        self.rejudging.saw(pod.metadata.namespace, uid)
+        ours = is_ours(pod)
+        placed = None if ours else place(pod)
+        labels = self.namespaces.get(pod.metadata.namespace, {})
+        explicit = placed is not None and placed.explicit
+        if ours or self._policy.is_managed(pod, labels, explicit=explicit):
+            self._managed(uid, pod, placed)
+            return
+        new = self._engine.state.pod_row(uid) is None
+        if new and self._policy.slipped_past(pod, labels, explicit=explicit):
+            self._reporter.slipped_past(pod)
+            self.arrived(uid, pod, None)
+        elif placed is not None and explicit:
+            self._outside(uid, pod, placed.member, new=new)
+        self._leave(uid, None)
+        self._drop(uid)
+        self._engine.apply(self._translator.pod_event(pod, volumes=self._volumes))
+
+    def stranger(self, pod: wire.Pod) -> PodUpserted | None:
+        """Return the event of a bound pod that is neither ours nor worth a word, else ``None``.
+
+        It depends on nothing but the pod and on whether its namespace ``takes`` part.
+        """
+        if not pod.spec.node_name or is_ours(pod) or names_a_group(pod):
+            return None
+        labels = self.namespaces.get(pod.metadata.namespace, {})
+        if self._policy.is_managed(pod, labels, explicit=False):
+            return None
+        if self._policy.slipped_past(pod, labels, explicit=False):
+            return None
+        return self._translator.pod_event(pod, volumes=self._volumes)
+
+    def _outside(self, uid: PodUid, pod: wire.Pod, member: Member, *, new: bool) -> None:
+        """Take note of a pod that another scheduler keeps from the gang it belongs to."""
+        key = self._book.seat(member).key
+        if pod.spec.node_name:
+            self._outsiders.drop(uid)
+            return
+        self._outsiders.put(uid, key, pod)
+        if new and self._waits(key):
+            self._reporter.outside(pod, key)
+
+    def _waits(self, key: GangKey) -> bool:
+        gang = self._engine.state.gang(key)
+        return gang is not None and len(gang.waiting) > 0
+
+    def _managed(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> None:
+        member = self._book.seat(self._member(uid, pod, placed))
+        if self._engine.state.pod_row(uid) is None:
+            self.expected(member.key, (member.rank,))
+            self.arrived(uid, pod, member.key)
+        event = self.siblings.event(pod, member)
+        # Before the event: its effects may lead straight to the release, which reads this.
+        if event.finished and not event.succeeded:
+            self._tell_lost(uid, self._engine.state.gang_of(uid))
+        self.attached(uid, pod.metadata, event.finished)
+        carried = self._pending.get(uid)
+        if event.node is None and not event.finished:
+            self._keep(uid, pod, event.pod_class)
+            self._reporter.came(uid, member.key)
+        else:
+            self._drop(uid)
+        self._engine.apply(event)
+        if carried is not None and carried.plan_id and not carried.pinned:
+            self._note_taken_back(uid, carried.plan_id)
+
+    def runs(self, uid: PodUid, meta: wire.ObjectMeta, placed: Placed, member: Member) -> None:
+        """Take note of a new member that was listed running, before the state is told of it.
+
+        ``placed``: what it says of its gang. There is nothing to do for it (``is_quiet``).
+        """
+        self._join(uid, placed)
+        self.expected(member.key, (member.rank,))
+        self.attached(uid, meta, False)
+
+    def run_together(self, uids: Sequence[PodUid], placed: Placed, ranks: Sequence[int]) -> None:
+        """Take note of such members of one gang, all without a network of their own (``runs``).
+
+        ``placed``: what one of them says; the others say the same but for their ranks (``Ranked``).
+        """
+        if placed.spec is not None:
+            self._describe(list(self._specs.seen_all(uids, placed.spec)))
+        self.expected(self._book.seat(placed.member).key, ranks)
+
+    def expect(self, uid: PodUid, pod: wire.Pod, placed: Placed) -> PodUpserted:
+        """Take note of what a pod that is about to be made says of its gang; return its event."""
+        member = self._book.seat(placed.member)
+        self._join(uid, placed)
+        return self._translator.pod_event(
+            pod, gang=member.key, rank=member.rank, managed=True, volumes=self._volumes
+        )
+
+    def class_of(self, pod: wire.Pod) -> PodClass:
+        """Return what a pod asks for."""
+        return self._translator.pod_event(pod, managed=True, volumes=self._volumes).pod_class
+
+    def expect_no_more(self, uid: PodUid, key: GangKey) -> None:
+        """Forget what a pod that was expected said of its gang."""
+        self._end_membership(uid, key)
+
+    def _note_taken_back(self, uid: PodUid, plan_id: str) -> None:
+        """Forget a plan that the pod carried and does not carry any more.
+
+        The leader takes plans of nominated pods back (``extender.releases.repairer``); a standby,
+        and a leader whose answer was lost, hear of it here. What is pinned stays, whoever takes its
+        annotation away.
+        """
+        pod, hold = self._pending.get(uid), self._engine.state.hold(uid)
+        if pod is None or pod.gated or pod.plan_id or hold is None:
+            return
+        if hold.state is HoldState.RELEASED and hold.plan_id == plan_id:
+            self._engine.apply(PodForgotten(uid, "taken back", nominated=True))
+
+    def _member(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> Member:
+        """Return the pod's place in the gang it names, and note what it says of that gang.
+
+        A pod's keys are read once; its status changes more often than its keys do.
+        """
+        digest = said(pod)
+        known = self._places.get(uid, digest)
+        if known is not None:
+            return known
+        placed = placed or place_or_single(pod)
+        if self._engine.state.pod_row(uid) is None:
+            self._tell(pod, placed, self._book.seat(placed.member).key)
+        self._leave(uid, self._book.seat(placed.member).key)
+        self._join(uid, placed)
+        self._places.put(uid, digest, placed.member)
+        return placed.member
+
+    def _tell(self, pod: wire.Pod, placed: Placed, key: GangKey) -> None:
+        """Tell what is wrong about a new member of a gang, or about its first."""
+        for text in conflicts_as(pod, None if placed.dialect is SINGLE else placed):
+            self._reporter.conflict(pod, key, text)
+        outsiders = self._outsiders.of(key)
+        if outsiders and not self._waits(key):
+            for other in outsiders:
+                self._reporter.outside(other, key)
+
+    def _keep(self, uid: PodUid, pod: wire.Pod, pod_class: PodClass) -> None:
+        if self._pending.get(uid) is None and pod_class.unmodelled:
+            self._reporter.unmodelled(pod, pod_class.unmodelled)
+        soft = suffers_from_pin(pod_class)
+        maker = self._pending.controller(pod)
+        made = pending(pod, soft=soft, controller=maker)
+        self._pending.put(uid, made)
+        self._claimants.drop(uid)
+        self._claimants.put(uid, pod)
+
+    def _drop(self, uid: PodUid) -> None:
+        self._pending.drop(uid)
+        self._claimants.drop(uid)
+
+    def _join(self, uid: PodUid, placed: Placed) -> None:
+        """Note what the pod says of its gang. A lone pod has nobody to disagree with."""
+        spec, template = placed.spec, placed.member.template
+        if template is not None:
+            described = self._engine.state.gang(template)
+            copied = None if described is None else described.spec
+            self._apply(self._book.came(uid, placed.member, copied))
+        if spec is None:
+            return
+        if placed.dialect is SINGLE:
+            self._engine.apply(GangUpserted(spec))
+            return
+        event = self._specs.seen(uid, spec)
+        if event is not None:
+            self._describe([event])
+
+    def _leave(self, uid: PodUid, now: GangKey | None) -> None:
+        """Note that a pod is no longer what it was a member of."""
+        self._places.drop(uid)
+        before = self._engine.state.gang_of(uid)
+        if before is not None and before != now:
+            self._end_membership(uid, before)
+
+    def _end_membership(self, uid: PodUid, key: GangKey) -> None:
+        if key.startswith(f"{SINGLE.name}/"):
+            return  # such a gang lives with its pod
+        for part in self._book.parts(key):
+            event = self._specs.gone(uid, part)
+            if event is not None:
+                self._describe([event])
+        self._apply(self._book.left(uid, key))
+
+    def pod_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget a deleted pod."""
+        self.forget(translate.pod_uid(meta.uid))
+
+    def _tell_lost(self, uid: PodUid, key: GangKey | None) -> None:
+        """Tell of a bound member that is about to leave its node; called before it does."""
+        node = None if key is None else self._engine.state.bound_node(uid)
+        if key is not None and node is not None:
+            self.lost(key, node)
+
+    def forget(self, uid: PodUid) -> None:
+        """Forget a pod that does not exist any more, whoever found out."""
+        key = self._engine.state.gang_of(uid)
+        self._tell_lost(uid, key)
+        self._drop(uid)
+        self._places.drop(uid)
+        self._outsiders.drop(uid)
+        self.detached(uid)
+        self._engine.apply(PodGone(uid))
+        if key is not None:
+            self._end_membership(uid, key)

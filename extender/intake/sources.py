@@ -1,0 +1,77 @@
+"""The kinds that are watched, and what their changes mean to those who are told of them."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from extender.intake.objects import Feed
+from extender.jobnetworks.pools import NetPools
+from extender.watchover.groupstatuses import StatusWriter
+from muster.kube import resources, wire
+from muster.kube.kinds import jobnetworks
+from muster.kube.resources import KubeObject, Resource
+from muster.kube.watching.listwatch import ListWatch
+from muster.workloads.dialect import Watched
+from muster.workloads.registry import DIALECTS
+
+T = TypeVar("T", bound=KubeObject)
+
+
+@dataclass(slots=True)
+class Source(Generic[T]):
+    """One kind: its resource, and what its changes mean to the feed.
+
+    ``is_echo``: whether a version of an object is one that we wrote ourselves and have
+    taken over already. ``watch``: what follows it, once it does.
+    ``absent``: the API server does not serve it (a CRD that is not installed).
+    """
+
+    resource: Resource[T]
+    upserted: Callable[[T], None]
+    gone: Callable[[wire.ObjectMeta], None]
+    tracks: bool = True
+    others: tuple[Resource[T], ...] = ()
+    is_echo: Callable[[T], bool] = lambda _found: False
+    watch: ListWatch[T] | None = None
+    absent: bool = False
+    applied: int = 0  # not told to the metrics yet: a counter of theirs takes a lock each time
+    synced: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def first_sources(feed: Feed, statuses: StatusWriter) -> list[Source[Any]]:
+    """Return every kind that is listed before the pods, but for the nodes."""
+    core: list[Source[Any]] = [
+        Source(resources.NAMESPACES, feed.namespace, feed.namespace_gone),
+        Source(resources.VOLUMES, feed.volume, feed.volume_gone),
+        Source(resources.CLAIMS, feed.claim, feed.claim_gone),
+        Source(resources.CSI_NODES, feed.csi_node, feed.csi_node_gone),
+    ]
+    kinds = (watched for dialect in DIALECTS for watched in dialect.watched)
+    return core + [_gang_source(feed, statuses, watched) for watched in kinds]
+
+
+def _gang_source(feed: Feed, statuses: StatusWriter, watched: Watched[Any]) -> Source[Any]:
+    def upserted(found: Any) -> None:
+        feed.gang_object(found.metadata.uid, watched.spec(found))
+        served = resource if source.watch is None else source.watch.resource
+        statuses.seen(served, watched.status, found)
+
+    def gone(meta: wire.ObjectMeta) -> None:
+        feed.gang_object_gone(meta)
+        statuses.gone(meta.uid)
+
+    resource, *others = (
+        Resource(watched.group, version, watched.plural, watched.type)
+        for version in (watched.version, *watched.others)
+    )
+    source: Source[Any] = Source(resource, upserted, gone, others=tuple(others))
+    return source
+
+
+def network_sources(pools: NetPools) -> list[Source[Any]]:
+    """Return what is watched for isolated networks; nothing but a look where none is installed."""
+    return [
+        Source(jobnetworks.POOLS, pools.pool, pools.pool_gone),
+        Source(jobnetworks.NODE_NETWORKS, pools.node, pools.node_gone),
+    ]

@@ -1,0 +1,349 @@
+"""Keeping the state in step with the API server: watches in, events out, one writer.
+
+::
+
+    ListWatch ──► Inbox ──► writer: a slice of events, then the loop runs others
+    (one task     (never        │
+     per kind)     waits)       └──► Feed ──► Engine.apply
+
+Pods are listed last: whether a pod is ours depends on its namespace, what it asks on its
+volumes, and its gang on the objects that describe gangs. Until the pods' list is applied
+nothing is answered and nothing is planned.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final, TypeVar, assert_never
+
+from extender.intake.firstlist.pods import ListedPods
+from extender.intake.objects import Feed
+from extender.intake.sources import Source, first_sources
+from extender.metrics import ExtenderMetrics
+from extender.timeslice import Pace
+from extender.watchover.groupstatuses import StatusWriter
+from muster.cluster.columns.uids import Uids
+from muster.cluster.ids import PodUid
+from muster.kube import resources, wire
+from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.client import KubeClient
+from muster.kube.errors import DecodeError, KubeError
+from muster.kube.firstlist.page import LISTED_PODS, JsonPage, ListedPage, ListedPod
+from muster.kube.resources import KubeObject
+from muster.kube.watching.inbox import Inbox
+from muster.kube.watching.listwatch import Listing, ListWatch, WatchState, WatchStats
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=KubeObject)
+RETRY_S: Final = 1.0  # the client has retried by itself before
+UNBOUND: Final = {"fieldSelector": "spec.nodeName="}
+FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a take-over
+CATCH_UP_STEP_S: Final = 0.1  # the same, for how far the watch is
+MOST_BEHIND: Final = 1000  # changes that wait for the writer before more is read of any kind
+MOST_PAGES: Final = 2  # the same for pages of pods: one is read while the other is applied
+NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which nobody is served
+ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A page of a list of pods. ``begins``: the list begins with it, or begins again."""
+
+    pods: ListedPage
+    begins: bool
+
+
+Item = tuple[Source[Any], Change[Any] | Together]
+
+
+class Sync:
+    """All watches of one cluster and the writer that applies what they tell."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        feed: Feed,
+        statuses: StatusWriter,
+        known: Callable[[], Uids],
+        unreadable: Callable[[str, str], None],
+        metrics: ExtenderMetrics,
+        *,
+        listed: ListedPods,
+        pod_applied: Callable[[wire.Pod], None] | None = None,
+        more: Sequence[Source[Any]] = (),
+        pace: Pace,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """``known`` returns the UIDs of all pods in the state, for comparison with a list.
+
+        ``listed`` takes lists of pods over, as far as it can. ``unreadable`` is told the resource
+        and what is wrong with one of its objects, ``pod_applied`` every pod that has been applied.
+        ``more``: further kinds that are listed before the pods. ``jitter`` in [0, 1) is the
+        simulation's to choose.
+        """
+        self._client = client
+        self._feed = feed
+        self._known = known
+        self._unreadable = unreadable
+        self._metrics = metrics
+        self._pace = pace
+        self._jitter = jitter
+        self._inbox: Inbox[Item] = Inbox()
+        self._applied = 0  # items of the inbox
+        self._pages = 0  # of them, pages that are not applied yet
+        self._has_room = asyncio.Event()
+        self._listed = listed
+        self._nodes = Source(resources.NODES, feed.node, feed.node_gone)
+        self._first: list[Source[Any]] = [self._nodes, *first_sources(feed, statuses), *more]
+        self._pods = Source(
+            resources.PODS,
+            _then(feed.pod, pod_applied, listed.applied),
+            feed.pod_gone,
+            tracks=False,
+            is_echo=feed.is_echo,
+        )
+        self._pod_stats = WatchStats()  # those of the watch, once it is there
+        self.synced = asyncio.Event()
+        self.on_listed: Callable[[], None] = lambda: None
+        """Told when a list of pods has been applied to its end."""
+
+    @property
+    def backlog(self) -> int:
+        """Number of changes received and not applied yet."""
+        watches = (source.watch for source in (*self._first, self._pods))
+        return self._inbox.depth + sum(watch.waiting for watch in watches if watch is not None)
+
+    def problem(self) -> str | None:
+        """Return what is still missing before answers mean anything, for ``/readyz``."""
+        if self.synced.is_set():
+            return None
+        missing = [str(s.resource) for s in (*self._first, self._pods) if not s.synced.is_set()]
+        return f"not listed yet: {', '.join(missing)}"
+
+    async def run(self) -> None:
+        """Watch and apply for ever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._write(), name="writer")
+            for source in self._first:
+                group.create_task(self._watch(source), name=f"watch {source.resource}")
+            for source in self._first:
+                await source.synced.wait()
+            group.create_task(self._judge_again(), name="judge again")
+            group.create_task(self._watch(self._pods), name="watch pods")
+            await self._pods.synced.wait()
+            absent = [str(s.resource) for s in self._first if s.absent]
+            log.info("cluster listed", extra={"events": self._inbox.total, "not_served": absent})
+            self.synced.set()
+
+    async def caught_up(self) -> None:
+        """Wait until every pod is applied that the API server has stored by now.
+
+        In a quiet cluster that is at the next bookmark, a minute later at most.
+        Raises ``KubeError``.
+        """
+        stored = await self._client.version(resources.PODS)
+        await _until(lambda: self._has_told(stored), CATCH_UP_STEP_S)
+        await self.flushed()
+
+    def _has_told(self, version: str) -> bool:
+        return self._pods.watch is not None and self._pods.watch.has_told(version)
+
+    async def flushed(self) -> None:
+        """Wait until no list of pods is under way, and all that has come in is applied."""
+        await _until(lambda: self._pod_stats.state is WatchState.WATCHING)
+        stats = self._pod_stats
+        received, lists = stats.received, stats.lists
+        # A list that is read meanwhile tells what the watch will not tell any more.
+        await _until(lambda: stats.handed_on >= received or stats.lists > lists)
+        await _until(lambda: stats.state is WatchState.WATCHING)
+        told = self._inbox.total
+        await _until(lambda: self._applied >= told)
+
+    def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
+        def sink(changes: Sequence[Change[T]]) -> None:
+            if not self._inbox.depth:
+                self._pace.begin()
+            self._inbox.put([(source, change) for change in changes])
+
+        def problem(text: str) -> None:
+            log.warning("watch", extra={"resource": str(source.resource), "problem": text})
+
+        def page(pods: Sequence[ListedPod], begins: bool) -> None:  # noqa: FBT001  a listener
+            self._pages += 1
+            found = pods if isinstance(pods, ListedPage) else JsonPage(pods)
+            self._inbox.put([(source, Together(found, begins))])
+
+        together = source.resource is resources.PODS
+        watch = source.watch = ListWatch(
+            self._client,
+            source.resource,
+            others=source.others,
+            tracks=source.tracks,
+            listing=Listing(LISTED_PODS, page) if together else None,
+            room=self._room,
+            is_behind=self._is_behind,
+            room_for_events=self._room_for_events,
+            on_problem=problem,
+            clock=self._pace.clock,
+            breathe=self._pace.breathe,
+            ours=self._feed.echoes if together else frozenset,
+            jitter=self._jitter,
+        )
+        if together:
+            self._pod_stats = watch.stats
+        return watch.run(sink)
+
+    async def _write(self) -> None:
+        while True:
+            most = ITEMS_PER_STEP if self._nodes.synced.is_set() else NODES_PER_STEP
+            await self._write_some(await self._inbox.take(most))
+
+    async def _write_some(self, items: list[Item]) -> None:
+        """Apply items. A function of its own: whoever waits for more must not keep a page."""
+        began = self._pace.clock()
+        for are_nodes, some in groupby(items, self._is_first_node):
+            for source, change in self._left_of(list(some)) if are_nodes else some:
+                if isinstance(change, Together):
+                    await self._apply_together(change)
+                else:
+                    await self._apply(source, change)
+                self._applied += 1
+                await self._pace.breathe()
+        self._has_room.set()
+        self._metrics.apply_seconds.observe(self._pace.clock() - began)
+        self._count({id(source): source for source, _ in items}.values())
+
+    def _count(self, sources: Iterable[Source[Any]]) -> None:
+        for source in sources:
+            self._metrics.applied.labels(source.resource.plural).inc(source.applied)
+            source.applied = 0
+
+    def _is_first_node(self, item: Item) -> bool:
+        source, change = item
+        if source is not self._nodes or self._nodes.synced.is_set():
+            return False
+        return isinstance(change, Upserted) and change.listed
+
+    def _left_of(self, items: list[Item]) -> list[Item]:
+        """Apply nodes of the first list together; return what is left."""
+        nodes = [change.object for _, change in items if isinstance(change, Upserted)]
+        try:
+            self._feed.nodes.take_all(nodes)
+        except (ValueError, RecursionError):
+            return items  # one of them is odd; by itself it is told of
+        self._metrics.applied.labels(resources.NODES.plural).inc(len(nodes))
+        self._applied += len(nodes)
+        return []
+
+    async def _room(self) -> None:
+        """Wait until the writer is not far behind: lists are larger than memory."""
+        await self._room_for_events()
+        while self._pages > MOST_PAGES:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    def _is_behind(self) -> bool:
+        return self._inbox.depth > MOST_BEHIND
+
+    async def _room_for_events(self) -> None:
+        """Do the same, but for pages of pods: events come and are applied between these."""
+        while self._is_behind():
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    async def _apply_together(self, page: Together) -> None:
+        """Apply a page of a list: what cannot be told together, one by one."""
+        pods = page.pods
+        if page.begins:
+            self._listed.begin()
+        left = self._listed.take(pods)
+        self._metrics.applied.labels(resources.PODS.plural).inc(len(pods) - len(left))
+        for place in left:
+            try:
+                await self._apply(self._pods, Upserted(pods.pod(place), listed=True))
+            except DecodeError as error:
+                self._unreadable(str(resources.PODS), f"{error}; left out")
+            await self._pace.breathe()
+        self._pages -= 1
+        self._has_room.set()
+
+    async def _apply(self, source: Source[T], change: Change[T]) -> None:
+        match change:
+            case Upserted(object=found, listed=False) if source.is_echo(found):
+                return
+            case Upserted(object=found):
+                source.applied += 1
+                try:
+                    source.upserted(found)
+                except (ValueError, RecursionError) as error:  # one odd object, not the watch
+                    self._unreadable(str(source.resource), str(error))
+            case Gone(meta=meta):
+                source.applied += 1
+                source.gone(meta)
+            case Synced():
+                if source.absent:
+                    source.absent = False
+                    log.info("installed meanwhile", extra={"resource": str(source.resource)})
+                self._metrics.relists.labels(source.resource.plural).inc()
+                if source is self._pods:
+                    await self._forget(self._listed.end(self._known))
+                    self.on_listed()
+                source.synced.set()
+            case NotServed():
+                log.debug("not served", extra={"resource": str(source.resource)})
+                source.absent = True
+                source.synced.set()
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    async def _judge_again(self) -> None:
+        """List the pending pods of namespaces that were opened or closed to Muster."""
+        due = self._feed.rejudging
+        due.begin()
+        while True:
+            namespace = await due.next()
+            try:
+                await self._judge_namespace(namespace)
+            except KubeError as error:
+                text = f"namespace {namespace}: its pods cannot be listed: {error}"
+                log.warning("judge again", extra={"problem": text})
+                await asyncio.sleep(RETRY_S)
+                due.again(namespace)
+            else:
+                due.listed(namespace)
+
+    async def _judge_namespace(self, namespace: str) -> None:
+        pages = self._client.pages(resources.PODS, namespace=namespace, selectors=UNBOUND)
+        async for page in pages:
+            for pod in page.items:
+                self._feed.judge_again(pod)
+                await self._pace.breathe()
+
+    async def _forget(self, gone: Iterable[PodUid]) -> None:
+        """Drop the pods of the state that a list does not have any more."""
+        for uid in gone:
+            self._feed.forget(uid)
+            await self._pace.breathe()
+
+
+async def _until(reached: Callable[[], bool], step_s: float = FLUSH_STEP_S) -> None:
+    """Look again and again."""
+    while not reached():  # noqa: ASYNC110  a watch sets no Event, and one would cost on every item
+        await asyncio.sleep(step_s)
+
+
+def _then(
+    apply: Callable[[wire.Pod], None], *told: Callable[[wire.Pod], None] | None
+) -> Callable[[wire.Pod], None]:
+    listeners = [listener for listener in told if listener is not None]
+
+    def each(pod: wire.Pod) -> None:
+        apply(pod)
+        for listener in listeners:
+            listener(pod)
+
+    return each

@@ -1,0 +1,42 @@
+"""Pending pods of Muster's by the volume claims they use: read again when one is bound."""
+
+from dataclasses import dataclass, field
+
+from muster.cluster.ids import PodUid
+from muster.kube import wire
+
+Claim = tuple[str, str]  # namespace, name
+
+
+@dataclass(slots=True)
+class Claimants:
+    """Pending managed pods by the volume claims they use: they are read again when one binds."""
+
+    _pods: dict[PodUid, wire.Pod] = field(default_factory=dict)
+    _users: dict[Claim, set[PodUid]] = field(default_factory=dict)
+
+    def put(self, uid: PodUid, pod: wire.Pod) -> None:
+        """Enter a pod, if it uses any claim."""
+        claims = _claims(pod)
+        if claims:
+            self._pods[uid] = pod
+            for claim in claims:
+                self._users.setdefault(claim, set()).add(uid)
+
+    def drop(self, uid: PodUid) -> None:
+        """Strike a pod out."""
+        pod = self._pods.pop(uid, None)
+        for claim in () if pod is None else _claims(pod):
+            users = self._users.get(claim, set())
+            users.discard(uid)
+            if not users:
+                self._users.pop(claim, None)
+
+    def of(self, claim: Claim) -> list[wire.Pod]:
+        """Return the pods that use a claim."""
+        return [self._pods[uid] for uid in self._users.get(claim, ())]
+
+
+def _claims(pod: wire.Pod) -> set[Claim]:
+    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return {(pod.metadata.namespace, s.claim_name) for s in sources if s is not None}

@@ -1,0 +1,1 @@
+"""Networks of jobs: which VNI a gang gets, and what is written for it."""

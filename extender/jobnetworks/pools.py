@@ -1,0 +1,121 @@
+"""Pools of VNIs and the nodes' agents, as the watches tell of them; every replica keeps both.
+
+A pool selects pods by their labels and by those of their namespace, with the same code that
+kube-scheduler's pod affinity is read with. Pools that select the same pods are used in the order
+of their names.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.podconstraints import LabelSelector, PodAffinityTerm
+from muster.kube import wire
+from muster.kube.kinds.jobnetworks import NodeNetwork, NodeNetworkStatus, VniPool
+from muster.kube.translation.selectors import label_selector
+from muster.vni.pools import Pool, Range, judge
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A pool as it was read, and in the words of the two parts that use it."""
+
+    found: VniPool
+    pool: Pool
+    term: PodAffinityTerm
+
+
+@dataclass(slots=True)
+class NetPools:
+    """What was told, by name. ``changed`` is called when pools have, ``moved`` when agents have."""
+
+    changed: Callable[[], None] = lambda: None
+    moved: Callable[[], None] = lambda: None
+    pools: dict[str, Kept] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Pool → why it is not used."""
+    nodes: dict[str, NodeNetworkStatus] = field(default_factory=dict)
+    _usable: tuple[Kept, ...] = ()
+
+    def pool(self, found: VniPool) -> None:
+        """Take a pool over. Raises ``ValueError`` for a selector that is newer than this code."""
+        spec = found.spec
+        pool = Pool(
+            name=found.metadata.name,
+            range=Range(spec.range.first, spec.range.last),
+            federation=(
+                None
+                if spec.federation is None
+                else Range(spec.federation.first, spec.federation.last)
+            ),
+            subnet=spec.subnet,
+            mtu=spec.mtu,
+            port=spec.port,
+            made=_moment(found.metadata),
+        )
+        term = PodAffinityTerm(
+            topology_key="",
+            selector=label_selector(spec.pod_selector),
+            namespaces=frozenset(),
+            namespace_selector=label_selector(spec.namespace_selector) or LabelSelector(),
+        )
+        before = self.pools.get(pool.name)
+        self.pools[pool.name] = Kept(found, pool, term)
+        if before is None or (before.pool, before.term) != (pool, term):
+            self._judge()
+
+    def pool_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget a pool; networks that were made from it stay until their gangs end."""
+        if self.pools.pop(meta.name, None) is not None:
+            self._judge()
+
+    def _judge(self) -> None:
+        found = judge(kept.pool for kept in self.pools.values())
+        self.refused = {name: why for name, why in found.items() if why}
+        self._usable = tuple(
+            self.pools[name] for name in sorted(self.pools) if name not in self.refused
+        )
+        self.changed()
+
+    def node(self, found: NodeNetwork) -> None:
+        """Take over what an agent says."""
+        name = found.metadata.name
+        if self.nodes.get(name) != found.status:
+            self.nodes[name] = found.status
+            self.moved()
+
+    def node_gone(self, meta: wire.ObjectMeta) -> None:
+        """Forget an agent."""
+        if self.nodes.pop(meta.name, None) is not None:
+            self.moved()
+
+    def selecting(self, snapshot: Snapshot, label_ids: Iterable[int]) -> tuple[Pool, ...]:
+        """Return the pools that select pods with any of these labels, in the order of use."""
+        ids = tuple(label_ids) if self._usable else ()
+        return tuple(
+            kept.pool
+            for kept in self._usable
+            if any(snapshot.matches(kept.term, label_id) for label_id in ids)
+        )
+
+    def refusal(self, snapshot: Snapshot, label_ids: Iterable[int]) -> str:
+        """Return why pools that select such pods are not used, "" where none selects them.
+
+        Their pods wait: without the network they would run among all others, and nobody be told.
+        """
+        ids = tuple(label_ids) if self.refused else ()
+        return "; ".join(
+            f"pool {name} is not used: {why}"
+            for name, why in sorted(self.refused.items())
+            if any(snapshot.matches(self.pools[name].term, label_id) for label_id in ids)
+        )
+
+    def selects(self, name: str, snapshot: Snapshot, label_id: int) -> bool:
+        """Tell whether a pool selects pods with these labels; one that is gone keeps them all."""
+        kept = self.pools.get(name)
+        return kept is None or snapshot.matches(kept.term, label_id)
+
+
+def _moment(meta: wire.ObjectMeta) -> str:
+    made = meta.creation_timestamp
+    return "" if made is None else made.isoformat()

@@ -1,0 +1,1 @@
+"""The one replica that plans and writes."""

@@ -1,0 +1,113 @@
+"""What a replica writes on pods of its own kind: its mark, and the label that the Service selects.
+
+The leader alone writes labels: its own on, those of former leaders off. A deposed leader does
+not take its own off, it writes nothing at all any more; whoever follows does it.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Final
+
+from muster.kube.client import MERGE, KubeClient
+from muster.kube.errors import Fenced, KubeError
+from muster.kube.names import LEADER, TERM
+from muster.kube.resources import PODS
+from muster.kube.wire import Pod
+from muster.kube.writing.podwrites import PodRef
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.5  # until it is written nobody is routed here, or somebody wrongly elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class PodName:
+    """Which pod this process runs in, from the downward API."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(slots=True)
+class Mark:
+    """Tells when our own pod has come through the watch with ``token`` on it."""
+
+    pod: PodName
+    token: str = ""
+    seen: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def applied(self, pod: Pod) -> None:
+        """Look at a pod that was just applied."""
+        meta = pod.metadata
+        if meta.name == self.pod.name and meta.namespace == self.pod.namespace:
+            token = meta.annotations.get(TERM, "")
+            if token and token == self.token:
+                self.seen.set()
+
+
+@dataclass(slots=True)
+class OwnPod:
+    """Writes on our own pod and on those of our kind. ``label``: the value that means us all.
+
+    ``free``: a client without a fence, for the mark. ``fenced``: for labels.
+    """
+
+    ref: PodRef
+    label: str
+    free: KubeClient
+    fenced: KubeClient
+
+    async def mark(self, token: str) -> None:
+        """Write ``token``: it decides nothing, it only has to come back through the watch."""
+        while True:
+            try:
+                await self._patch(self.free, self.ref, {"annotations": {TERM: token}})
+            except KubeError as error:
+                _complain(self.ref, error)
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    async def lead(self) -> None:
+        """Have the Service lead here, and to no former leader."""
+        while True:
+            try:
+                await self._label(self.ref, self.label)
+                for other in await self._labelled():
+                    await self._label(other, None)
+            except Fenced:
+                return
+            except KubeError as error:
+                _complain(self.ref, error)
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    async def step_down(self) -> None:
+        """Have the Service lead elsewhere; tried once."""
+        try:
+            await self._label(self.ref, None)
+        except KubeError as error:
+            _complain(self.ref, error)
+
+    async def _labelled(self) -> list[PodRef]:
+        """Return the other pods that carry the label. Read from the API server, not the model."""
+        selector = f"{LEADER}={self.label}"
+        pods = await self.fenced.list(PODS, namespace=self.ref.namespace, labelSelector=selector)
+        metas = [pod.metadata for pod in pods if pod.metadata.uid != self.ref.uid]
+        return [PodRef(meta.namespace, meta.name, meta.uid) for meta in metas]
+
+    async def _label(self, pod: PodRef, value: str | None) -> None:
+        await self._patch(self.fenced, pod, {"labels": {LEADER: value}})
+
+    async def _patch(self, client: KubeClient, pod: PodRef, metadata: dict[str, object]) -> None:
+        body = {"metadata": {"uid": pod.uid, **metadata}}
+        await client.patch(PODS, pod.name, body, namespace=pod.namespace, content_type=MERGE)
+
+
+def _complain(pod: PodRef, error: KubeError) -> None:
+    log.warning("replica's pod not patched", extra={"pod": str(pod), "error": str(error)})

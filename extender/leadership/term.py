@@ -1,0 +1,172 @@
+"""One replica's way into leading, and out of it.
+
+::
+
+            cluster listed            Lease taken             own mark seen, inbox empty
+   LISTING ─────────────► STANDBY ──────────────► CATCHING UP ───────────────► LEADING
+                      (warm: watches            (writes one mark                │   │
+                       and applies,              on its own pod)                │   │ SIGTERM
+                       answers 503)                    │                        │   ▼
+                                                       │ Lease lost,            │ STEPPING DOWN
+                                                       │ or too slow            │ label off, drain,
+                                                       ▼                        │ fence shut, none
+                                                    DEPOSED ◄───────────────────┘ in flight, then
+                                                    writes nothing, cuts its      Lease released
+                                                    connections, ends
+
+*Catching up.* Whatever the old leader wrote was written before the Lease was taken. The mark is
+written after it, on a pod, and a watch tells of pods in the order of their writing: once the
+mark has come back through our own watch, everything older has, too, and what came through is
+applied in order. (A list that is under way is waited for: it is in order only as a whole.) This
+costs one small PATCH, where listing a million pods anew would cost minutes.
+
+*Deposed is the end of the process*, not a way back to standby: holds that were never released,
+queues, requests whose outcome nobody knows are all in memory, and forgetting them one by one is
+where a mistake would hide. The supervisor starts a new process, which lists and stands by.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from extender.intake.sync import Sync
+from extender.leadership.candidacy import Candidacy
+from extender.leadership.ownpod import OwnPod
+from extender.metrics import ExtenderMetrics
+from muster.kube.client import KubeClient
+from muster.kube.errors import APIError, Forbidden, KubeError, NotFound
+from muster.kube.leading.elector import Elector
+from muster.kube.writing.podwrites import PodRef
+
+log = logging.getLogger(__name__)
+
+FIND_RETRY_S: Final = 1.0
+
+
+@dataclass(slots=True)
+class Leadership:
+    """Runs the election and opens and shuts the fence.
+
+    ``begun`` is set when this replica may write. ``end`` is called once, with the reason,
+    when the process must end.
+    """
+
+    candidacy: Candidacy
+    sync: Sync
+    fenced: KubeClient
+    metrics: ExtenderMetrics
+    begun: asyncio.Event
+    end: Callable[[str], None]
+    told: Callable[[PodRef, str], None] = lambda _ref, _text: None
+    elector: Elector = field(init=False)
+    own: OwnPod | None = None
+    _ended: bool = False
+
+    def __post_init__(self) -> None:
+        """Make the candidate; nothing is sent yet."""
+        it = self.candidacy
+        self.elector = Elector(
+            it.free,
+            it.lease,
+            it.identity,
+            it.rules,
+            self,
+            self._eligible,
+            clock=it.clock,
+            wall=it.wall,
+            jitter=it.jitter,
+        )
+
+    # -- the election's observer -----------------------------------------------------------------
+
+    def renewed(self, until: float) -> None:
+        """Move the fence."""
+        self.candidacy.fence.extend(until)
+
+    def requested(self, *, ok: bool) -> None:
+        """Count a request."""
+        self.metrics.lease_requests.labels("ok" if ok else "failed").inc()
+        record = self.elector.record
+        if record is not None:
+            self.metrics.lease_transitions.set(record.transitions)
+
+    def _eligible(self) -> bool:
+        return self.own is not None and self.sync.synced.is_set()
+
+    # -- life ------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Take part until it is over; a failure to lead ends the process."""
+        async with asyncio.TaskGroup() as group:
+            takeover = group.create_task(self._take_over(), name="take-over")
+            reason = await self.elector.run()
+            takeover.cancel()
+        self._over(reason)
+
+    def _over(self, reason: str) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        self.candidacy.fence.shut()
+        log.error("deposed", extra={"identity": self.candidacy.identity, "reason": reason})
+        self.end(reason)
+
+    async def _take_over(self) -> None:
+        own = await self._find()
+        if own is None:
+            return
+        self.own = own
+        await self.sync.synced.wait()
+        self.elector.poke()
+        await self.elector.acquired.wait()
+        if not await self._caught_up(own):
+            return
+        self.candidacy.fence.permit()
+        log.info("leading", extra={"identity": self.candidacy.identity})
+        self.begun.set()
+        self.told(own.ref, f"{self.candidacy.identity} became leader")
+        await own.lead()
+
+    async def _caught_up(self, own: OwnPod) -> bool:
+        """Wait until all that was written before our term is applied, for one lease at most."""
+        mark = self.candidacy.mark
+        mark.token = self.candidacy.identity  # new with every process, which leads once
+        try:
+            async with asyncio.timeout(self.candidacy.rules.lease_s):
+                await own.mark(mark.token)
+                await mark.seen.wait()
+                await self.sync.flushed()
+        except TimeoutError:
+            self._over("the watch of pods did not catch up within a lease")
+            return False
+        return True
+
+    async def _find(self) -> OwnPod | None:
+        """Return our own pod; without one nobody could be routed here."""
+        it = self.candidacy
+        while True:
+            try:
+                found = await it.free.get_pod(it.pod.namespace, it.pod.name)
+            except (NotFound, Forbidden) as error:
+                self._over(f"POD_NAMESPACE/POD_NAME {it.pod} must name this replica's pod: {error}")
+                return None
+            except KubeError as error:
+                level = logging.WARNING if isinstance(error, APIError) else logging.INFO
+                log.log(level, "own pod not read", extra={"error": str(error)})
+                await asyncio.sleep(FIND_RETRY_S)
+            else:
+                ref = PodRef(it.pod.namespace, it.pod.name, found.metadata.uid)
+                return OwnPod(ref, it.lease.name, it.free, self.fenced)
+
+    async def step_down(self) -> None:
+        """Be routed to no more; the rest of the work is still done here."""
+        if self.own is not None and self.candidacy.fence.is_open():
+            await self.own.step_down()
+
+    async def resign(self) -> None:
+        """Stop writing, and give the Lease up, if it is ours, once nothing is under way."""
+        self.candidacy.fence.shut()
+        if await self.candidacy.fence.settled():
+            await self.elector.release()

@@ -1,0 +1,180 @@
+"""What the release needs to know of managed pods that are not bound, and the model does not keep.
+
+The model has rows and numbers; a PATCH needs names, and the pod as it was read where it
+has node affinity of its own, because that is replaced as a whole. Kept from the first
+sight of a managed pod until it is bound or gone.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from extender.config.settings import Pin
+from muster.cluster.ids import PodUid
+from muster.cluster.specs.podconstraints import PodClass
+from muster.kube.kinds import multus
+from muster.kube.names import PLAN
+from muster.kube.translation.planannotation import plan_note, required_terms, without_pin
+from muster.kube.wire import Condition, OwnerReference, Pod
+from muster.kube.writing import podwrites
+from muster.kube.writing.podbodies import POD_SCHEDULED
+from muster.kube.writing.podwrites import PodRef
+from muster.workloads.managedpods import has_gate
+
+CONTROLLERS_KEPT: Final = 10_000  # of jobs whose pods wait; others are shared from anew
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """One managed pod that is not bound yet.
+
+    ``seen``: the pod as read if it has node affinity of its own, else None. ``gated``: our gate
+    still holds it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan
+    fail (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
+    with its plan in its spec, which nothing can change any more. ``plan_id``: of the plan
+    that it carries, "" while it is gated. ``released_as``: the resource version of that
+    release, where its reply has been taken over. ``refused``: it is
+    in kube-scheduler's hands, which found no node that it may go to and passes its filters.
+    ``version``: the resource version that was read. ``told``: a digest of why it waits as its
+    condition says now (``headline_digest``), 0 for a pod without our gate. ``controller``: who
+    would replace it. ``networks``: its annotation for Multus as it was read.
+    """
+
+    ref: PodRef
+    seen: Pod | None
+    gated: bool
+    owned: bool
+    soft: bool
+    pinned: bool
+    refused: bool = False
+    plan_id: str = ""
+    released_as: str = ""
+    version: str = ""
+    told: int = 0
+    controller: OwnerReference | None = None
+    networks: str = ""
+
+    def pin(self, configured: Pin) -> podwrites.Pin:
+        """Return how to tie this pod to its plan.
+
+        The spec of a pod that is not gated any more cannot be changed. A pinned pod whose
+        node is lost can only be replaced, which needs a controller; and a pin is wrong for
+        a pod whose constraints are not all known.
+        """
+        if not self.gated or configured is Pin.NOMINATE:
+            return podwrites.Pin.NOMINATE
+        if configured is Pin.AFFINITY or (self.owned and not self.soft):
+            return podwrites.Pin.AFFINITY
+        return podwrites.Pin.NOMINATE
+
+
+def suffers_from_pin(pod_class: PodClass) -> bool:
+    """Tell whether a required node affinity could make a good plan fail for such pods.
+
+    Constraints the model does not know may need another node. And kube-scheduler counts
+    spread domains only among nodes that the pod's affinity allows (nodeAffinityPolicy
+    Honor): with a pin fewer than ``minDomains`` are left, the global minimum counts as 0,
+    and a node with matching pods is refused (podtopologyspread/filtering.go).
+    """
+    crowded = any(c.min_domains > 1 and c.honor_node_affinity for c in pod_class.spread)
+    return bool(pod_class.unmodelled) or crowded
+
+
+def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -> PendingPod:
+    """Return the record of ``pod``; ``controller`` is its own, shared with its siblings."""
+    meta, affinity = pod.metadata, pod.spec.affinity
+    gated, note = has_gate(pod), plan_note(pod.metadata.annotations.get(PLAN, ""))
+    return PendingPod(
+        ref=PodRef(meta.namespace, meta.name, meta.uid),
+        seen=pod if affinity is not None and affinity.node_affinity is not None else None,
+        gated=gated,
+        owned=any(owner.controller for owner in meta.owner_references),
+        soft=soft,
+        pinned=is_pinned(pod),
+        refused=not gated and any(map(_says_unschedulable, pod.status.conditions)),
+        plan_id="" if gated or note is None else note.plan_id,
+        version=meta.resource_version,
+        told=_told(pod) if gated else 0,
+        controller=controller,
+        networks=meta.annotations.get(multus.ANNOTATION, ""),
+    )
+
+
+def headline_digest(message: str) -> int:
+    """Return what tells two reasons for waiting apart: a digest of the part before the numbers."""
+    return hash(message.partition(";")[0])
+
+
+def _told(pod: Pod) -> int:
+    found = (c.message for c in pod.status.conditions if c.type == POD_SCHEDULED)
+    return headline_digest(next(found, ""))
+
+
+def _says_unschedulable(condition: Condition) -> bool:
+    return (condition.type, condition.reason) == (POD_SCHEDULED, "Unschedulable")
+
+
+def is_pinned(pod: Pod) -> bool:
+    """Return whether the plan that a pod carries stands in its node affinity."""
+    terms = required_terms(pod.spec.affinity)
+    note = plan_note(pod.metadata.annotations.get(PLAN, ""))
+    return terms is not None and without_pin(terms, note) != terms
+
+
+@dataclass(slots=True)
+class PendingPods:
+    """The records by UID; ``refused`` are those that are so marked.
+
+    ``echoes``: the versions that releases made, of pods that the watch has not shown bound yet.
+    """
+
+    _pods: dict[PodUid, PendingPod] = field(default_factory=dict)
+    refused: set[PodUid] = field(default_factory=set)
+    echoes: set[bytes] = field(default_factory=set)
+    _controllers: dict[str, OwnerReference] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: PodUid) -> PendingPod | None:
+        """Return the record, None once the pod is bound, finished or gone."""
+        return self._pods.get(uid)
+
+    def put(self, uid: PodUid, pod: PendingPod) -> None:
+        """Remember or replace a record."""
+        self._forget_echo(uid)
+        self._pods[uid] = pod
+        if pod.refused:
+            self.refused.add(uid)
+        else:
+            self.refused.discard(uid)
+
+    def controller(self, pod: Pod) -> OwnerReference | None:
+        """Return who made ``pod``: one object for all that it made, which may be thousands."""
+        for owner in pod.metadata.owner_references:
+            if owner.controller:
+                if len(self._controllers) >= CONTROLLERS_KEPT:
+                    self._controllers.clear()
+                return self._controllers.setdefault(owner.uid, owner)
+        return None
+
+    def released(self, uid: PodUid, version: str) -> None:
+        """Take over the reply of a release with affinity.
+
+        Not for a pod whose node affinity had to be read: it reads differently now.
+        """
+        pod = self._pods.get(uid)
+        if pod is not None and pod.seen is None:
+            self._forget_echo(uid)
+            self.echoes.add(version.encode())
+            self._pods[uid] = replace(pod, gated=False, pinned=True, released_as=version)
+
+    def drop(self, uid: PodUid) -> None:
+        """Forget a pod; unknown ones are no error."""
+        self._forget_echo(uid)
+        self._pods.pop(uid, None)
+        self.refused.discard(uid)
+
+    def _forget_echo(self, uid: PodUid) -> None:
+        before = self._pods.get(uid)
+        if before is not None:
+            self.echoes.discard(before.released_as.encode())

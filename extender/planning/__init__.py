@@ -1,0 +1,1 @@
+"""The loop that decides which gang is planned next, and holds what was planned."""

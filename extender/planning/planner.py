@@ -1,0 +1,396 @@
+"""The planner: whole gangs, one after the other, in the order that ``queueing`` says.
+
+::
+
+    effects ──► WorkList ──debounce──► order ──► assembled? ──► plan ──► held ──► release
+                   ▲                                │             │        │
+                   │                          not before: timer   │      stale: plan again
+                   └──────── parked, until room is freed ◄── does not fit
+
+Planning runs on a snapshot in slices, between which watches are read and ``filter`` answers.
+What the cluster did meanwhile is found out when the plan is held; then it is made again.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
+
+from extender.config.settings import ExtenderConfig
+from extender.engine import Engine
+from extender.metrics import ExtenderMetrics
+from extender.planning import waitcauses
+from extender.planning.bindtimes import BindTimes
+from extender.planning.cycle import Cycle
+from extender.planning.holding import Holding
+from extender.planning.hotspares import SpareKeeper
+from extender.planning.learning import learn
+from extender.planning.requeue import again_at
+from extender.planning.worklist import WorkList
+from extender.reporting.reporter import Reporter
+from extender.timeslice import Pace
+from muster.cluster.effects import (  # fmt: skip
+    CapacityFreed,
+    DevicesDisturbed,
+    Effect,
+    GangChanged,
+    HoldExpired,
+    Overcommitted,
+    PlanBroken,
+    PodConfirmed,
+)
+from muster.cluster.events import GangSkipped, PlanHeld
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.tables.gangview import GangView
+from muster.decisions.answer import Deferred, Planned, Question, decide, standing
+from muster.decisions.assign import assignments
+from muster.decisions.history import Asked, History
+from muster.decisions.record import Outcome
+from muster.decisions.recording import Note, Said
+from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
+from muster.queueing.assembly import Idle, Incomplete, NotBefore, Ready
+from muster.queueing.order import order
+
+PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
+STALE_RETRY_S: Final = 0.5
+PLAN_ID_BYTES: Final = 6
+
+Release = Callable[[list[PodUid]], None]
+NodesOf = Callable[[GangKey], Sequence[str]]
+
+
+class Planner:
+    """Looks at the gangs on its list until none is left, then sleeps until something changes."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        config: ExtenderConfig,
+        holding: Holding,
+        release: Release,
+        reporter: Reporter,
+        metrics: ExtenderMetrics,
+        pace: Pace,
+    ) -> None:
+        self._engine = engine
+        self._config = config
+        self._holding = holding
+        self._release = release
+        self._reporter = reporter
+        self._metrics = metrics
+        self._pace = pace
+        self._spares = SpareKeeper(engine, metrics, reporter)
+        self._list = WorkList()
+        self._views: dict[GangKey, GangView] = {}  # of listed and parked gangs, until they change
+        self._searched: set[GangKey] = set()  # did not fit as they are now
+        self._not_before: dict[GangKey, float] = {}
+        self._deferred: dict[GangKey, float] = {}
+        self._wake = asyncio.Event()
+        self._resting = False
+        self.refused: NodesOf = lambda _key: ()
+        """The nodes that kube-scheduler turned members of a gang away from."""
+        self.kept: NodesOf = lambda _key: ()
+        """The nodes whose room is kept for lost members of other gangs."""
+        self.network: Callable[[GangKey], str] = lambda _key: ""
+        """Why a gang cannot have its isolated network now, "" where it can or needs none."""
+        self.bind_times: BindTimes | None = None
+        self.decisions: dict[GangKey, Decision] = {}
+        """The last outcome of each gang that waits or was refused, for ``explain``."""
+        self.history = History(config.dump.keep_decisions)
+        """The last decisions that changed something, with the snapshots they were made on."""
+        engine.listen(self.notice, GangChanged, HoldExpired, PlanBroken, CapacityFreed)
+
+    @property
+    def waiting(self) -> int:
+        """Number of gangs that were looked at and wait for room."""
+        return len(self._list.parked)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is listed that could be planned now; timers may be running."""
+        return self._resting and not self._wake.is_set()
+
+    def notice(self, effect: Effect) -> None:
+        """Take note of an effect of the state; called by the engine."""
+        match effect:
+            case GangChanged(key) | HoldExpired(key) | PlanBroken(key):
+                self._list.changed(key)
+                self._views.pop(key, None)
+                self._searched.discard(key)
+            case CapacityFreed():
+                self._list.freed()
+            case PodConfirmed() | Overcommitted() | DevicesDisturbed():
+                return
+            case _ as unreachable:
+                assert_never(unreachable)
+        self._wake.set()
+
+    def why(self, gang: GangView) -> str | None:
+        """Return why a gang waits, None when it does not; see ``extender.planning.waitcauses``."""
+        return waitcauses.cause(gang, self.decisions.get(gang.key))
+
+    def forget_gone(self) -> None:
+        """Drop gangs that are gone; a standby looks at none and would keep the names of all."""
+        self._list.keep_only(set(self._engine.state.gangs()))
+
+    async def run(self) -> None:
+        """Plan for ever."""
+        while True:
+            self._resting = True
+            await self._sleep()
+            self._resting = False
+            await asyncio.sleep(self._config.debounce_seconds)
+            self._wake.clear()
+            self._pace.begin()
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Run cycles until nothing is left that could be planned now."""
+        self._list_due()
+        while self._list.open_round():
+            await self._cycle()
+
+    async def _sleep(self) -> None:
+        """Wait for an effect, or until the first gang's assembly window is over."""
+        if not self._not_before:
+            await self._wake.wait()
+            return
+        delay = min(self._not_before.values()) - self._engine.clock()
+        try:
+            async with asyncio.timeout(max(0.0, delay)):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def _list_due(self) -> None:
+        now = self._engine.clock()
+        for key in [key for key, at in self._not_before.items() if at <= now]:
+            self._list.changed(key)
+
+    async def _cycle(self) -> None:
+        """Look at listed gangs in order; after ``cycle_seconds`` the order is made anew."""
+        until = self._pace.clock() + self._config.cycle_seconds
+        await self._pace.drive(self._engine.state.prepare())
+        candidates = await self._assembled()
+        if not candidates:
+            return  # a snapshot has the next events copy what they write to
+        snapshot, cycle = self._engine.state.snapshot(), Cycle(until)
+        for key in order(candidates, snapshot, self._engine.clock()):
+            self._list.take(key)
+            await self._look_at(key, cycle)
+            await self._pace.breathe()
+            if self._pace.clock() > until:
+                return
+
+    async def _assembled(self) -> list[GangView]:
+        """Return the listed gangs that are complete; the others leave the list."""
+        ready: list[GangView] = []
+        for key in list(self._list.todo):
+            if self._is_coming(key) or self._engine.state.is_idle(key):
+                self._rest(key)
+                continue
+            view = self._view(key)
+            if view is not None and (self._is_ready(view) or view.lacks_standby):
+                ready.append(view)
+            else:
+                self._list.drop([key])
+                self._views.pop(key, None)
+                self._forget_if_gone(key, view)
+            await self._pace.breathe()
+        return ready
+
+    def _is_coming(self, key: GangKey) -> bool:
+        """Whether members are missing of a gang that nothing was said of: each is a change."""
+        lack = self._engine.state.lack_of_members(key)
+        if lack is None or key in self.decisions or key in self._deferred:
+            return False
+        self._reporter.incomplete(key, *lack)
+        return True
+
+    def _rest(self, key: GangKey) -> None:
+        """Leave a gang until it changes: most changes are of members on their way to a node."""
+        self._list.drop([key])
+        self._views.pop(key, None)
+        self._not_before.pop(key, None)
+        self.decisions.pop(key, None)
+
+    def _view(self, key: GangKey) -> GangView | None:
+        """Return a gang, sorted out once per change and not once per look."""
+        view = self._views.get(key)
+        if view is None:
+            view = self._engine.state.gang(key)
+            if view is not None:
+                self._views[key] = view
+        return view
+
+    def defer(self, key: GangKey, seconds: float) -> None:
+        """Leave a gang alone for a while: the API server refuses its releases, for instance.
+
+        The latest call counts, also where it shortens the wait.
+        """
+        until = self._deferred[key] = self._engine.clock() + seconds
+        if key in self._not_before:
+            self._not_before[key] = until
+            self._wake.set()  # the sleep is timed anew
+
+    def look_again(self, key: GangKey) -> None:
+        """Have a gang looked at that waits for something the model does not know."""
+        self._list.changed(key)
+        self._searched.discard(key)
+        self._wake.set()
+
+    def _is_ready(self, view: GangView) -> bool:
+        self._not_before.pop(view.key, None)
+        found = standing(
+            view,
+            now=self._engine.clock(),
+            window_s=self._config.assembly_window_seconds,
+            deferred_until=self._deferred.get(view.key),
+        )
+        if isinstance(found, Deferred):
+            self._not_before[view.key] = found.until
+            return False
+        self._deferred.pop(view.key, None)
+        match found:
+            case Ready():
+                return True
+            case NotBefore(at):
+                self._not_before[view.key] = at
+            case Incomplete(present, needed):
+                self._reporter.incomplete(view.key, present, needed)
+            case Idle():
+                self.decisions.pop(view.key, None)
+            case _ as unreachable:
+                assert_never(unreachable)
+        return False
+
+    def _forget_if_gone(self, key: GangKey, view: GangView | None) -> None:
+        if view is None:
+            self.decisions.pop(key, None)
+            self._not_before.pop(key, None)
+            self._deferred.pop(key, None)
+            self._searched.discard(key)
+            self._reporter.gone(key)
+            self._spares.forget(key)
+
+    async def _look_at(self, key: GangKey, cycle: Cycle) -> None:
+        """Plan one gang and hold the plan, or park it with the reason."""
+        for _ in range(PLAN_ATTEMPTS):
+            await self._pace.drive(self._engine.state.prepare())  # before the view: it breathes
+            view = self._view(key)
+            if view is None:
+                return
+            if not self._is_ready(view):
+                await self._keep_spares(view)
+                return
+            if key in self._searched and not cycle.may_fit(view, self._engine.state):
+                self._list.park(key)
+                return
+            if len(view.waiting) == 1:
+                await learn(self._engine, self.question(key), self._pace)
+            snapshot = self._engine.state.snapshot()
+            question = self.question(key)  # of the same moment
+            if snapshot.gang(key) is None:
+                continue  # it went meanwhile
+            decision = await self._decide(question, snapshot)
+            if not isinstance(decision, Plan):
+                self._set_aside(view, Asked(snapshot, question, decision), decision)
+                await self._keep_spares(view)
+                return
+            if await self._hold(view, question, decision, snapshot):
+                self._views.pop(key, None)
+                await self._pace.breathe()
+                placed = self._view(key)
+                if placed is not None:
+                    await self._keep_spares(placed)  # before anybody else is planned
+                cycle.held()
+                return
+            self._metrics.stale_plans.inc()
+        self._not_before[key] = self._engine.clock() + STALE_RETRY_S
+
+    async def _keep_spares(self, view: GangView) -> None:
+        """Take the hot spares that a gang lacks; one that has too few waits for room."""
+        if view.lacks_standby and not await self._spares.keep(self.question(view.key), self._pace):
+            self._list.take(view.key)  # its own seats are no reason to look again
+            self._list.park(view.key)
+
+    def question(self, key: GangKey) -> Question:
+        """Return what is asked about a gang now; with a snapshot it makes the decision."""
+        return Question(
+            gang=key,
+            now=self._engine.clock(),
+            window_s=self._config.assembly_window_seconds,
+            spare_count=self._config.spare_count,
+            deferred_until=self._deferred.get(key),
+            refused=tuple(sorted(self.refused(key))),
+            kept=tuple(sorted(self.kept(key))),
+            scoring=self._config.scoring.as_scoring(),
+            network=self.network(key),
+        )
+
+    def note(self, key: GangKey) -> Note:
+        """Return how the planner stands to a gang: where it is listed, and what was said last."""
+        listed = "to do" if key in self._list.todo else ""
+        said, last = None, self.decisions.get(key)
+        if isinstance(last, Wait | Reject):
+            word = Outcome.WAIT if isinstance(last, Wait) else Outcome.REJECT
+            said = Said(word, last.reason, last.generation)
+        return Note(
+            listed or ("parked" if key in self._list.parked else ""),
+            self._not_before.get(key),
+            said,
+        )
+
+    async def _decide(self, question: Question, snapshot: Snapshot) -> Decision:
+        began = self._pace.clock()
+        decision = await self._pace.drive(decide(snapshot, question))
+        outcome = type(decision).__name__.lower()
+        self._metrics.decisions.labels(outcome).observe(self._pace.clock() - began)
+        return decision
+
+    def _set_aside(self, view: GangView, asked: Asked, decision: Wait | Reject) -> None:
+        """Park a gang that does not fit; later ones may go, the skip is counted."""
+        changed = view.key in self._list.todo  # while it was being planned
+        self._engine.apply(GangSkipped(view.key, decision.reason.value))
+        if not changed:
+            self._list.take(view.key)  # counting the skip is no reason to look again
+        self._list.park(view.key)
+        before = self.decisions.get(view.key)
+        self._reporter.set_aside(view, decision, before)
+        if not repeats(decision, before):
+            self.history.note(asked)
+        self.decisions[view.key] = decision
+        if not changed:
+            self._searched.add(view.key)
+        again = again_at(decision, self._engine.clock())
+        if again is not None:
+            self._not_before[view.key] = again
+
+    async def _hold(
+        self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot
+    ) -> bool:
+        """Hold the plan and hand it to the release; False when it no longer fits."""
+        chosen = await self._pace.drive(assignments(snapshot, plan))
+        now = self._engine.clock()
+        held = PlanHeld(
+            gang=view.key,
+            plan_id=secrets.token_hex(PLAN_ID_BYTES),
+            assignments=chosen,
+            deadline=now + self._config.hold_seconds,
+            generation=plan.generation,
+            displaced=tuple(snapshot.pods.uid(row) for row in plan.displaced.tolist()),
+        )
+        if not await self._holding.hold(held, self._pace):
+            return False
+        self.decisions.pop(view.key, None)
+        self.history.note(Asked(snapshot, question, Planned(plan, chosen)))
+        await self._pace.breathe()  # an older snapshot has gone, with all its arrays
+        self._reporter.planned(view, plan, held)
+        await self._pace.breathe()
+        if view.spec is not None and not len(view.bound):
+            self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))
+        if self.bind_times is not None:
+            self.bind_times.planned(view, len(chosen))
+        self._release([assignment.uid for assignment in chosen])
+        return True

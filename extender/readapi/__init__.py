@@ -1,0 +1,1 @@
+"""The read-only API: status, gangs, explain, what-if and dump."""

@@ -1,0 +1,172 @@
+"""SIGUSR2: what the extender knows and decides, in one file, while it goes on.
+
+::
+
+    signal ──► state frozen, in one moment ──► open gangs asked, pages written ──► file
+       │                                                        a slice at a time
+       └── while one is written: it counts for both
+
+Compressing and writing are done in a thread. A dump that fails is a line in the log and
+nothing else. Leaders and standbys alike can be asked; only a leader has decided anything.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from extender.config.settings import ExtenderConfig
+from extender.engine import Clock, Engine
+from extender.planning.planner import Planner
+from extender.readapi.dumpfile import DumpFile, file_name, prune
+from extender.timeslice import Pace
+from muster.decisions.recording import Index, Source, Taken, record
+
+log = logging.getLogger(__name__)
+
+BATCH_BYTES: Final = 256 * 1024  # handed to the thread at once: about 2 ms of its time
+
+
+def replica() -> str:
+    """Return what tells this process from others: its pod's name, else the host's."""
+    return os.environ.get("POD_NAME") or socket.gethostname()
+
+
+class Dumper:
+    """Writes one dump at a time, when asked. ``wall`` tells the time that files are named by."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        planner: Planner,
+        config: ExtenderConfig,
+        name: str,
+        leads: Callable[[], bool],
+        listed: Callable[[], bool],
+        pace: Pace,
+        wall: Clock = time.time,
+    ) -> None:
+        self._engine = engine
+        self._planner = planner
+        self._config = config
+        self._name = name
+        self._leads = leads
+        self._listed = listed
+        self._pace = pace
+        self._wall = wall
+        self._version = version("muster-scheduler")  # reads a file
+        self._asked = asyncio.Event()
+        self._writing = False
+
+    def request(self) -> None:
+        """Have a dump written; the signal handler."""
+        if self._writing:
+            log.info("dump is being written already")
+            return
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Write dumps when asked, for ever."""
+        self._check()
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            self._writing = True
+            try:
+                await self.dump()
+            finally:
+                self._writing = False
+
+    def _check(self) -> None:
+        """Say at the start, and not when the first dump is needed, that none can be written."""
+        directory = self._config.dump.directory
+        if directory is not None and not os.access(directory, os.W_OK | os.X_OK):
+            text = "dump.directory cannot be written to; SIGUSR2 will not help"
+            log.warning(text, extra={"directory": directory})
+
+    async def dump(self) -> Path | None:
+        """Write one dump and return where it is, ``None`` when it failed."""
+        directory = self._config.dump.directory
+        if directory is None:
+            log.error("dump not written: dump.directory is not set in the configuration")
+            return None
+        began = self._pace.clock()
+        taken = self._taken()
+        snapshot = taken.frozen.snapshot
+        name = file_name(snapshot.cluster, self._name, taken.source.written_at)
+        try:
+            file, index = await self._write(Path(directory), name, taken)
+            await asyncio.to_thread(prune, Path(directory), self._config.dump.keep_files)
+        except OSError as error:
+            log.error("dump failed", extra={"directory": directory, "error": str(error)})  # noqa: TRY400  its text says it all
+            return None
+        except Exception:  # of ours, and a bug; yet gangs are placed without dumps
+            log.exception("dump failed", extra={"directory": directory})
+            return None
+        log.info(
+            "dump written",
+            extra={
+                "path": str(file.path),
+                "bytes": file.size,
+                "seconds": round(self._pace.clock() - began, 3),
+                "generation": snapshot.generation,
+                "decisions": len(index.entries),
+                "states": len(index.states),
+            },
+        )
+        return file.path
+
+    def _taken(self) -> Taken:
+        """Take everything that must be of one moment; only a leader's decisions are made."""
+        config = self._config
+        until = self._pace.clock() + config.dump.answer_seconds
+        return Taken(
+            Source(
+                version=self._version,
+                replica=self._name,
+                leads=self._leads(),
+                listed=self._listed(),
+                written_at=self._wall(),
+                now=self._engine.clock(),
+                pin=config.pin,
+                spare_count=config.spare_count,
+                window_s=config.assembly_window_seconds,
+            ),
+            self._engine.state.frozen(),
+            tuple(self._planner.history),
+            self._planner.question,
+            self._planner.note,
+            lambda: self._pace.clock() < until,
+        )
+
+    async def _write(self, directory: Path, name: str, taken: Taken) -> tuple[DumpFile, Index]:
+        file = await asyncio.to_thread(DumpFile, directory, name)
+        try:
+            index = await self._feed(file, taken)
+            await asyncio.to_thread(file.finish)
+        finally:
+            await asyncio.to_thread(file.discard)
+        return file, index
+
+    async def _feed(self, file: DumpFile, taken: Taken) -> Index:
+        pieces = record(taken)
+        batch: list[bytes] = []
+        size = 0
+        while True:
+            try:
+                piece = next(pieces)
+            except StopIteration as end:
+                await asyncio.to_thread(file.write, b"".join(batch))
+                index: Index = end.value
+                return index
+            batch.append(piece)
+            size += len(piece)
+            if size >= BATCH_BYTES:
+                await asyncio.to_thread(file.write, b"".join(batch))
+                batch, size = [], 0
+            await self._pace.breathe()

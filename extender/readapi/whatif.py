@@ -1,0 +1,278 @@
+"""``POST /v1/whatif`` and ``GET /v1/defrag/…``: the planner asked about a cluster that is not.
+
+::
+
+    request ─► one at a time, a few may wait (else 503) ─► scratch snapshot ─► plan, in slices
+                                                             nothing is written, held or evicted
+
+Both read. They may compute for seconds on a large cluster, so they are counted in, driven in
+slices between which ``filter`` is answered, and given up after a while.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import orjson
+from aiohttp import web
+
+from extender.calls.body import Body
+from extender.engine import Engine
+from extender.errors import TooLarge
+from extender.planning.planner import Planner
+from extender.readapi.suppositions import Supposed, Supposer, pods_named
+from extender.readapi.whatifwire import BODY_BYTES, Question, parse
+from extender.reporting.boundpods import pods_on
+from extender.timeslice import Pace
+from muster.cluster.ids import GangKey
+from muster.cluster.snapshot import Snapshot
+from muster.decisions.answer import Question as Asking
+from muster.decisions.answer import decide
+from muster.decisions.supposing import suppose
+from muster.kube.client import KubeClient
+from muster.kube.errors import KubeError, NotFound
+from muster.kube.translation.translate import pod_uid
+from muster.placement.decision import Decision, Plan, Wait
+from muster.placement.moves import remedies
+from muster.placement.moves import text as tell
+from muster.placement.moves.proposals import Answer, Proposal, propose
+from muster.placement.moves.trial import Asked
+from muster.placement.reasons import text as explain
+from muster.placement.reasons.text import Plain
+from muster.workloads.managedpods import Policy
+
+PATIENCE_S: Final = 20.0  # for one answer; what takes longer is told to be too much
+EXPLAIN_S: Final = 2.0  # for what would make a gang fit, beside the rest of explain
+KEPT: Final = 256  # gangs whose ways are remembered
+WAITING: Final = 4  # questions that wait for the one that is being answered
+MOST_DOMAINS: Final = 32  # named in an answer
+NAMED_NODES: Final = 64  # nodes whose pods are looked up by name for a proposal
+
+
+class Crowded(Exception):
+    """Too many questions at once; try again."""
+
+
+@dataclass(slots=True)
+class Turns:
+    """One computation at a time, a few that wait, none for ever."""
+
+    waiting: int = 0
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def __aenter__(self) -> None:
+        """Wait for the turn; raises ``Crowded`` where too many do."""
+        if self.waiting > WAITING:
+            raise Crowded
+        self.waiting += 1
+        try:
+            await self._turn.acquire()
+        except BaseException:
+            self.waiting -= 1
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        """Let the next one have its turn."""
+        self.waiting -= 1
+        self._turn.release()
+
+
+@dataclass(slots=True)
+class WhatIf:
+    """The two routes."""
+
+    engine: Engine
+    planner: Planner
+    client: KubeClient
+    policy: Policy
+    ready: Callable[[], bool]
+    pace: Pace
+    turns: Turns = field(default_factory=Turns)
+    _known: dict[GangKey, tuple[tuple[int, int], Plain, list[str]]] = field(default_factory=dict)
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return them."""
+        return [
+            web.post("/v1/whatif", self.whatif),
+            web.get("/v1/defrag/{namespace}/{gang}", self.defrag),
+        ]
+
+    async def whatif(self, request: web.Request) -> web.Response:
+        """Answer a question about a supposed cluster or gang."""
+        try:
+            question = parse(await _body(request))
+            names = pods_named(question)
+        except ValueError as error:
+            return _problem(400, str(error))
+        except TooLarge as error:
+            return _problem(413, str(error))
+        return await self._in_turn(lambda: self._suppose(question, names))
+
+    async def defrag(self, request: web.Request) -> web.Response:
+        """Propose moves that make room for a gang."""
+        text = f"{request.match_info['namespace']}/{request.match_info['gang']}"
+        return await self._in_turn(lambda: self._defrag(text))
+
+    async def _in_turn(self, work: Callable[[], Awaitable[dict[str, object]]]) -> web.Response:
+        if not self.ready():
+            return _problem(503, "the cluster is still being listed, or another replica leads")
+        try:
+            async with asyncio.timeout(PATIENCE_S), self.turns:
+                answer = await work()
+        except Crowded:
+            return _problem(503, "others are being answered; try again in a moment")
+        except TimeoutError:
+            return _problem(503, f"no answer within {PATIENCE_S:g} s; ask about less")
+        except (ValueError, NotFound) as error:
+            return _problem(404 if isinstance(error, NotFound) else 400, str(error))
+        except KubeError as error:
+            return _problem(502, f"the API server: {error}")
+        return web.Response(body=orjson.dumps(answer), content_type="application/json")
+
+    # --- what if ------------------------------------------------------------------------
+
+    async def _suppose(self, question: Question, names: tuple[str, ...]) -> dict[str, object]:
+        rows = {name: await self._row(name) for name in names}
+        snapshot = self.engine.state.snapshot()
+        supposed = Supposer(snapshot, self.policy, rows).read(question)
+        there = suppose(snapshot, supposed.supposition)
+        await self.pace.breathe()
+        decision = await self.pace.drive(decide(there, self._asking(supposed.gang)))
+        return _told(there, supposed, decision)
+
+    def _asking(self, key: GangKey) -> Asking:
+        return self.planner.question(key)
+
+    async def _row(self, name: str) -> int:
+        """Return the row of a pod by name; raises ``ValueError`` for one that is not there."""
+        namespace, _, pod = name.partition("/")
+        uid = self.engine.state.find_pod(namespace, pod)
+        if uid is None:
+            try:
+                found = await self.client.get_pod(namespace, pod)
+            except NotFound:
+                raise ValueError(f"without.pods: pod {name}: does not exist") from None
+            uid = pod_uid(found.metadata.uid)
+        row = self.engine.state.pod_row(uid)
+        if row is None:
+            raise ValueError(f"without.pods: pod {name}: was not seen yet; try again in a moment")
+        return row
+
+    # --- moves --------------------------------------------------------------------------
+
+    async def _defrag(self, text: str) -> dict[str, object]:
+        snapshot = self.engine.state.snapshot()
+        key = Supposer(snapshot, self.policy, {}).key(text)
+        answer = await self.proposal(snapshot, key)
+        names = await self._names(snapshot, answer)
+        told: dict[str, object] = dict(tell.to_dict(snapshot, answer, names))
+        return told | {"lines": tell.lines(snapshot, answer, names)}
+
+    async def proposal(self, snapshot: Snapshot, key: GangKey) -> Answer:
+        """Return the moves that make room for a gang."""
+        return await self.pace.drive(propose(snapshot, self._asked(key)))
+
+    def _asked(self, key: GangKey) -> Asked:
+        asked = self._asking(key)
+        return Asked(key, asked.now, asked.refused, asked.kept, asked.scoring)
+
+    async def ways(self, wait: Wait) -> tuple[Plain, list[str]]:
+        """Return what would make a waiting gang fit, and the same in lines.
+
+        Kept until the cluster changes; given up early, for the rest of ``explain`` is there.
+        """
+        snapshot, key = self.engine.state.snapshot(), wait.gang
+        known = self._known.get(key)
+        if known is not None and known[0] == (snapshot.generation, wait.generation):
+            return known[1], known[2]
+        view = snapshot.gang(key)
+        asked = self._asked(key)
+        try:
+            async with asyncio.timeout(EXPLAIN_S), self.turns:
+                found = await self.pace.drive(remedies.ways(snapshot, asked, wait))
+        except (Crowded, TimeoutError):
+            return None, ["what would make it fit takes longer to find: ask muster defrag"]
+        lines = remedies.lines(asked, None if view is None else view.spec, found)
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        told = _ways(snapshot, found)
+        self._known[key] = ((snapshot.generation, wait.generation), told, lines)
+        return told, lines
+
+    async def _names(self, snapshot: Snapshot, answer: Answer) -> dict[int, str]:
+        """Look up what the moved pods are called: bound pods have no names in the model."""
+        if not isinstance(answer, Proposal):
+            return {}
+        rows = {snapshot.pods.uid(move.pod): move.pod for move in answer.moves}
+        nodes = dict.fromkeys(snapshot.nodes.name(move.source) for move in answer.moves)
+        found: dict[int, str] = {}
+        for node in list(nodes)[:NAMED_NODES]:
+            for pod in await pods_on(self.client, node):
+                row = rows.get(pod_uid(pod.metadata.uid))
+                if row is not None:
+                    found[row] = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        return found
+
+
+def _ways(snapshot: Snapshot, found: remedies.Ways) -> Plain:
+    ends: list[Plain] = [str(key) for key in found.ends]
+    moves = None if found.moves is None else tell.to_dict(snapshot, found.moves, {})["price"]
+    return {
+        "fewer": found.fewer,
+        "wider": found.wider,
+        "ends": ends,
+        "moves": moves,
+        "relaxes": found.relaxes_at is not None,
+    }
+
+
+def _told(snapshot: Snapshot, supposed: Supposed, decision: Decision) -> dict[str, object]:
+    fits = isinstance(decision, Plan)
+    return {
+        "supposed": list(supposed.lines),
+        "fits": fits,
+        "decision": explain.to_dict(decision),
+        "lines": explain.render(decision),
+        "where": _where(snapshot, decision) if isinstance(decision, Plan) else [],
+    }
+
+
+def _where(snapshot: Snapshot, plan: Plan) -> list[dict[str, object]]:
+    """Return the domains one level above the hosts that a plan uses, most members first."""
+    topology = snapshot.topology
+    level = max(len(topology.levels) - 2, 0)
+    domains, counts = np.unique(topology.domain(level)[plan.nodes], return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:MOST_DOMAINS].tolist()
+    hosts = [
+        len(np.unique(plan.nodes[topology.domain(level)[plan.nodes] == domain]))
+        for domain in domains[order].tolist()
+    ]
+    return [
+        {
+            "domain": "/".join(filter(None, topology.path(level, int(domains[at])))) or "no label",
+            "members": int(counts[at]),
+            "nodes": nodes,
+        }
+        for at, nodes in zip(order, hosts, strict=True)
+    ]
+
+
+async def _body(request: web.Request) -> bytes:
+    if (request.content_length or 0) > BODY_BYTES:
+        raise TooLarge(f"body: more than the {BODY_BYTES} bytes that are allowed")
+    raw = await Body(request).read()
+    if len(raw) > BODY_BYTES:
+        raise TooLarge(f"body: more than the {BODY_BYTES} bytes that are allowed")
+    return raw
+
+
+def _problem(status: int, text: str) -> web.Response:
+    headers = {"Retry-After": "1"} if status == 503 else {}  # noqa: PLR2004  Service Unavailable
+    return web.Response(
+        body=orjson.dumps({"error": text}),
+        status=status,
+        content_type="application/json",
+        headers=headers,
+    )

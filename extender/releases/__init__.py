@@ -1,0 +1,1 @@
+"""What is written to pods after a plan: release, repair, rollback and eviction."""

@@ -1,0 +1,183 @@
+"""Watching over gangs that run in part: reported, completed or rolled back whole.
+
+The rule is in ``muster.queueing.torsos``; here it gets its clock and its hands. Gangs are shown
+by the census, which walks all of them every few seconds anyway; nothing is added to the
+path of an event. Rolling back means evicting every member that holds room, through the
+Eviction API: budgets are respected, and what is refused is tried again. Their
+controllers make them anew, gated, and the gang is planned whole.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from extender.config.settings import ExtenderConfig
+from extender.engine import Engine
+from extender.metrics import ExtenderMetrics
+from extender.releases.eviction import evict
+from extender.reporting.reporter import Reporter
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.tables.gangview import GangView
+from muster.kube.client import KubeClient
+from muster.kube.errors import KubeError
+from muster.kube.resources import PODS
+from muster.kube.translation.translate import pod_uid
+from muster.kube.wire import Pod
+from muster.kube.writing.podwrites import PodRef
+from muster.queueing.torsos import Patience, Remedy, is_torso, is_whole, may_have_run, remedy
+
+log = logging.getLogger(__name__)
+
+PERIOD_S: Final = 5.0  # the patience is minutes
+EVICTIONS_AT_ONCE: Final = 8
+FAILED: Final = "Failed"  # core/v1, PodPhase
+PLANNER_STAYS_OFF_S: Final = 60.0  # at most, while a gang is taken down member by member
+
+Defer = Callable[[GangKey, float], None]
+
+
+@dataclass(slots=True)
+class _Torso:
+    """``since``: epoch seconds of the engine's clock. ``ran``: it may have been whole before."""
+
+    since: float
+    ran: bool
+    reported: bool = False
+    rolling: bool = False
+
+
+class PartialGangs:
+    """Every gang that runs in part now. ``defer`` keeps the planner off one for a while."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        client: KubeClient,
+        config: ExtenderConfig,
+        metrics: ExtenderMetrics,
+        reporter: Reporter,
+    ) -> None:
+        self._engine = engine
+        self._client = client
+        self._metrics = metrics
+        self._reporter = reporter
+        self._patience = Patience(config.partial_after_seconds, config.roll_back_after_seconds)
+        self._started_at = engine.clock()
+        self._torsos: dict[GangKey, _Torso] = {}
+        self._seen: set[GangKey] = set()
+        self._whole: set[GangKey] = set()  # of those seen: since they last began with nothing
+        self.defer: Defer = lambda _key, _seconds: None
+
+    @property
+    def reported(self) -> int:
+        """Number of gangs that are Partial."""
+        return sum(torso.reported for torso in self._torsos.values())
+
+    def since(self, key: GangKey) -> float | None:
+        """Return since when a gang has been Partial, None while it is not."""
+        torso = self._torsos.get(key)
+        return torso.since if torso is not None and torso.reported else None
+
+    def notice(self, gang: GangView) -> None:
+        """Take note of how a gang stands; called by the census."""
+        key = gang.key
+        if is_whole(gang):
+            self._whole.add(key)
+        elif not len(gang.bound):
+            self._whole.discard(key)
+        if not is_torso(gang):
+            self._end(key, whole=key in self._whole)
+        elif key not in self._torsos:
+            before = key not in self._seen and may_have_run(
+                gang, started_at=self._started_at, patience=self._patience
+            )
+            self._torsos[key] = _Torso(self._engine.clock(), before or key in self._whole)
+        self._seen.add(key)
+
+    async def run(self) -> None:
+        """Look for ever."""
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            await self.look()
+
+    def forget_gone(self) -> None:
+        """Drop what is known of gangs that are gone; a standby does no more than that."""
+        living = set(self._engine.state.gangs())
+        self._seen &= living
+        self._whole &= living
+        for key in self._torsos.keys() - living:
+            del self._torsos[key]
+
+    async def look(self) -> None:
+        """Look at every torso once, and forget gangs that are gone."""
+        self.forget_gone()
+        for key, torso in list(self._torsos.items()):
+            view = self._engine.state.gang(key)
+            if view is None or not is_torso(view):
+                self._end(key, whole=view is not None and is_whole(view))
+            else:
+                await self._look_at(view, torso)
+
+    async def _look_at(self, view: GangView, torso: _Torso) -> None:
+        torso_s = self._engine.clock() - torso.since
+        pods = self._engine.state.snapshot().pods
+        due = remedy(view, pods, torso_s=torso_s, ran=torso.ran, patience=self._patience)
+        if due is Remedy.PATIENCE:
+            return
+        if not torso.reported:
+            torso.reported = True
+            self._reporter.partial(view, torso_s)
+        if due is Remedy.ROLL_BACK:
+            await self._roll_back(view, torso)
+
+    async def _roll_back(self, view: GangView, torso: _Torso) -> None:
+        """Evict all that hold room. Called again while some still do."""
+        self.defer(view.key, PLANNER_STAYS_OFF_S)
+        uids = {
+            self._engine.state.pod_uid(row)
+            for row in np.concatenate([view.released, view.bound]).tolist()
+        }
+        try:
+            pods = await self._read(view, uids)
+        except KubeError as error:
+            log.warning("gang stays", extra={"gang": view.key, "error": str(error)})
+            return
+        if _stands(view, pods):
+            log.info("gang is whole, the watch is late", extra={"gang": view.key})
+            self.defer(view.key, 0.0)
+            return
+        refs = [PodRef(pod.namespace, pod.name, pod.uid) for pod in (p.metadata for p in pods)]
+        if not torso.rolling:
+            torso.rolling = True
+            self._reporter.rolled_back(view, len(refs))
+            self._metrics.rollbacks.inc()
+        for start in range(0, len(refs), EVICTIONS_AT_ONCE):
+            some = refs[start : start + EVICTIONS_AT_ONCE]
+            await asyncio.gather(*(evict(self._client, ref, self._metrics) for ref in some))
+        self.defer(view.key, 0.0)
+
+    async def _read(self, view: GangView, uids: set[PodUid]) -> list[Pod]:
+        """Return these pods as they are now: the model keeps no names of bound ones."""
+        namespace = view.spec.namespace if view.spec is not None else ""
+        pods = await self._client.list(PODS, namespace=namespace)
+        return [pod for pod in pods if pod_uid(pod.metadata.uid) in uids]
+
+    def _end(self, key: GangKey, *, whole: bool) -> None:
+        torso = self._torsos.pop(key, None)
+        if torso is not None and torso.reported and whole:
+            log.info("gang whole", extra={"gang": key})
+
+
+def _stands(gang: GangView, pods: Sequence[Pod]) -> bool:
+    """Whether enough members are on nodes by now: a watch may hang for minutes unnoticed."""
+    bound = sum(map(_runs, pods))
+    return gang.spec is not None and bound + gang.succeeded >= gang.spec.min_count
+
+
+def _runs(pod: Pod) -> bool:
+    here = bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None
+    return here and pod.status.phase != FAILED

@@ -1,0 +1,1 @@
+"""What users see of a decision: Events and the gangs that are bound."""

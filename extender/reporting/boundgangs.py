@@ -1,0 +1,78 @@
+"""Events of gangs all of whose members are bound: one of them is looked up where it stands.
+
+::
+
+    nobody of a gang waits ──► kept ──► LIST of a member's node ──► Event on it and its controller
+                                 ▲          └ failed ──┐ └ it went meanwhile: the next time
+                                 └─────────────────────┘
+
+Names of bound pods are not in the model, and such an Event is rare: hot spares that are lost, a
+gang that has run short of members. Of a gang that has no bound member any more there is nothing
+to tell; whoever waits is told directly.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from extender.engine import Engine
+from extender.reporting.boundpods import LISTS_PER_S, pods_on, tell_for_ever
+from muster.cluster.ids import GangKey, PodUid
+from muster.kube.client import KubeClient
+from muster.kube.translation.translate import pod_uid
+from muster.kube.wire import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an Event says of a gang."""
+
+    gang: GangKey
+    reason: str
+    text: str
+    warning: bool
+
+
+Record = Callable[[Pod, Told], None]
+
+
+@dataclass(slots=True)
+class BoundGangs:
+    """``put`` is called with what is to be told; ``run`` is the leader's. ``record``: tells it."""
+
+    engine: Engine
+    client: KubeClient
+    record: Record
+    _due: dict[tuple[GangKey, str], Told] = field(default_factory=dict)  # in order
+
+    def put(self, told: Told) -> None:
+        """Tell a bound member of a gang soon; what was to be told for that reason is replaced."""
+        self._due[told.gang, told.reason] = told
+
+    async def run(self) -> None:
+        """Tell for ever."""
+        await tell_for_ever(self.tell, "bound gangs not told")
+
+    async def tell(self) -> None:
+        """Tell some of what is due. Raises ``KubeError``; what was not told stays due."""
+        for key in list(self._due)[:LISTS_PER_S]:
+            told = self._due[key]
+            uid = self._member(told.gang)
+            pod = None if uid is None else await self._find(uid)
+            if pod is not None:
+                self.record(pod, told)
+            if self._due.get(key) is told and (pod is not None or uid is None):
+                del self._due[key]
+
+    def _member(self, gang: GangKey) -> PodUid | None:
+        view = self.engine.state.gang(gang)
+        if view is None or not len(view.bound):
+            return None
+        return self.engine.state.pod_uid(int(view.bound[0]))
+
+    async def _find(self, uid: PodUid) -> Pod | None:
+        """Return a bound pod as the API server has it; None where it went meanwhile."""
+        hold = self.engine.state.hold(uid)
+        if hold is None:
+            return None
+        pods = await pods_on(self.client, hold.node)
+        return next((pod for pod in pods if pod_uid(pod.metadata.uid) == uid), None)

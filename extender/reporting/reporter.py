@@ -1,0 +1,315 @@
+"""What operators see of decisions: one log line, one Event, and metrics, for each.
+
+Events about a gang are written on its first pod that waits and on the controller that made
+that pod (the Job that people describe), once per change of reason; the recorder aggregates
+what repeats. Where all are bound, ``extender.reporting.boundgangs`` finds one of them. Numbers go
+here and to ``explain``, never into the reasons on the extender wire.
+"""
+
+import logging
+from collections.abc import Callable
+
+import numpy as np
+
+from extender.metrics import ExtenderMetrics
+from extender.pendingpods import PendingPod, PendingPods
+from extender.reporting.boundgangs import Told
+from muster.cluster.events import PlanHeld
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.state import ClusterState
+from muster.cluster.tables.gangview import GangView
+from muster.kube.wire import OwnerReference, Pod
+from muster.kube.writing.events import EventRecorder, Regarding
+from muster.kube.writing.podwrites import PodRef
+from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
+from muster.placement.reasons import text as explain
+
+log = logging.getLogger(__name__)
+
+
+class Reporter:
+    """Tells of decisions; decides nothing."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        pods: PendingPods,
+        recorder: EventRecorder,
+        metrics: ExtenderMetrics,
+    ) -> None:
+        self._state = state
+        self._pods = pods
+        self._recorder = recorder
+        self._metrics = metrics
+        self.on_bound: Callable[[Told], None] = lambda _told: None
+        """Tells of a gang all of whose members are bound; their names are not known here."""
+        self._conflicts: dict[GangKey, str] = {}  # what was told of each gang
+        self._for_first: dict[GangKey, str] = {}  # plans to be told to the first pod that is made
+
+    def planned(self, view: GangView, plan: Plan, held: PlanHeld) -> None:
+        """Tell that a gang was planned and its room is held."""
+        nodes = len(np.unique(plan.nodes))
+        log.info(
+            "gang planned",
+            extra={
+                "gang": view.key,
+                "plan": held.plan_id,
+                "generation": plan.generation,
+                "pods": len(plan.pods),
+                "nodes": nodes,
+                "left_over": len(plan.left_over),
+                "domains": dict(plan.domains),
+                "proven": plan.proven,
+            },
+        )
+        where, *more = explain.render(plan)
+        left_over = more[: bool(len(plan.left_over))]  # spares are nobody's concern
+        text = explain.in_one_line([f"gang {where}", *left_over])
+        if not self._on_first(view, "GangPlanned", text, warning=False):
+            self._for_first[view.key] = text
+
+    def came(self, uid: PodUid, key: GangKey) -> None:
+        """Tell the first pod of a gang that was planned before it was made."""
+        text = self._for_first.pop(key, None) if self._for_first else None
+        if text is not None:
+            self._tell(uid, "GangPlanned", text, warning=False)
+
+    def set_aside(self, view: GangView, decision: Wait | Reject, before: Decision | None) -> None:
+        """Tell that a gang does not fit, or never will as written; once per reason."""
+        if repeats(decision, before):
+            return
+        lines = [decision.message] if isinstance(decision, Reject) else explain.render(decision)
+        log.info(
+            "gang set aside",
+            extra={
+                "gang": view.key,
+                "reason": decision.reason.value,
+                "generation": decision.generation,
+                "priority": view.priority,
+                "skips": view.skips + 1,
+                "waiting": len(view.waiting),
+                **_numbers(decision),
+            },
+        )
+        never = isinstance(decision, Reject) and not decision.reason.of_the_fleet
+        reason = "GangRejected" if never else "GangWaiting"
+        self._on_first(view, reason, explain.in_one_line(lines), warning=True)
+
+    def waits(self, view: GangView, cause: str, lines: list[str]) -> None:
+        """Tell that a gang has waited for a while for something that no planner can give it."""
+        log.info("gang waits", extra={"gang": view.key, "cause": cause, "why": lines})
+        self._on_first(view, "GangIncomplete", explain.in_one_line(lines), warning=True)
+
+    def bound(self, key: GangKey, seconds: float, pods: int) -> None:
+        """Tell that all of a gang's first plan is bound."""
+        extra = {"gang": key, "pods": pods, "seconds_since_submission": round(seconds, 3)}
+        log.info("gang bound", extra=extra)
+
+    def incomplete(self, key: GangKey, present: int, needed: int) -> None:
+        """Tell that a gang lacks members; at debug level, since every gang begins so."""
+        log.debug("gang incomplete", extra={"gang": key, "present": present, "needed": needed})
+
+    def refused(self, pod: PendingPod, message: str) -> None:
+        """Tell that the API server does not accept a release."""
+        log.error("release refused", extra={"pod": str(pod.ref), "error": message})
+        self._warn(pod.ref, "ReleaseRefused", message, action="Releasing")
+
+    def broken(self, uid: PodUid, reason: str, remedy: str) -> None:
+        """Tell that a released pod cannot bind where it is pinned, and what is done."""
+        self._metrics.broken.labels(remedy).inc()
+        pod = self._pods.get(uid)
+        log.warning(
+            "plan broken",
+            extra={"pod": str(pod.ref) if pod else uid.hex(), "reason": reason, "remedy": remedy},
+        )
+        if pod is not None:
+            self._warn(pod.ref, "PlanBroken", f"{reason}; {remedy}", action="Repairing")
+
+    def partial(self, view: GangView, seconds: float) -> None:
+        """Tell that a gang has had some but too few members bound for ``seconds``."""
+        needed = 0 if view.spec is None else view.spec.min_count
+        counts = {"bound": len(view.bound), "needed": needed, "waiting": len(view.waiting)}
+        log.warning("gang partial", extra={"gang": view.key, "seconds": round(seconds), **counts})
+        text = (
+            f"gang {view.key}: {counts['bound']} members are bound, {needed} are needed; the "
+            "others are placed as soon as there is room near them"
+        )
+        self._on_first(view, "GangPartial", text, warning=True)
+
+    def spares(self, view: GangView, lines: list[str]) -> None:
+        """Tell that a gang has fewer hot spares than it wants."""
+        log.info("hot spares missing", extra={"gang": view.key, "why": lines})
+        text = explain.in_one_line([f"gang {view.key}: {lines[0]}", *lines[1:]])
+        self._on_first(view, "SparesMissing", text, warning=False)
+
+    def rolled_back(self, view: GangView, pods: int) -> None:
+        """Tell that a gang that could not be completed is evicted, to be planned anew."""
+        log.warning("gang rolled back", extra={"gang": view.key, "pods": pods})
+        text = f"gang {view.key} cannot be completed: {pods} members are evicted and made anew"
+        self._on_first(view, "GangRolledBack", text, warning=True)
+
+    def provisioning(self, view: GangView, progress: str, message: str) -> None:
+        """Tell how an autoscaler that was asked for a gang's nodes stands."""
+        log.info(
+            "nodes asked for",
+            extra={"gang": view.key, "progress": progress, "autoscaler": message},
+        )
+        text = f"gang {view.key} lacks nodes: {progress}" + (f": {message}" if message else "")
+        warning = progress in ("Failed", "Expired")
+        self._on_first(view, f"GangProvisioning{progress}", text, warning=warning)
+
+    def network(self, view: GangView, text: str, *, warning: bool) -> None:
+        """Tell of a gang's isolated network."""
+        log.log(logging.WARNING if warning else logging.INFO, "network", extra={"text": text})
+        reason = "GangNetworkFailed" if warning else "GangNetwork"
+        self._on_first(view, reason, text, warning=warning)
+
+    def unreachable(self, pod: PodRef, text: str) -> None:
+        """Tell a member that its node has no devices of its network."""
+        log.warning("network late", extra={"pod": str(pod), "text": text})
+        self._warn(pod, "GangNetworkLate", text, action="Watching")
+
+    def device_unhealthy(self, pod: Pod, text: str) -> None:
+        """Tell of a running member's bad devices, on it and on who made it."""
+        self._on_bound(pod, "DeviceUnhealthy", f"{text}; the pod stays", warning=True)
+
+    def devices_healthy(self, pod: Pod, node: str) -> None:
+        """Tell that all devices of a running member are well again."""
+        text = f"its devices on node {node} are healthy again"
+        self._on_bound(pod, "DevicesHealthy", text, warning=False)
+
+    def tell_bound(self, pod: Pod, told: Told) -> None:
+        """Tell a bound member, and who made it, of its gang."""
+        owner = self._pods.controller(pod)
+        self._tell_both(_ref(pod), owner, told.reason, told.text, warning=told.warning)
+
+    def _on_bound(self, pod: Pod, reason: str, text: str, *, warning: bool) -> None:
+        ref, owner = _ref(pod), self._pods.controller(pod)
+        log.info("device health", extra={"pod": str(ref), "reason": reason, "text": text})
+        self._record(ref, reason, text, action="Watching", warning=warning)
+        if owner is not None:
+            about = _controller(ref.namespace, owner)
+            named = f"pod {ref.name}: {text}"
+            self._recorder.record(about, reason, named, action="Watching", warning=warning)
+
+    def slipped_past(self, pod: Pod) -> None:
+        """Tell that a pod of ours names another scheduler; the field is immutable."""
+        self._metrics.foreign.inc()
+        text = (
+            f"spec.schedulerName is {pod.spec.scheduler_name!r}, which the webhook would have "
+            "replaced; the field cannot be changed any more: create the pod again"
+        )
+        self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
+
+    def uninjected(self, pod: Pod, gang: GangKey, missing: str) -> None:
+        """Tell that a gang's pods came while no webhook answered; once, on the first of them."""
+        log.warning("slipped past", extra={"gang": gang, "pod": str(_ref(pod)), "why": missing})
+        text = (
+            f"came while Muster's webhook did not answer: {missing}; nothing of a running pod can "
+            "be changed: delete it to have it made anew"
+        )
+        self._warn(_ref(pod), "SlippedPastWebhook", text, action="Watching")
+        owner = self._pods.controller(pod)
+        if owner is not None:
+            about = _controller(pod.metadata.namespace, owner)
+            self._recorder.record(
+                about, "SlippedPastWebhook", text, action="Watching", warning=True
+            )
+
+    def conflict(self, pod: Pod, gang: GangKey, text: str) -> None:
+        """Tell that pods name several groups; the documented precedence has decided.
+
+        Once per gang: its members were made from one template.
+        """
+        self._metrics.conflicts.inc()
+        if self._conflicts.get(gang) == text:
+            return
+        self._conflicts[gang] = text
+        log.warning("groups conflict", extra={"gang": gang, "pod": str(_ref(pod)), "why": text})
+        advice = "the pod names both; take the keys of one of them away"
+        self._warn(_ref(pod), "GroupConflict", f"{text}: {advice}", action="Watching")
+
+    def outside(self, pod: Pod, gang: GangKey) -> None:
+        """Tell that a gang waits for a member that another scheduler has."""
+        self._metrics.foreign.inc()
+        text = (
+            f"gang {gang} waits for all its members, but spec.schedulerName of this one is "
+            f"{pod.spec.scheduler_name!r}: give all of them the same scheduler"
+        )
+        self._warn(_ref(pod), "ForeignScheduler", text, action="Watching")
+
+    def unmodelled(self, pod: Pod, constraints: tuple[str, ...]) -> None:
+        """Tell that a pod has constraints only kube-scheduler knows; it is pinned softly."""
+        self._metrics.unmodelled.inc()
+        log.info("pod unmodelled", extra={"pod": str(_ref(pod)), "constraints": constraints})
+
+    def unreadable(self, resource: str, problem: str) -> None:
+        """Tell that a part of an object could not be read and counts as absent."""
+        self._metrics.unreadable.labels(resource).inc()
+        log.warning("unreadable", extra={"resource": resource, "problem": problem})
+
+    def gone(self, key: GangKey) -> None:
+        """Tell that a gang has no members and no object any more."""
+        self._conflicts.pop(key, None)
+        self._for_first.pop(key, None)
+        log.debug("gang gone", extra={"gang": key})
+
+    def _on_first(self, view: GangView, reason: str, text: str, *, warning: bool) -> bool:
+        """Record an Event on the first member that is not bound: only their names are known.
+
+        False where there is no pod yet.
+        """
+        rows = np.concatenate([view.waiting, view.blocked, view.assumed, view.released])
+        if not len(rows) and len(view.bound):
+            self.on_bound(Told(view.key, reason, text, warning))
+            return True
+        uid = self._state.pod_uid(int(rows[0])) if len(rows) else None
+        return uid is not None and self._tell(uid, reason, text, warning=warning)
+
+    def _tell(self, uid: PodUid, reason: str, text: str, *, warning: bool) -> bool:
+        """Record an Event on a pod and on its controller."""
+        pod = self._pods.get(uid)
+        if pod is None:
+            return False
+        self._tell_both(pod.ref, pod.controller, reason, text, warning=warning)
+        return True
+
+    def _tell_both(
+        self, ref: PodRef, owner: OwnerReference | None, reason: str, text: str, *, warning: bool
+    ) -> None:
+        self._record(ref, reason, text, action="Planning", warning=warning)
+        if owner is not None:
+            about = _controller(ref.namespace, owner)
+            self._recorder.record(about, reason, text, action="Planning", warning=warning)
+
+    def _warn(self, ref: PodRef, reason: str, text: str, *, action: str) -> None:
+        self._record(ref, reason, text, action=action, warning=True)
+
+    def _record(self, ref: PodRef, reason: str, text: str, *, action: str, warning: bool) -> None:
+        about = Regarding.pod(ref.namespace, ref.name, ref.uid)
+        self._recorder.record(about, reason, text, action=action, warning=warning)
+
+
+def _numbers(decision: Wait | Reject) -> dict[str, object]:
+    """Return what a log line says of a refusal beside its reason."""
+    if isinstance(decision, Reject):
+        return {"why": decision.message}
+    why, nearest = decision.explanation, decision.explanation.nearest
+    found: dict[str, object] = {"nodes": why.nodes, "feasible": why.feasible, "remedy": why.remedy}
+    if nearest is None:
+        return found
+    lacks = dict(nearest.short_of)
+    return found | {
+        "needed": nearest.needed,
+        "nearest": nearest.domain,
+        "fits": nearest.fits,
+        "lacks": lacks,
+    }
+
+
+def _controller(namespace: str, owner: OwnerReference) -> Regarding:
+    return Regarding(owner.api_version, owner.kind, namespace, owner.name, owner.uid)
+
+
+def _ref(pod: Pod) -> PodRef:
+    return PodRef(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)

@@ -1,0 +1,1 @@
+"""One bench per file, each run by `muster bench NAME`."""

@@ -1,0 +1,113 @@
+"""What users submit in a run: gangs of every size, dialect and habit."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from loadtest.chaos.records import JOB, RACK
+from loadtest.testbed.client import pods
+from loadtest.testbed.client.wirejson import JsonObject
+
+_SIZES: Final = (1, 1, 2, 2, 3, 4, 4, 6, 8, 12, 16)
+_LARGE: Final = (32, 64)
+_GPUS: Final = (1, 1, 2, 4, 4, 8)
+_BLOCK: Final = "muster.dev/block"
+_SCHEDULERS: Final = ("", "", "", "volcano", "kai-scheduler")
+_OTHER_GATE: Final = {"name": "example.com/quota"}
+_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+
+
+@dataclass(slots=True)
+class Job:
+    """One gang. ``absent``: ranks that have not been created yet. ``over``: being deleted.
+
+    ``grouped``: described by a PodGroup. ``lone``: one pod that names no gang. ``held``: its
+    pods carry another controller's gate for a while, as Kueue's do. ``seen``: the webhook
+    sees its pods, where it is up. ``scheduler``: the name that they ask for.
+    """
+
+    name: str
+    size: int
+    minimum: int
+    gpus: int
+    required: str
+    seen: bool
+    scheduler: str
+    owned: bool
+    grouped: bool
+    urgent: bool
+    lone: bool
+    held: bool
+    life_s: float
+    absent: set[int] = field(default_factory=set)
+    doomed: bool = False
+    over: bool = False
+
+    def pod(self, rank: int) -> JsonObject:
+        """Return the pod of a rank, as the controller or the user creates it."""
+        gang = pods.Gang(
+            self.name,
+            self.size,
+            gpus=self.gpus,
+            required=self.required,
+            minimum="" if self.minimum == self.size else str(self.minimum),
+            priority_class="urgent" if self.urgent else "",
+        )
+        owner = {**_OWNER, "name": self.name, "uid": self.name} if self.owned else None
+        labels, notes = {pods.INDEX: str(rank), JOB: self.name}, dict(gang.annotations)
+        if not self.lone:
+            labels[_GROUP_LABEL if self.grouped else "muster.dev/gang"] = self.name
+        made = pods.pod(
+            f"{self.name}-{rank}",
+            gpus=self.gpus,
+            cpu=str(8 * self.gpus),
+            labels=labels,
+            annotations={pods.INDEX: str(rank), **({} if self.grouped else notes)},
+            owner=owner,
+            priority_class=gang.priority_class,
+        )
+        if self.scheduler:
+            made["spec"]["schedulerName"] = self.scheduler
+        if self.held:
+            made["spec"]["schedulingGates"] = [_OTHER_GATE]
+        return made
+
+    def group(self) -> JsonObject:
+        """Return its PodGroup."""
+        notes = {"muster.dev/topology-required": self.required} if self.required else {}
+        metadata = {"name": self.name, "namespace": "default", "annotations": notes}
+        return {"metadata": metadata, "spec": {"minMember": self.minimum}}
+
+
+_OWNER: Final = {"apiVersion": "example.com/v1", "kind": "Training", "controller": True}
+
+
+def draw(dice: random.Random, *, large: bool) -> Iterator[Job]:
+    """Yield jobs for ever; ``large``: some of a size for hundreds of hosts."""
+    sizes = _SIZES + _LARGE * large
+    number = 0
+    while True:
+        number += 1
+        size = dice.choice(sizes)
+        whole = size == 1 or dice.random() < 0.7
+        job = Job(
+            name=f"g{number}",
+            size=size,
+            minimum=size if whole else dice.randint(1, size),
+            gpus=dice.choice(_GPUS),
+            required=dice.choice(("", "", RACK, _BLOCK)),
+            seen=dice.random() < 0.85,
+            scheduler=dice.choice(_SCHEDULERS),
+            owned=dice.random() < 0.7,
+            grouped=dice.random() < 0.25,
+            urgent=dice.random() < 0.15,
+            lone=size == 1 and dice.random() < 0.5,
+            held=dice.random() < 0.1,
+            life_s=dice.expovariate(1 / 40.0),
+        )
+        job.grouped &= not job.lone
+        if not job.seen:
+            job.scheduler = ""
+        job.absent = set(range(size))
+        yield job

@@ -1,0 +1,210 @@
+"""The judge of a run: by the API objects alone, and by what the users asked for.
+
+* **Double allocations**: ``loadtest.testbed.oracles.checker``, told of every change as it happens.
+* **Waits**: every second, for each gang that waits, whether it *fits*: a test of its own
+  over what is bound and pinned. How long the same gang fitted without pause and was not
+  placed is the wait; it may not exceed ``BOUND_S``.
+* **At rest** (no new fault, no arrival, no end, for ``REST_S``; nodes are as they are): no
+  gang fits that is not placed, no pod is neither bound nor waiting for room, and
+  required levels are kept.
+
+The fit is exact for what runs here: all members of a gang are alike, so a domain takes
+the sum over its nodes of how many fit into each.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from loadtest.chaos.jobs import Job
+from loadtest.chaos.records import ALL_PODS, NODES, RACK, PodRecord, Records, waiting
+from loadtest.chaos.server import Server
+from loadtest.chaos.torsos import Torsos
+from loadtest.chaos.volumes import Volumes
+from loadtest.testbed.oracles.checker import Checker
+from loadtest.testbed.standins.apiserver.store import Change as Written
+from loadtest.testbed.standins.reflector import Change
+from loadtest.testbed.standins.scheduler.objects import Resources
+
+GROUPS: Final = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+BOUND_S: Final = 300.0
+"""hold_seconds (60) + longest back-off of a gang (60) + what a watch may hang before it is
+given up (150) + the longest fault of the network (30)."""
+REST_S: Final = 200.0
+"""Less than the 300 s after which kube-scheduler looks at a pod that nobody woke
+(scheduling_queue.go, DefaultPodMaxInUnschedulablePodsDuration): a pod that sleeps is found."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What must be empty, and how long it took."""
+
+    lost: list[str] = field(default_factory=list)
+    partial: list[str] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    longest_wait_s: float = 0.0
+    placed: int = 0
+    terms: int = 0  # how often a replica took the Lease
+    longest_take_over_s: float = 0.0
+
+
+class Judge:
+    """Watches a server. ``now``: virtual seconds."""
+
+    def __init__(
+        self,
+        server: Server,
+        records: Records,
+        jobs: dict[str, Job],
+        volumes: Volumes,
+        torsos: Torsos,
+    ) -> None:
+        self._records, self._jobs = records, jobs
+        self._volumes, self._torsos = volumes, torsos
+        self._checker = Checker()
+        self._now = 0.0
+        self._fits_since: dict[str, float] = {}
+        self._placed: set[str] = set()
+        self.findings = Findings()
+        server.collection(NODES).listeners.append(self._node)
+        server.collection(ALL_PODS).listeners.append(self._pod)
+
+    def _node(self, change: Written) -> None:
+        kind = Change.GONE if change.verb == "DELETED" else Change.PRESENT
+        self._checker.node(kind, change.obj, self._now)
+
+    def _pod(self, change: Written) -> None:
+        kind = Change.GONE if change.verb == "DELETED" else Change.PRESENT
+        self._checker.pod(kind, change.obj, self._now)
+
+    @property
+    def double(self) -> list[str]:
+        """Every time that room was given away twice."""
+        return [finding.text for finding in self._checker.double_allocations()]
+
+    # ── waits ───────────────────────────────────────────────────────────────────────────
+
+    def look(self, now: float) -> None:
+        """Measure how long each gang that fits has been waiting."""
+        self._now = now
+        fits: dict[str, float] = {}
+        free = Free(self._records)
+        for name, job in self._jobs.items():
+            pods = self._records.gang(name)
+            self._torsos.look(job, pods, now)
+            if name not in self._placed and _counted(pods) >= job.minimum:
+                self._placed.add(name)
+                self.findings.placed += 1
+            if self.could_be_placed(job, pods, free):
+                fits[name] = self._fits_since.get(name, now)
+                self._waited(job, now - fits[name])
+        self._fits_since = fits
+
+    def _waited(self, job: Job, seconds: float) -> None:
+        self.findings.longest_wait_s = max(self.findings.longest_wait_s, seconds)
+        if seconds > BOUND_S:
+            text = f"gang {job.name} fits and has waited for more than {BOUND_S:.0f} s"
+            if text not in self.findings.lost:
+                self.findings.lost.append(text)
+
+    def could_be_placed(self, job: Job, pods: list[PodRecord], free: "Free") -> bool:
+        """Whether members wait that make the gang whole, and there is room for them."""
+        wait = waiting(pods)
+        if job.over or not wait:
+            return False
+        placed = _counted(pods)
+        needed = max(1, job.minimum - placed)
+        if len(wait) < needed:
+            return False
+        siblings, out = [p.holds for p in pods], self._volumes.out(job.name)
+        return free.takes(wait[0].requests, needed, job.required, siblings, out)
+
+    def evicted(self, name: str, process_since: float) -> Callable[[], None]:
+        """Judge an eviction that Muster attempts; to be called if it is carried out."""
+        pod = self._records.named(name)
+        job = None if pod is None else self._jobs.get(pod.gang)
+        found: list[str] = []
+        if pod is not None and job is not None and not job.over:
+            pods = self._records.gang(job.name)
+            if self._torsos.wrongly_evicted(job, pod, pods, process_since):
+                found.append(f"pod {name} of a gang that runs was evicted")
+        return lambda: self.findings.wrong.extend(found)
+
+    # ── at rest ─────────────────────────────────────────────────────────────────────────
+
+    def rest(self, *, calm_since: float, process_since: float, drained: bool) -> None:
+        """Judge a cluster in which nothing happens any more; see ``Torsos.overdue``."""
+        free = Free(self._records)
+        for job in list(self._jobs.values()):
+            pods = self._records.gang(job.name)
+            self._judge_gang(job, pods, free, drained=drained)
+            stands_s = self._torsos.overdue(
+                job, self._now, calm_since=calm_since, process_since=process_since
+            )
+            if stands_s:
+                text = f"gang {job.name}: a torso for {stands_s:.0f} s, and not rolled back"
+                self.findings.partial.append(text)
+        for pod in self._records.pods.values():
+            if pod.gang and pod.target and not pod.node and not pod.ended:
+                self.findings.lost.append(f"pod {pod.name}: released to {pod.target}, not bound")
+
+    def _judge_gang(self, job: Job, pods: list[PodRecord], free: "Free", *, drained: bool) -> None:
+        findings, bound = self.findings, [p for p in pods if p.node and not p.ended]
+        if self.could_be_placed(job, pods, free):
+            findings.lost.append(f"gang {job.name}: {len(waiting(pods))} members wait and fit")
+        complete = len([p for p in pods if p.phase != "Failed"]) >= job.minimum
+        if drained and 0 < len(bound) < job.minimum and complete:
+            findings.partial.append(f"gang {job.name}: {len(bound)} of {job.minimum} bound")
+        domains = {_domain(self._records, p.node, job.required) for p in bound}
+        if job.required and len(domains) > 1:
+            findings.wrong.append(f"gang {job.name}: spread over {sorted(domains)}")
+
+
+def _counted(pods: list[PodRecord]) -> int:
+    """Return the members that hold room, or are done with it well."""
+    return sum(bool(pod.holds) or pod.phase == "Succeeded" for pod in pods)
+
+
+def _domain(records: Records, node: str, level: str) -> str:
+    found = records.nodes.get(node)
+    if found is None:
+        return ""
+    return found.rack if level == RACK else f"b{int(found.rack[1:]) % 2}"
+
+
+class Free:
+    """The room of one moment."""
+
+    def __init__(self, records: Records) -> None:
+        self._records, self._left = records, records.free()
+
+    def takes(
+        self,
+        asked: Resources,
+        count: int,
+        level: str,
+        siblings: list[str],
+        out: frozenset[str],
+    ) -> bool:
+        """Whether ``count`` members fit into the siblings' domain, or any if there is none.
+
+        ``out``: nodes that do not count.
+        """
+        held = {_domain(self._records, node, level) for node in siblings if node}
+        room: dict[str, int] = {}
+        for name, fits in self._rooms(asked):
+            if name in out:
+                continue
+            domain = _domain(self._records, name, level) if level else "all"
+            room[domain] = room.get(domain, 0) + fits
+        if level and held:
+            return all(room.get(domain, 0) >= count for domain in held) and len(held) == 1
+        return max(room.values(), default=0) >= count
+
+    def _rooms(self, asked: Resources) -> Iterator[tuple[str, int]]:
+        for name, node in self._records.nodes.items():
+            if node.open:
+                left = self._left[name]
+                yield name, max(0, min(left.get(key, 0) // n for key, n in asked.items() if n))

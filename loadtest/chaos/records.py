@@ -1,0 +1,186 @@
+"""What the API server says, in small records: read from the objects, shared with nobody judged.
+
+The world acts on them (who is bound, who is to be replaced) and the judge adds them up.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from loadtest.chaos.server import Server
+from loadtest.testbed.client.wirejson import (
+    JsonObject,
+    annotations_of,
+    dig,
+    items_at,
+    labels_of,
+    mapping_at,
+    name_of,
+    text_at,
+)
+from loadtest.testbed.standins.apiserver.store import Change
+from loadtest.testbed.standins.scheduler.objects import Resources, amount, pod_requests
+
+PODS: Final = "/api/v1/namespaces/default/pods"
+ALL_PODS: Final = "/api/v1/pods"
+NODES: Final = "/api/v1/nodes"
+ENDED: Final = ("Succeeded", "Failed")
+RACK: Final = "muster.dev/rack"
+_GATE: Final = "muster.dev/plan"
+_PLAN: Final = "muster.dev/plan"
+_PROFILE: Final = "default-scheduler"
+_OTHER_GATE: Final = "example.com/quota"
+JOB: Final = "example.com/job"  # label of every pod of a job; it means nothing to Muster
+_UNSCHEDULABLE: Final = ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True)
+class PodRecord:
+    """A pod as it is now.
+
+    ``blocked``: another controller's gate is on it, or it asks for a scheduler that is not
+    there.
+
+    ``target``: node of its plan, "" while it is gated or without one.
+    """
+
+    uid: str
+    name: str
+    gang: str
+    node: str
+    phase: str
+    gated: bool
+    blocked: bool
+    going: bool
+    target: str
+    requests: Resources
+
+    @property
+    def ended(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self.phase in ENDED
+
+    @property
+    def holds(self) -> str:
+        """Return the node whose room it takes, or is pinned to; "" for none."""
+        return "" if self.ended else self.node or self.target
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """A node as it is now. ``open``: neither cordoned nor tainted against new pods."""
+
+    name: str
+    rack: str
+    open: bool
+    allocatable: Resources
+
+
+@dataclass(slots=True)
+class Records:
+    """All of them. ``pod_told`` hears of every change of a pod: before, after."""
+
+    pods: dict[str, PodRecord] = field(default_factory=dict)
+    by_name: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, NodeRecord] = field(default_factory=dict)
+    members: dict[str, set[str]] = field(default_factory=dict)
+    pod_told: Callable[[PodRecord | None, PodRecord | None], None] = lambda _was, _is: None
+
+    def follow(self, server: Server) -> None:
+        """Listen to a server's store from now on."""
+        server.collection(ALL_PODS).listeners.append(self._pod)
+        server.collection(NODES).listeners.append(self._node)
+
+    def gang(self, key: str) -> list[PodRecord]:
+        """Return the living pods of a gang, by name."""
+        found = (self.pods[uid] for uid in self.members.get(key, ()))
+        return sorted(found, key=lambda pod: pod.name)
+
+    def named(self, name: str) -> PodRecord | None:
+        """Return the pod of that name."""
+        uid = self.by_name.get(name)
+        return None if uid is None else self.pods[uid]
+
+    def free(self) -> dict[str, Resources]:
+        """Return what is left on each node, bound and pinned pods taken off."""
+        left = {name: dict(node.allocatable) for name, node in self.nodes.items()}
+        for pod in self.pods.values():
+            room = left.get(pod.holds)
+            if room is not None:
+                for resource, asked in pod.requests.items():
+                    room[resource] = room.get(resource, 0) - asked
+        return left
+
+    def _pod(self, change: Change) -> None:
+        pod = pod_record(change.obj)
+        was = self.pods.get(pod.uid)
+        if change.verb == "DELETED":
+            self.pods.pop(pod.uid, None)
+            if self.by_name.get(pod.name) == pod.uid:
+                del self.by_name[pod.name]
+            self.members.get(pod.gang, set()).discard(pod.uid)
+            if pod.gang in self.members and not self.members[pod.gang]:
+                del self.members[pod.gang]
+            self.pod_told(was, None)
+            return
+        self.pods[pod.uid] = pod
+        self.by_name[pod.name] = pod.uid
+        if pod.gang:
+            self.members.setdefault(pod.gang, set()).add(pod.uid)
+        self.pod_told(was, pod)
+
+    def _node(self, change: Change) -> None:
+        if change.verb == "DELETED":
+            self.nodes.pop(change.key[1], None)
+        else:
+            self.nodes[change.key[1]] = node_record(change.obj)
+
+
+def pod_record(pod: JsonObject) -> PodRecord:
+    """Read a pod."""
+    gates = {gate.get("name") for gate in items_at(pod, "spec", "schedulingGates")}
+    gated = _GATE in gates
+    return PodRecord(
+        uid=text_at(pod, "metadata", "uid"),
+        name=name_of(pod),
+        gang=labels_of(pod).get(JOB, ""),
+        node=text_at(pod, "spec", "nodeName"),
+        phase=text_at(pod, "status", "phase"),
+        gated=gated,
+        blocked=_OTHER_GATE in gates or text_at(pod, "spec", "schedulerName") != _PROFILE,
+        going=bool(dig(pod, "metadata", "deletionTimestamp")),
+        target="" if gated else _planned(annotations_of(pod).get(_PLAN, "")),
+        requests=pod_requests(pod),
+    )
+
+
+def _planned(note: str) -> str:
+    """Return the node a plan annotation names first (its JSON is {"node": …} somewhere)."""
+    if not note:
+        return ""
+    try:
+        return str(json.loads(note).get("node", ""))
+    except ValueError:
+        return ""
+
+
+def node_record(node: JsonObject) -> NodeRecord:
+    """Read a node."""
+    taints = items_at(node, "spec", "taints")
+    closed = bool(dig(node, "spec", "unschedulable")) or any(
+        taint.get("effect") in _UNSCHEDULABLE for taint in taints
+    )
+    quantities = mapping_at(node, "status", "allocatable")
+    return NodeRecord(
+        name=name_of(node),
+        rack=labels_of(node).get(RACK, ""),
+        open=not closed,
+        allocatable={key: amount(key, value) for key, value in quantities.items()},
+    )
+
+
+def waiting(pods: Iterable[PodRecord]) -> list[PodRecord]:
+    """Return those that hold no room and could be given some."""
+    free = (pod for pod in pods if not pod.holds and not pod.ended and not pod.going)
+    return [pod for pod in free if not pod.blocked]

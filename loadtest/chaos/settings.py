@@ -1,0 +1,81 @@
+"""What one run is: its seed, its length, what may go wrong in it, and Muster's configuration."""
+
+import random
+from dataclasses import dataclass, field
+
+from extender.config.election import LeaderElection
+from extender.config.settings import ExtenderConfig, Pin
+
+EPISODE_STEPS = 20_000
+"""Steps between two clusters: each episode begins empty and is brought to rest at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One episode. ``without``: faults that do not happen; ``trace``: print every step."""
+
+    seed: str
+    steps: int = EPISODE_STEPS
+    without: frozenset[str] = frozenset()
+    trace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the seed chose: the cluster, the load and the configuration of Muster.
+
+    ``hosts``: hosts of each rack. ``load``: wanted GPUs as a share of those there are.
+    ``calm``: seconds between two faults, on average. ``binds``: whether kube-scheduler
+    leaves binding to the extender. ``replicas``: of the extender; two hold an election.
+    """
+
+    hosts: tuple[int, ...]
+    load: float
+    calm: float
+    binds: bool
+    replicas: int
+    config: ExtenderConfig = field(default_factory=ExtenderConfig)
+
+
+def _racks(dice: random.Random) -> tuple[int, ...]:
+    """Return small clusters, where everything meets, and now and then a large one."""
+    if dice.random() < 0.1:
+        return tuple(dice.randint(5, 10) for _ in range(dice.randint(8, 20)))
+    return tuple(dice.randint(2, 6) for _ in range(dice.randint(2, 5)))
+
+
+def _election(dice: random.Random, replicas: int) -> LeaderElection:
+    """Return the default times, or others with as little to spare."""
+    if replicas == 1:
+        return LeaderElection(leader_elect=False)
+    if dice.random() < 0.6:
+        return LeaderElection()
+    return LeaderElection(
+        lease_duration_seconds=6,
+        renew_deadline_seconds=4.0,
+        retry_period_seconds=1.0,
+        write_timeout_seconds=1.9,
+    )
+
+
+def shape_of(dice: random.Random) -> Shape:
+    """Draw the shape of an episode."""
+    replicas = dice.choice((1, 2))
+    return Shape(
+        replicas=replicas,
+        hosts=_racks(dice),
+        load=dice.choice((0.5, 0.8, 1.0, 1.5)),
+        calm=dice.choice((1.0, 3.0, 10.0)),
+        binds=dice.random() < 0.5,
+        config=ExtenderConfig(
+            leader_election=_election(dice, replicas),
+            spare_count=dice.choice((0, 1, 1, 2)),
+            pin=dice.choice((Pin.AUTO, Pin.AUTO, Pin.NOMINATE)),
+            release_concurrency=dice.choice((1, 4, 32)),
+            evict_after_seconds=dice.choice((0.0, 20.0, 60.0)),
+            refused_after_seconds=dice.choice((0.0, 10.0, 60.0)),
+            keep_lost_seat_seconds=dice.choice((0.0, 5.0, 15.0)),
+            partial_after_seconds=dice.choice((0.0, 20.0)),
+            roll_back_after_seconds=dice.choice((None, 10.0, 30.0, 60.0, 600.0)),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Makes the load: nodes first, then jobs, phase by phase."""

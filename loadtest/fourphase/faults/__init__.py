@@ -1,0 +1,1 @@
+"""Faults that a load test makes, and what they leave behind."""

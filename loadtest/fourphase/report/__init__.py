@@ -1,0 +1,1 @@
+"""What a load test prints and writes: figures, verdict, charts and pages."""

@@ -1,0 +1,1 @@
+"""One load test from its settings to its verdict."""

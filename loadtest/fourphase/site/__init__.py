@@ -1,0 +1,1 @@
+"""The cluster under load: its programs, what watches them, and turns beside a bare scheduler."""

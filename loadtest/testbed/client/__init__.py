@@ -1,0 +1,1 @@
+"""A client of the API server that shares no code with Muster's own."""

@@ -1,0 +1,1 @@
+"""The real control plane on loopback: built once, started for each test."""

@@ -1,0 +1,1 @@
+"""Muster, its replicas and kwok, started beside a control plane."""

@@ -1,0 +1,1 @@
+"""What must hold, checked without the code that is checked."""

@@ -1,0 +1,1 @@
+"""Whether a plan keeps every rule, checked without the planner."""

@@ -1,0 +1,1 @@
+"""Published traces and fleets, read or made from published figures."""

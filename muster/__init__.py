@@ -1,0 +1,1 @@
+"""The library that Muster's programs share. Nothing in it starts a process by itself."""

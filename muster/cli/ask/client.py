@@ -1,0 +1,111 @@
+"""`muster status`, `muster gangs`, `muster explain`: ask a running extender."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import urllib.error
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from muster.cli import output
+from muster.cli.ask import connection, views
+from muster.cli.output import Failure
+
+if TYPE_CHECKING:
+    from muster.cli.output import Subparsers
+
+_DEFAULT: Final = "http://127.0.0.1:8888"
+_TIMEOUT_S: Final = 10.0
+_KINDS: Final = frozenset({"pod", "pods", "po"})
+
+
+def register(commands: Subparsers) -> None:
+    """Add the three commands."""
+    add(commands, "status", "what the extender knows and whether it is ready", run=_run)
+    add(commands, "gangs", "all gangs with their phase", run=_run)
+    explain = add(commands, "explain", "why a pod waits, and what would free it", run=_run)
+    explain.add_argument("pod", metavar="POD", help="NAME, pod/NAME or NAMESPACE/NAME")
+    explain.add_argument("-n", "--namespace", default="", help="the pod's (default: default)")
+
+
+def add(
+    commands: Subparsers, name: str, purpose: str, *, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    """Add a command that asks a running extender."""
+    command = commands.add_parser(name, help=purpose)
+    command.add_argument(
+        "--extender",
+        metavar="URL",
+        default=os.environ.get("MUSTER_EXTENDER", _DEFAULT),
+        help=f"the extender's address (default: $MUSTER_EXTENDER, else {_DEFAULT})",
+    )
+    connection.add_flags(command)
+    command.add_argument("--json", action="store_true", help="print the reply as it came")
+    command.set_defaults(run=run, command=name)
+    return command
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    path = f"/v1/{arguments.command}"
+    if arguments.command == "explain":
+        namespace, name = pod_named(arguments.pod, arguments.namespace)
+        path += f"/{namespace}/{name}"
+    raw = ask(arguments, path, _TIMEOUT_S)
+    print(raw.decode() if arguments.json else _shown(arguments.command, raw))
+    return 0
+
+
+def _shown(command: str, raw: bytes) -> str:
+    if command == "status":
+        return views.status(raw, time.time())
+    if command == "gangs":
+        return views.gangs(raw, time.time())
+    return views.explanation(raw, time.time(), output.width())
+
+
+def pod_named(text: str, namespace: str) -> tuple[str, str]:
+    """Return namespace and name of ``NAME``, ``pod/NAME`` or ``NAMESPACE/NAME``.
+
+    With a ``namespace`` given, what stands before a slash can only be the kind. Raises
+    ``Failure`` for anything else.
+    """
+    before, slash, name = text.rpartition("/")
+    if not name or "/" in before or (slash and not before):
+        raise Failure(f"pod {text!r}: write NAME, pod/NAME or NAMESPACE/NAME")
+    if not before or before in _KINDS:
+        return namespace or "default", name
+    if namespace:
+        raise Failure(f"{text!r}: only pods can be explained; write pod/{name}")
+    return before, name
+
+
+def ask(
+    arguments: argparse.Namespace, path: str, timeout_s: float, body: bytes | None = None
+) -> bytes:
+    """Return what the extender answers to a GET, or to a POST of a ``body``.
+
+    Raises ``Failure`` with what it says is wrong, or with why it cannot be asked.
+    """
+    url = arguments.extender.rstrip("/") + path
+    try:
+        return connection.get(url, arguments, timeout_s, body=body)
+    except urllib.error.HTTPError as refused:
+        raise Failure(_told(refused.read(2000)) or f"{url}: {refused}") from refused
+    except OSError as error:
+        raise Failure(f"{url}: {error}; name the extender with --extender URL") from error
+
+
+def _told(body: bytes) -> str:
+    """Return what the extender says is wrong, nothing for an answer that is not its own."""
+    try:
+        return msgspec.json.decode(body, type=_Problem).error
+    except msgspec.MsgspecError:
+        return ""
+
+
+class _Problem(msgspec.Struct):
+    error: str

@@ -1,0 +1,136 @@
+"""`muster whatif` and `muster defrag`: would it fit if …, and what would have to move."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Final
+
+from muster.cli import output
+from muster.cli.ask import client, whatifviews
+from muster.cli.inject import jobfile
+from muster.cli.output import Failure
+
+if TYPE_CHECKING:
+    from muster.cli.output import Subparsers
+
+_TIMEOUT_S: Final = 30.0  # the extender gives up before
+_NOT_FITTING: Final = 3
+_LEVELS: Final = {
+    "topology-required": "topologyRequired",
+    "topology-preferred": "topologyPreferred",
+}
+_NUMBERS: Final = {"size": "size", "min": "min"}
+
+
+def register(commands: Subparsers) -> None:
+    """Add the two commands."""
+    whatif = client.add(
+        commands, "whatif", "would a gang fit if …; nothing is changed", run=_whatif
+    )
+    about = whatif.add_mutually_exclusive_group(required=True)
+    about.add_argument("--gang", metavar="GANG", help="one that exists: NAME or NAMESPACE/NAME")
+    about.add_argument(
+        "-f", "--file", metavar="FILE", help="a job that does not: YAML or JSON, - is stdin"
+    )
+    whatif.add_argument("-n", "--namespace", default="", help="of names without one")
+    whatif.add_argument("--replicas", "--size", type=int, metavar="N", help="with N pods")
+    whatif.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="KIND/NAME",
+        help="if gang/NAME, pod/NAME or node/NAME were not there (may be repeated)",
+    )
+    whatif.add_argument(
+        "--with-nodes",
+        action="append",
+        default=[],
+        metavar="N:like=NODE[,LABEL=VALUE…]",
+        help="if there were N more, empty (may be repeated)",
+    )
+    whatif.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="topology-required, topology-preferred (a level, or nothing), size, min",
+    )
+    defrag = client.add(
+        commands, "defrag", "which moves would make room for a gang; a proposal", run=_defrag
+    )
+    defrag.add_argument("gang", metavar="GANG", help="NAME or NAMESPACE/NAME")
+    defrag.add_argument("-n", "--namespace", default="", help="the gang's (default: default)")
+
+
+def _whatif(arguments: argparse.Namespace) -> int:
+    body = json.dumps(_question(arguments)).encode()
+    raw = client.ask(arguments, "/v1/whatif", _TIMEOUT_S, body)
+    print(raw.decode() if arguments.json else whatifviews.whatif(raw, output.width()))
+    return 0 if whatifviews.fits(raw) else _NOT_FITTING
+
+
+def _defrag(arguments: argparse.Namespace) -> int:
+    name = _qualified(arguments.gang, arguments.namespace, "gang")
+    raw = client.ask(arguments, f"/v1/defrag/{name}", _TIMEOUT_S)
+    print(raw.decode() if arguments.json else whatifviews.defrag(raw, output.width()))
+    return 0 if whatifviews.is_proposal(raw) else _NOT_FITTING
+
+
+def _question(arguments: argparse.Namespace) -> dict[str, object]:
+    wishes = _wishes(arguments.set)
+    if arguments.replicas is not None:
+        wishes["size"] = arguments.replicas
+    question: dict[str, object] = {
+        "without": _without(arguments.without, arguments.namespace),
+        "withNodes": [_nodes(text) for text in arguments.with_nodes],
+        "set": wishes,
+    }
+    if arguments.gang:
+        question["gang"] = _qualified(arguments.gang, arguments.namespace, "gang")
+    else:
+        question["job"] = jobfile.read(arguments.file, arguments.namespace)
+    return question
+
+
+def _qualified(text: str, namespace: str, kind: str) -> str:
+    """Return NAMESPACE/NAME; a whole key (three parts) stays as it is."""
+    parts = text.split("/")
+    if not all(parts) or len(parts) > 3:  # noqa: PLR2004  dialect/namespace/name
+        raise Failure(f"{kind} {text!r}: write NAME or NAMESPACE/NAME")
+    if len(parts) == 1:
+        return f"{namespace or 'default'}/{text}"
+    return text if kind != "gang" or len(parts) != 3 else "/".join(parts[1:])  # noqa: PLR2004
+
+
+def _without(texts: list[str], namespace: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {"gangs": [], "pods": [], "nodes": []}
+    for text in texts:
+        kind, slash, name = text.partition("/")
+        if not slash or not name or f"{kind}s" not in found:
+            raise Failure(f"--without {text}: write gang/NAME, pod/NAME or node/NAME")
+        found[f"{kind}s"].append(name if kind == "node" else _qualified(name, namespace, kind))
+    return found
+
+
+def _nodes(text: str) -> dict[str, object]:
+    count, colon, rest = text.partition(":")
+    pairs = dict(part.partition("=")[::2] for part in rest.split(",") if part)
+    like = pairs.pop("like", "")
+    if not colon or not count.isdecimal() or not like or not all(pairs.values()):
+        raise Failure(f"--with-nodes {text}: write N:like=NODE, as 4:like=n1 or 4:like=n1,rack=r9")
+    return {"count": int(count), "like": like, "labels": pairs}
+
+
+def _wishes(texts: list[str]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if equals and key in _LEVELS:
+            found[_LEVELS[key]] = value
+        elif equals and key in _NUMBERS and value.isdecimal():
+            found[_NUMBERS[key]] = int(value)
+        else:
+            allowed = ", ".join([f"{name}=LEVEL" for name in _LEVELS])
+            raise Failure(f"--set {text}: allowed are {allowed}, size=N, min=N")
+    return found

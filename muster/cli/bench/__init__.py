@@ -1,0 +1,1 @@
+"""`muster bench …`: the flags of each bench and what it prints."""

@@ -1,0 +1,1 @@
+"""`muster inject` and `muster policies`: injection without a cluster."""

@@ -1,0 +1,138 @@
+"""How `muster inject` shows what it did: manifests, or a difference with reasons."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import yaml
+from rich.console import Console
+from rich.text import Text
+
+from muster.cli.inject.injectdiff import Dumper, difference
+from muster.cli.inject.injecting import Outcome
+from muster.injection.patching.apply import Json
+from muster.injection.templates.completion import Completed
+
+_WIDTH = 96  # columns, so that a terminal of 100 has room for what stands before
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_MESSAGES = {"refused": "bold red", "warning": "yellow"}
+
+
+def manifests(outcomes: Sequence[Outcome]) -> str:
+    """Return the documents as they are afterwards."""
+    return "---\n".join(_yaml(outcome.after) for outcome in outcomes)
+
+
+def explained(outcomes: Sequence[Outcome], *, color: str) -> None:
+    """Print what changes in each document and why, and what it comes to in the end."""
+    console = _console(color)
+    for outcome in outcomes:
+        for line in _document(outcome):
+            console.print(line)
+        console.print()
+    console.print(_sum(outcomes))
+
+
+def told(outcomes: Sequence[Outcome], *, color: str) -> None:
+    """Print on standard error what admission says, for those who only take the manifests."""
+    console = _console(color, stderr=True)
+    for outcome in outcomes:
+        for kind, text in outcome.messages():
+            where = f"{outcome.where} ({outcome.name}): "
+            console.print(Text.assemble(where, (f"{kind}: ", _MESSAGES[kind]), text))
+
+
+def _console(color: str, *, stderr: bool = False) -> Console:
+    forced = {"always": True, "never": False}.get(color)
+    return Console(
+        highlight=False,
+        soft_wrap=True,
+        stderr=stderr,
+        force_terminal=forced,
+        no_color=forced is False,
+    )
+
+
+def _document(outcome: Outcome) -> Iterator[Text]:
+    yield Text.assemble((outcome.name, "bold"), (f"   {outcome.where}", "dim"))
+    if outcome.before == outcome.after and not outcome.refused:
+        yield Text("  nothing is changed")
+    for line in difference(outcome.before, outcome.after):
+        yield Text(f"  {line}", style=_STYLES.get(line[:1], ""))
+    for same in _alike(outcome.templates):
+        yield from _reasons(same, several=len(outcome.templates) > 1)
+    for kind, text in outcome.messages():
+        yield Text.assemble((f"{kind}: ", _MESSAGES[kind]), text)
+    if outcome.when:
+        yield Text(f"happens {outcome.when}", style="dim")
+
+
+def _alike(templates: Sequence[Completed]) -> list[list[Completed]]:
+    """Return the templates that get something, those together that get the same."""
+    groups: list[list[Completed]] = []
+    for each in templates:
+        record = each.injection.record
+        if not record.set and not record.kept:
+            continue
+        same = next((g for g in groups if g[0].injection.record == record), None)
+        if same is None:
+            groups.append([each])
+        else:
+            same.append(each)
+    return groups
+
+
+def _reasons(same: Sequence[Completed], *, several: bool) -> Iterator[Text]:
+    """Yield who set what, and what the user wrote and keeps."""
+    record = same[0].injection.record
+    if several:
+        yield from (Text(each.template.where, style="bold") for each in same)
+    for source, fields in record.set.items():
+        yield Text.assemble("set by ", (source, "green"))
+        yield from (Text(f"  {line}") for line in _grouped(fields))
+    if record.kept:
+        yield Text("yours, kept", style="yellow")
+    for field, source in record.kept.items():
+        yield Text(f"  {field}   ({source.partition('@')[0]} has another value)")
+
+
+def _grouped(fields: Sequence[str]) -> Iterator[str]:
+    """Yield fields of one map or list on one line: ``containers[main].env: A, B``."""
+    groups: dict[str, list[str]] = {}
+    for field in fields:
+        group, _, name = field.removesuffix("]").rpartition("[")
+        named = field.endswith("]")
+        groups.setdefault(group if named else field, []).extend([name] if named else [])
+    for group, names in groups.items():
+        line = f"{group}: {', '.join(names)}" if names else group
+        yield from textwrap.wrap(
+            line, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+
+
+def _sum(outcomes: Sequence[Outcome]) -> Text:
+    """Return one line of what came of all of them."""
+    messages = [kind for outcome in outcomes for kind, _ in outcome.messages()]
+    refused = sum(outcome.refused for outcome in outcomes)
+    changed = sum(outcome.before != outcome.after for outcome in outcomes)
+    warnings = messages.count("warning")
+    parts = [
+        _count(len(outcomes), "document"),
+        f"{changed} changed",
+        f"{refused} refused" if refused else "",
+        _count(warnings, "warning") if warnings else "",
+    ]
+    style = "bold red" if refused else "yellow" if warnings else "bold"
+    return Text(", ".join(filter(None, parts)), style=style)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _yaml(document: Json) -> str:
+    text = yaml.dump(
+        document, Dumper=Dumper, sort_keys=False, default_flow_style=False, width=_WIDTH
+    )
+    return str(text)

@@ -1,0 +1,1 @@
+"""`muster networks`: the networks of jobs."""

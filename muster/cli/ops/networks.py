@@ -1,0 +1,220 @@
+"""Isolated networks as the API server has them, for `muster networks`.
+
+::
+
+    VNIPool ─────► what there is, what is free, and why it is not used
+    JobNetwork ──► who has which VNI, and on which nodes it should be
+    NodeNetwork ─► on which it is: said by the agents, each of its own node
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from muster.cli.output import Failure
+from muster.kube.client import KubeClient
+from muster.kube.errors import Forbidden, NotFound
+from muster.kube.http.auth import Auth
+from muster.kube.kinds.jobnetworks import (
+    ATTACHMENTS,
+    NETWORK_PREFIX,
+    NETWORKS,
+    NODE_NETWORKS,
+    POOLS,
+    JobNetwork,
+    NodeNetworkStatus,
+    Peer,
+    VniPool,
+    VniRange,
+)
+
+NOT_INSTALLED: Final = (
+    "isolated networks are not installed in this cluster: apply manifests/components/job-networks "
+    "(docs/job-networks.md)"
+)
+NO_MULTUS: Final = (
+    "NetworkAttachmentDefinition is not served (k8s.cni.cncf.io/v1): install Multus; until then "
+    "gangs that a pool selects wait"
+)
+NO_AGENTS: Final = (
+    "no node has reported: muster vni-agent runs nowhere; until then gangs that a pool selects wait"
+)
+UNSEEN: Final = "not looked at yet: is the extender running?"
+
+
+class State(StrEnum):
+    """Of a network, or of one of its nodes. ``PENDING``: not all devices stand yet."""
+
+    READY = "ready"
+    PENDING = "pending"
+    LEAVING = "leaving"
+    SILENT = "no agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One pool. ``federation``: "" for none. ``why``: it is not used, "" for one that is.
+
+    ``note``: what else its status says that somebody should act on.
+    """
+
+    name: str
+    range: str
+    size: int
+    used: int
+    federation: str
+    why: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that the network should be on, or, of one that leaves, still is on."""
+
+    name: str
+    address: str
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One VNI. ``made``: when, in epoch seconds, 0.0 where nobody knows."""
+
+    vni: int
+    gang: str
+    namespace: str
+    pool: str
+    subnet: str
+    mtu: int
+    port: int
+    made: float
+    state: State
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """All that there is. ``agents``: nodes that have reported. ``problems``: whole sentences."""
+
+    pools: tuple[Pool, ...]
+    networks: tuple[Network, ...]
+    agents: int
+    problems: tuple[str, ...]
+
+
+async def read(auth: Auth) -> Networks:
+    """Read all three kinds. Raises ``Failure`` where they are not installed."""
+    async with KubeClient(auth) as client:
+        try:
+            pools = await client.list(POOLS)
+            networks = await client.list(NETWORKS)
+            agents = await client.list(NODE_NETWORKS)
+        except NotFound:
+            raise Failure(NOT_INSTALLED) from None
+        has_multus = await _has_multus(client)
+    said = {agent.metadata.name: agent.status for agent in agents}
+    problems = ("" if has_multus else NO_MULTUS, "" if agents or not pools else NO_AGENTS)
+    return Networks(
+        tuple(_pool(each, networks) for each in pools),
+        tuple(_network(each, said) for each in sorted(networks, key=lambda each: each.spec.vni)),
+        len(agents),
+        tuple(filter(None, problems)),
+    )
+
+
+async def _has_multus(client: KubeClient) -> bool:
+    try:
+        return await client.serves(ATTACHMENTS)
+    except Forbidden:
+        return True  # nothing can be said
+
+
+def named(found: Networks, text: str) -> Network:
+    """Return the network of a VNI, or of a gang by its key or the end of it.
+
+    Raises ``Failure`` where there is none, or more than one.
+    """
+    number = text.removeprefix(NETWORK_PREFIX)
+    if number.isdecimal():
+        mine = [each for each in found.networks if each.vni == int(number)]
+    else:
+        mine = [each for each in found.networks if f"/{each.gang}".endswith(f"/{text}")]
+    living = [each for each in mine if each.state is not State.LEAVING]
+    match living or mine:
+        case [one]:
+            return one
+        case []:
+            raise Failure(
+                f"{text!r} has no network: name a VNI or a gang that muster networks lists; why a "
+                "gang waits for one: muster explain POD"
+            )
+        case several:
+            keys = ", ".join(each.gang for each in several)
+            raise Failure(f"{text!r} is more than one gang: {keys}; write one of them whole")
+
+
+def _pool(pool: VniPool, networks: Sequence[JobNetwork]) -> Pool:
+    spec, said = pool.spec, {each.type: each for each in pool.status.conditions}
+    first, last = spec.range.first, spec.range.last
+    accepted, free = said.get("Accepted"), said.get("FederationFree")
+    return Pool(
+        name=pool.metadata.name,
+        range=_range(spec.range),
+        size=max(0, last - first + 1),
+        used=sum(first <= network.spec.vni <= last for network in networks),
+        federation="" if spec.federation is None else _range(spec.federation),
+        why=UNSEEN if accepted is None else accepted.message,
+        note="" if free is None else free.message,
+    )
+
+
+def _range(found: VniRange) -> str:
+    return f"{found.first}-{found.last}"
+
+
+def _network(network: JobNetwork, said: Mapping[str, NodeNetworkStatus]) -> Network:
+    spec, meta = network.spec, network.metadata
+    leaves = meta.deletion_timestamp is not None
+    nodes = _left(spec.vni, said) if leaves else _wanted(spec.vni, spec.nodes, said)
+    return Network(
+        vni=spec.vni,
+        gang=spec.gang,
+        namespace=spec.namespace,
+        pool=spec.pool,
+        subnet=spec.subnet,
+        mtu=spec.mtu,
+        port=spec.port,
+        made=_seconds(meta.creation_timestamp),
+        state=State.LEAVING if leaves else _whole(nodes),
+        nodes=nodes,
+    )
+
+
+def _left(vni: int, said: Mapping[str, NodeNetworkStatus]) -> tuple[Node, ...]:
+    return tuple(
+        Node(name, status.address, State.LEAVING)
+        for name, status in sorted(said.items())
+        if vni in status.vnis
+    )
+
+
+def _wanted(
+    vni: int, peers: Sequence[Peer], said: Mapping[str, NodeNetworkStatus]
+) -> tuple[Node, ...]:
+    return tuple(Node(peer.name, peer.address, _state(vni, said.get(peer.name))) for peer in peers)
+
+
+def _state(vni: int, status: NodeNetworkStatus | None) -> State:
+    if status is None:
+        return State.SILENT
+    return State.READY if vni in status.ready else State.PENDING
+
+
+def _whole(nodes: Sequence[Node]) -> State:
+    return State.READY if all(node.state is State.READY for node in nodes) else State.PENDING
+
+
+def _seconds(moment: datetime | None) -> float:
+    return 0.0 if moment is None else moment.timestamp()

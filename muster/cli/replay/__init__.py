@@ -1,0 +1,1 @@
+"""`muster replay`: recorded decisions, asked again."""

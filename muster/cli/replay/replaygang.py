@@ -1,0 +1,226 @@
+"""What `muster replay --gang` prints: one gang, each time it was asked about, in full."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from muster.cli.ask.views import GangRow, age, columns, gang_facts
+from muster.cluster.ids import NO_ROW, GangKey
+from muster.cluster.resumable import run
+from muster.cluster.snapshot import Snapshot
+from muster.decisions.answer import Answer, Deferred, Planned, Question
+from muster.decisions.record import outcome
+from muster.decisions.recording import Note, Source
+from muster.decisions.replay import Rerun
+from muster.decisions.text import told
+from muster.decisions.whatif import Supposed
+from muster.placement.decision import Reject, Wait
+from muster.placement.reasons.perdomain import Candidates, candidates
+from muster.placement.reasons.text import CLUSTER, short
+from muster.queueing.assembly import Idle, Incomplete, NotBefore
+
+MOST_ROWS: Final = 20  # of a table; --json has all
+_MOST_NAMES: Final = 8
+_AS_ABOVE: Final = "the same answer as above, for the same reasons"
+
+Row = tuple[str, ...]
+
+
+def in_full(source: Source, reruns: Sequence[Rerun]) -> str:
+    """Return everything about one gang: as of the dump, then its decisions before, newest first."""
+    parts: list[str] = []
+    known: list[str] = []
+    for each in reruns:
+        told_now = list(_told(each.snapshot, each.recorded.entry.question, each.answer))
+        parts += [_facts(each, source), *(told_now if told_now != known else [_AS_ABOVE])]
+        known = told_now
+    return "\n\n".join(parts)
+
+
+def supposed(found: Supposed) -> str:
+    """Return what would be decided in a cluster that is not there."""
+    gone = ", ".join(f"{key} (pods on nodes: {pods})" for key, pods in found.gone)
+    facts = columns([("Gang", found.question.gang), ("What if", f"without {gone}")])
+    return "\n\n".join([facts, *_told(found.snapshot, found.question, found.answer)])
+
+
+def placed(source: Source, snapshot: Snapshot, key: GangKey, *, as_json: bool) -> str:
+    """Return where a gang stands about which nothing is decided any more."""
+    stands_on = _nodes_of(snapshot, key)
+    if as_json:
+        nodes = [{"domain": at, "node": node, "pods": pods} for at, node, pods in stands_on]
+        return json.dumps({"gang": key, "generation": snapshot.generation, "nodes": nodes})
+    levels = snapshot.levels
+    head = (short(levels[-2]).upper() if len(levels) > 1 else "CLUSTER", "NODE", "PODS")
+    rows = [(at, node, str(pods)) for at, node, pods in stands_on]
+    facts = columns(gang_facts(row_of(snapshot, key), source.now))
+    why = "no member waits, and its decision is too old to be kept (dump.keepDecisions)"
+    return "\n\n".join([facts, why, *([_table(head, rows, "nodes")] if rows else [])])
+
+
+def _nodes_of(snapshot: Snapshot, key: GangKey) -> list[tuple[str, str, int]]:
+    """Return (domain above the host, node, members on it) in the order of the topology."""
+    view = snapshot.gang(key)
+    if view is None:
+        return []
+    members = np.concatenate([view.assumed, view.released, view.bound, view.leaving])
+    nodes, counts = np.unique(snapshot.pods.node[members], return_counts=True)
+    topology, host = snapshot.topology, len(snapshot.levels) - 1
+    found = []
+    for node, count in zip(nodes.tolist(), counts.tolist(), strict=True):
+        domain = int(topology.domain(host)[node]) if node >= 0 else NO_ROW
+        path = topology.path(host, domain)[:-1] if domain != NO_ROW else ()
+        found.append(("/".join(filter(None, path)), snapshot.nodes.name(node), count))
+    return sorted(found)
+
+
+def row_of(snapshot: Snapshot, key: GangKey) -> GangRow:
+    """Return a gang as the extender's own API tells it."""
+    view = snapshot.gang(key)
+    if view is None:
+        return GangRow(key, "gone")
+    spec = view.spec
+    return GangRow(
+        gang=key,
+        phase=view.phase.value,
+        priority=view.priority,
+        queue=view.queue,
+        min=None if spec is None else spec.min_count,
+        size=None if spec is None else spec.size,
+        waiting=len(view.waiting),
+        blocked=len(view.blocked),
+        assumed=len(view.assumed),
+        released=len(view.released),
+        bound=len(view.bound),
+        finished=len(view.finished),
+        submitted_at=view.submitted_at,
+        skips=view.skips,
+        reason=view.last_reason,
+    )
+
+
+def how(rerun: Rerun) -> tuple[str, str]:
+    """Return a decision and why, in a few words each."""
+    return outcome(rerun.answer), _why(rerun.answer, rerun.recorded.entry.question.now)
+
+
+def placed_on(rerun: Rerun) -> str:
+    """Return where a plan goes, "" for an answer that is no plan."""
+    return _why(rerun.answer, 0.0) if isinstance(rerun.answer, Planned) else ""
+
+
+def stands(note: Note, snapshot: Snapshot, source: Source) -> str:
+    """Return how the planner stood to a gang when the dump was taken."""
+    where = {"to do": "about to be looked at", "parked": "parked until room appears"}
+    parts = [where.get(note.listed, "not on the planner's list")]
+    if note.next_look is not None:
+        parts.append(f"looked at again in {max(0.0, note.next_look - source.now):.1f} s")
+    if note.said is not None:
+        since = snapshot.generation - note.said.generation
+        when = "on this very state" if not since else f"{since:,} generations before"
+        parts.append(f"last told to {note.said.outcome}, {note.said.reason!r}, {when}")
+    return ", ".join(parts)
+
+
+def _why(answer: Answer, now: float) -> str:
+    match answer:
+        case Planned(plan):
+            used = ", ".join(f"{count} {short(level)}" for level, count in plan.domains)
+            return f"{len(plan.pods)} pod{'' if len(plan.pods) == 1 else 's'}: {used}"
+        case Wait() | Reject():
+            return answer.reason
+        case Incomplete():
+            return f"{answer.present} of {answer.needed} members are here"
+        case NotBefore(at):
+            return f"more members may come for {at - now:.1f} s"
+        case Deferred(until):
+            return f"left alone for {until - now:.1f} s: its release was refused"
+        case Idle():
+            return "held back by gates of others, or terminating"
+
+
+# --- one question ---------------------------------------------------------------------
+
+
+def _facts(rerun: Rerun, source: Source) -> str:
+    entry = rerun.recorded.entry
+    question = entry.question
+    facts: list[Row] = [*gang_facts(row_of(rerun.snapshot, question.gang), question.now)]
+    if entry.made:
+        ago = age(source.now - question.now)
+        facts.append(
+            ("Decided", f"{ago} before the dump, on generation {rerun.snapshot.generation:,}")
+        )
+    else:
+        facts.append(("Planner", stands(entry.note, rerun.snapshot, source)))
+    if question.refused:
+        facts.append(("Refused", f"by kube-scheduler, left out: {_some(question.refused)}"))
+    if question.network:
+        facts.append(("Network", question.network))
+    if question.kept:
+        facts.append(("Kept", f"for lost members of other gangs: {_some(question.kept)}"))
+    facts.append(("Replay", rerun.verdict + (f": {rerun.difference}" if rerun.difference else "")))
+    return columns(facts)
+
+
+def _told(snapshot: Snapshot, question: Question, answer: Answer) -> Iterator[str]:
+    """Yield an answer in sentences, then the tables that belong to it."""
+    view = snapshot.gang(question.gang)
+    if view is not None:
+        yield "\n".join(told(answer, view, question.now))
+    if isinstance(answer, Planned):
+        yield _seats(snapshot, answer)
+    if isinstance(answer, Planned | Wait):
+        found = run(
+            candidates(snapshot, question.gang, refused=question.refused, kept=question.kept)
+        )
+        if found is not None:
+            yield _domains(found)
+
+
+def _seats(snapshot: Snapshot, planned: Planned) -> str:
+    head = ("RANK", "POD", "NODE", "SPARES", "DEVICES")
+    rows = [
+        (
+            str(seat.rank),
+            snapshot.pods.names[row],
+            seat.node,
+            ", ".join(seat.spares),
+            ", ".join(seat.devices.get(seat.node, ())),
+        )
+        for row, seat in zip(planned.plan.pods.tolist(), planned.assignments, strict=True)
+    ]
+    return _table(head, rows, "pods")
+
+
+def _domains(found: Candidates) -> str:
+    """Return where there is room: what a person compares the decision with."""
+    level = "cluster" if found.level == CLUSTER else short(found.level)
+    head = (level.upper(), "MEMBERS", "NODES", "SUITABLE", f"FREE {found.resource}")
+    rows = [
+        (
+            row.domain,
+            f"{row.fits} of {found.needed}",
+            str(row.nodes),
+            str(row.suitable),
+            f"{row.free} of {row.total}",
+        )
+        for row in found.rows
+    ]
+    must = "the members must share one" if found.required else "nothing says they must share one"
+    title = f"Room by {level}" + ("" if found.level == CLUSTER else f" ({must}):")
+    return title + "\n" + _table(head, rows, f"{level}s")
+
+
+def _table(head: Row, rows: Sequence[Row], what: str) -> str:
+    more = len(rows) - MOST_ROWS
+    tail = [f"… and {more:,} more {what}; --json has them"] if more > 0 else []
+    return "\n".join([columns([head, *rows[:MOST_ROWS]]), *tail])
+
+
+def _some(names: Iterable[str]) -> str:
+    known = sorted(names)
+    more = len(known) - _MOST_NAMES
+    return ", ".join(known[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,75 @@
+"""What `muster replay --json` prints: all that the text says, and what it leaves out."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from muster.cluster.dump.codec import encode
+from muster.cluster.resumable import run
+from muster.cluster.snapshot import Snapshot
+from muster.decisions.answer import Answer, Planned, Question
+from muster.decisions.record import text
+from muster.decisions.recording import Source
+from muster.decisions.replay import Rerun, Verdict
+from muster.decisions.whatif import Supposed
+from muster.placement.decision import Wait
+from muster.placement.reasons.perdomain import candidates
+
+_SEAT: Final = (
+    "pod",
+    "uid",
+    "node",
+    "spares",
+    "devices",
+    "rank",
+)  # muster.decisions.record.written
+
+Object = dict[str, object]
+
+
+def replayed(source: Source, snapshot: Snapshot, reruns: Sequence[Rerun]) -> Object:
+    """Return all decisions that were asked for again, in the order of the dump."""
+    verdicts = Counter(each.verdict for each in reruns)
+    return {
+        "source": encode(source),
+        "cluster": snapshot.cluster,
+        "generation": snapshot.generation,
+        "identical": verdicts[Verdict.IDENTICAL],
+        "different": verdicts[Verdict.DIFFERENT],
+        "not_recorded": verdicts[Verdict.UNRECORDED],
+        "decisions": [_rerun(each) for each in reruns],
+    }
+
+
+def supposed(found: Supposed) -> Object:
+    """Return what would be decided in a cluster that is not there."""
+    gone = [{"gang": key, "pods_on_nodes": pods} for key, pods in found.gone]
+    return {"without": gone, **_decision(found.snapshot, found.question, found.answer)}
+
+
+def _rerun(rerun: Rerun) -> Object:
+    entry = rerun.recorded.entry
+    return {
+        "made_before_the_dump": entry.made,
+        "replay": rerun.verdict.value,
+        "difference": rerun.difference,
+        "planner": encode(entry.note),
+        **_decision(rerun.snapshot, entry.question, rerun.answer),
+    }
+
+
+def _decision(snapshot: Snapshot, question: Question, answer: Answer) -> Object:
+    head, *seats = text(snapshot, answer).split(b"\n")
+    found: Object = {
+        "gang": question.gang,
+        "generation": snapshot.generation,
+        "question": encode(question),
+        "answer": json.loads(head),
+    }
+    if isinstance(answer, Planned):
+        found["pods"] = [dict(zip(_SEAT, json.loads(seat), strict=True)) for seat in seats]
+    if isinstance(answer, Planned | Wait):
+        rooms = candidates(snapshot, question.gang, refused=question.refused, kept=question.kept)
+        found["candidates"] = encode(run(rooms))
+    return found

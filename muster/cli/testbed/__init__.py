@@ -1,0 +1,1 @@
+"""Commands that need the load test's package: demo, loadtest, assets."""

@@ -1,0 +1,112 @@
+"""All checks in turn, each on its own: what cannot be looked at does not hide the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from muster.cli.verification import (
+    callers,
+    foundconfig,
+    leader,
+    rights,
+    scheduler,
+    servingcert,
+    webhooks,
+)
+from muster.cli.verification.finding import Finding, broken, ok, unknown, warning
+from muster.cli.verification.registration import PrintFailed
+from muster.kube.errors import KubeError
+from muster.kube.http import serverclock
+from muster.kube.http.auth import Auth
+from muster.kube.http.transport import Request, Retry, Transport
+
+_SKEW_S: Final = 5.0  # half of the renew deadline: tokens, certificates and Leases bear that much
+_OLDEST: Final = (1, 30)  # where pod scheduling gates and webhooks' matchConditions are stable
+_TESTED: Final = ((1, 35), (1, 36))  # what `make test` runs on
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is to be looked at. `namespace`: Muster's; `probe_namespace`: where a pod is tried."""
+
+    webhook_config: Path | None = None  # None: the shipped one
+    namespace: str = "muster-system"
+    probe_namespace: str = "default"
+    scheduler_config: Path | None = None
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    major: str
+    minor: str
+    git_version: str
+
+
+async def verify(auth: Auth, settings: Settings) -> list[Finding]:
+    """Return the findings of every check; raises ``KubeError`` if there is no API server."""
+    skew = await serverclock.skew(auth)
+    now = datetime.now(UTC)
+    server_now = now + timedelta(seconds=skew.ahead_s)
+    findings = [_clock(skew)]
+    async with Transport(auth, user_agent="muster-verify", retry=Retry(attempts=2)) as transport:
+        checks: tuple[tuple[str, Callable[[], Awaitable[list[Finding]]]], ...] = (
+            ("version", lambda: _version(transport)),
+            (rights.AREA, lambda: _rights(transport, settings.namespace)),
+            (
+                webhooks.AREA,
+                lambda: webhooks.check(
+                    transport, settings.webhook_config, settings.probe_namespace, now
+                ),
+            ),
+            (servingcert.AREA, lambda: servingcert.check(transport, settings.namespace, now)),
+            (callers.AREA, lambda: callers.check(transport, settings.namespace)),
+            (leader.AREA, lambda: leader.check(transport, settings.namespace, server_now)),
+            (scheduler.AREA, lambda: _scheduler(transport, settings, now)),
+        )
+        for area, check in checks:
+            findings += await _guarded(area, check)
+    return findings
+
+
+async def _rights(transport: Transport, namespace: str) -> list[Finding]:
+    reviews = await callers.accepts_tokens(transport, namespace)
+    return await rights.check(transport, namespace, reviews=reviews)
+
+
+async def _scheduler(transport: Transport, settings: Settings, now: datetime) -> list[Finding]:
+    if settings.scheduler_config is not None:
+        return scheduler.check(settings.scheduler_config, now)
+    return await foundconfig.check(transport, settings.namespace, now)
+
+
+async def _guarded(area: str, check: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
+    try:
+        return await check()
+    except (KubeError, PrintFailed, msgspec.MsgspecError, ValueError) as error:
+        return [unknown(area, str(error), "try again; if it stays, ask the API server's log")]
+
+
+def _clock(skew: serverclock.Skew) -> Finding:
+    if skew.certain_s <= _SKEW_S:
+        return ok("clock", f"differs from the API server's by {skew.possible_s:.1f} s at most")
+    side = "ahead of" if skew.ahead_s > 0 else "behind"
+    text = f"the API server's is {abs(skew.ahead_s):.0f} s {side} this machine's"
+    return broken("clock", text, "let both follow the same time servers (chrony, timesyncd)")
+
+
+async def _version(transport: Transport) -> list[Finding]:
+    raw = await transport.send(Request("GET", "/version"))
+    found = msgspec.json.decode(raw, type=_Version)
+    version = int(found.major), int(found.minor.rstrip("+"))
+    if version < _OLDEST:
+        text = f"{found.git_version}: scheduling gates and matchConditions need 1.30"
+        return [broken("version", text, "upgrade Kubernetes")]
+    if version not in _TESTED:
+        tested = ", ".join(f"{major}.{minor}" for major, minor in _TESTED)
+        return [warning("version", f"{found.git_version} is not among those tested", tested)]
+    return [ok("version", found.git_version)]

@@ -1,0 +1,1 @@
+"""Columns, names and ids: how the model stores a million rows."""

@@ -1,0 +1,1 @@
+"""Devices of nodes: what there is, what is used, who has it."""

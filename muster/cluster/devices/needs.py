@@ -1,0 +1,145 @@
+"""What a pod asks of single devices, beyond the amounts that kube-scheduler counts.
+
+kube-scheduler knows how many ``nvidia.com/gpu`` a node has left, not which devices they
+are nor that half of one is taken. A pod's *device asks* say how its requests must be met::
+
+    Whole    n devices, nobody else on them     nvidia.com/gpu: 2, amd.com/gpu, Ascend910 …
+    Shared   n replicas of devices              nvidia.com/gpu.shared: 1 (time slices, MPS)
+    Milli    n devices, a share of each         gpu-fraction: "0.5"; qgpu-core: 50
+    Memory   n devices, MiB of each             aliyun.com/gpu-mem: 8; nvidia.com/gpumem: 8192
+    Mig      n instances of a profile           nvidia.com/mig-2g.20gb: 1
+
+A device offers a vector of counters (``Room``), a share takes a vector of them (``Share``),
+and whatever mix of asks stands on a device, the sums stay within the room. A whole device
+is simply a share of everything.
+"""
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple, assert_never
+
+from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Mig, Milli, Shared, Whole
+from muster.cluster.specs.deviceshape import DeviceShape
+from muster.cluster.specs.podconstraints import PodClass
+
+MILLI: Final = 1000
+"""One device in milli-devices."""
+
+
+class Share(NamedTuple):
+    """What one ask takes of one device. ``masks``: places on its MIG slots, one is taken."""
+
+    milli: int
+    memory: int
+    units: int
+    profile: int = -1
+    masks: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One ask, spelled out: ``count`` shares, on ``distinct`` devices or anywhere.
+
+    ``hard``: a node of which no device is known cannot meet it. The others are counted by
+    kube-scheduler, and its count is all there is to go by on such a node.
+    """
+
+    ask: DeviceAsk
+    count: int
+    distinct: bool
+    hard: bool
+
+
+def wanted(ask: DeviceAsk) -> Wanted:
+    """Return how an ask is met."""
+    match ask:
+        case Whole() | Shared() | Mig():
+            return Wanted(ask, ask.count, distinct=False, hard=False)
+        case Milli() | Memory():
+            return Wanted(ask, ask.count, distinct=True, hard=True)
+        case _:
+            assert_never(ask)
+
+
+def asks_of(pod_class: PodClass) -> tuple[DeviceAsk, ...]:
+    """Return all device asks of a class: what its requests imply, then what was written."""
+    covered = pod_class.devices.covers
+    whole = tuple(
+        Whole(name, amount)
+        for name, amount in pod_class.requests
+        if amount and "/" in name and name not in covered
+    )
+    return whole + pod_class.devices.asks
+
+
+def share(ask: DeviceAsk, shape: DeviceShape) -> Share | None:
+    """Return what the ask takes of such a device, ``None`` where it is no such device."""
+    match ask:
+        case Whole() | Shared():
+            return unit(shape) if shape.resource == ask.resource else None
+        case Milli():
+            if shape.family != ask.family or shape.placements:
+                return None
+            return Share(ask.milli, shape.memory * ask.milli // MILLI, int(shape.units > 1))
+        case Memory():
+            return _memory(ask, shape)
+        case Mig():
+            return _instance(ask, shape)
+        case _:
+            assert_never(ask)
+
+
+def unit(shape: DeviceShape) -> Share:
+    """One of the device's units: all of it where it has one."""
+    if shape.units == 1:
+        return Share(MILLI, shape.memory, 1)
+    if shape.by_memory:  # a vGPU of which no memory was named has all of it
+        return Share(0, shape.memory, 1)
+    return Share(MILLI // shape.units, shape.memory // shape.units, 1)
+
+
+def _memory(ask: Memory, shape: DeviceShape) -> Share | None:
+    if shape.family != ask.family or shape.placements or not shape.memory:
+        return None
+    if ask.cores >= 100:  # noqa: PLR2004  # per cent: the device for itself
+        return Share(MILLI, shape.memory, int(shape.units > 1))
+    memory = ask.mib or -(-shape.memory * ask.percent // 100)
+    return Share(ask.cores * 10, memory, int(shape.units > 1))
+
+
+def _instance(ask: Mig, shape: DeviceShape) -> Share | None:
+    if shape.resource == ask.resource:
+        return unit(shape)  # the instance is published as a device of its own
+    for number, profile in enumerate(shape.placements):
+        if profile.name == ask.profile:
+            return Share(0, 0, 0, number, profile.masks)
+    return None
+
+
+def fits_model(shape: DeviceShape, pod_class: PodClass) -> bool:
+    """Tell whether a device is of a model and tier that the pod takes."""
+    asks = pod_class.devices
+    if asks.tiers and shape.tier not in asks.tiers:
+        return False
+    if any(is_model(shape.model, name) for name in asks.avoided):
+        return False
+    return not asks.models or any(is_model(shape.model, name) for name in asks.models)
+
+
+def is_model(product: str, asked: str) -> bool:
+    """Tell whether a product is the model asked for, which may be the start of its name.
+
+    ``NVIDIA-H100-80GB-HBM3`` is an ``NVIDIA-H100-80GB``, an ``H100`` and an ``h100 80gb``; an
+    ``A10`` is no ``A100``, whose name goes on with a digit.
+    """
+    name, start = _plain(product), _plain(asked)
+    if not start or not name.startswith(start):
+        return False
+    rest = name[len(start) :]
+    return not (rest and start[-1].isdigit() and rest[0].isdigit())
+
+
+def _plain(name: str) -> str:
+    words = name.lower().replace(" ", "-").replace("_", "-").split("-")
+    while len(words) > 1 and words[0] in ("nvidia", "tesla", "geforce", "amd", "instinct"):
+        words = words[1:]
+    return "-".join(words)

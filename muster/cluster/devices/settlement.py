@@ -1,0 +1,198 @@
+"""Who gets which devices of one node: all that was told of it is met anew, strongest first.
+
+::
+
+    given     the kubelet gave it to the pod (``muster.dev/node-allocations``): a fact
+    named     its plan names it, for the node where the pod is
+    spare     its plan names it, for a spare node: had as it is named or not at all
+    presumed  nobody says which: any that suit, so that the sums are right
+
+A name that is given counts as what the pod asks for, or else as one unit of that device: it has
+it, whatever it asked for. Where only some of what a pod asks for is given, its plan says the
+rest. Nothing is handed out twice, not even when a node says so: the first by UID has it then, and
+the other one is *open*. Everything follows from the wishes, not from the order they came in.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from muster.cluster.devices.claims import GIVEN, PRESUMED, SPARE, Told, all_healthy, pack_claim
+from muster.cluster.devices.onenode import (
+    WIDTH,
+    Layout,
+    Need,
+    Seat,
+    any_seat,
+    choose,
+    fits,
+    named_seat,
+    named_seats,
+    put,
+)
+
+
+class Wish(NamedTuple):
+    """What is told of one pod on a node.
+
+    ``needs``: none where the node has no device that could serve it. ``given``: names of what
+    the kubelet gave it, ``None`` where that is not known.
+    """
+
+    pod: int
+    told: Told
+    needs: tuple[Need, ...]
+    given: tuple[str, ...] | None = None
+
+
+@dataclass(slots=True)
+class _Having:
+    """What a pod has by now: ``seats`` by need, ``beside`` what it never asked for.
+
+    ``planned``: the seats that its plan names. ``lost``: some of what was given is taken.
+    """
+
+    wish: Wish
+    planned: list[Seat] | None
+    seats: list[list[Seat]]
+    beside: list[Seat] = field(default_factory=list)
+    lost: bool = False
+
+    @property
+    def firm(self) -> list[Seat]:
+        return [seat for mine in self.seats for seat in mine] + self.beside
+
+    @property
+    def as_planned(self) -> bool:
+        return self.planned is not None and Counter(self.firm) == Counter(self.planned)
+
+
+class Settlement:
+    """The devices of one node while they are dealt out."""
+
+    def __init__(self, layout: Layout, names: Sequence[str]) -> None:
+        self._layout = all_healthy(layout)
+        self._names = names
+        self._index = {name: number for number, name in enumerate(names)}
+        self._uses = [0] * (len(layout) * WIDTH)
+
+    def meet(self, wishes: Sequence[Wish]) -> tuple[list[bytes], dict[int, Told]]:
+        """Return claims, packed, and those that are not met as they were told.
+
+        ``wishes``: by UID, one a pod.
+        """
+        havings = [self._begin(wish) for wish in wishes]
+        for having in havings:
+            if having.wish.given is not None:
+                self._take_given(having, having.wish.given)
+        for spare in (False, True):
+            for having in havings:
+                known = having.planned is not None and not having.lost
+                if known and having.wish.told.spare is spare:
+                    self._take_named(having, having.planned or [])
+        packed = [claim for having in havings for claim in _packed(having)]
+        unmet: dict[int, Told] = {}
+        for having in havings:
+            if having.wish.told.spare:
+                if not having.wish.needs:
+                    unmet[having.wish.pod] = having.wish.told  # its devices may come yet
+                continue
+            found = self._presume(having)
+            packed += [pack_claim(having.wish.pod, seat, PRESUMED) for seat in found or ()]
+            if found is None or having.lost or _is_otherwise(having):
+                unmet[having.wish.pod] = having.wish.told
+        return packed, unmet
+
+    def _begin(self, wish: Wish) -> _Having:
+        told = wish.told.names
+        planned = named_seats(self._layout, self._names, wish.needs, told) if wish.needs else None
+        return _Having(wish, planned, [[] for _ in wish.needs])
+
+    # --- given ------------------------------------------------------------------------
+
+    def _take_given(self, having: _Having, given: tuple[str, ...]) -> None:
+        """Book what the kubelet gave: as planned if it is that, else by whichever need it suits."""
+        if having.planned is not None and sorted(having.wish.told.names) == sorted(given):
+            self._take_named(having, having.planned)
+            if having.as_planned:
+                return
+        left = list(given)
+        for number, need in enumerate(having.wish.needs):
+            mine = having.seats[number]
+            for name in list(left):
+                seat = named_seat(self._layout, self._index, need, name)
+                if seat is None or len(mine) == need.pieces or _is_double(need, mine, seat):
+                    continue
+                left.remove(name)
+                self._book(having, mine, seat)
+        for name in left:
+            extra = any_seat(self._layout, self._index, name)
+            if extra is not None and extra.device not in {seat.device for seat in having.firm}:
+                self._book(having, having.beside, extra)
+
+    def _book(self, having: _Having, mine: list[Seat], seat: Seat) -> None:
+        if fits(self._layout, self._uses, [seat]):
+            put(self._uses, seat)
+            mine.append(seat)
+        else:
+            having.lost = True
+
+    # --- named ------------------------------------------------------------------------
+
+    def _take_named(self, having: _Having, planned: list[Seat]) -> None:
+        """Book what a plan names: all of it, or, of a pod that was given some, need by need."""
+        first = 0
+        wanted: list[tuple[int, list[Seat]]] = []
+        for number, need in enumerate(having.wish.needs):
+            if not having.seats[number]:
+                wanted.append((number, planned[first : first + need.pieces]))
+            first += need.pieces
+        whole = len(wanted) == len(having.seats)
+        for part in [wanted] if whole else [[one] for one in wanted]:
+            seats = [seat for _, mine in part for seat in mine]
+            if fits(self._layout, self._uses, seats):
+                for number, mine in part:
+                    having.seats[number] = mine
+                for seat in seats:
+                    put(self._uses, seat)
+
+    # --- presumed ---------------------------------------------------------------------
+
+    def _presume(self, having: _Having) -> list[Seat] | None:
+        """Find something for what is still missing; ``None``: there is no room for all of it."""
+        missing = [
+            _rest(need, mine)
+            for need, mine in zip(having.wish.needs, having.seats, strict=True)
+            if len(mine) < need.pieces
+        ]
+        found = choose(self._layout, self._uses, tuple(missing))
+        for seat in found or ():
+            put(self._uses, seat)
+        return found
+
+
+def _packed(having: _Having) -> Iterable[bytes]:
+    pod, told = having.wish.pod, having.wish.told
+    if having.as_planned and having.planned is not None:
+        return [pack_claim(pod, seat, SPARE * told.spare) for seat in having.planned]
+    return [pack_claim(pod, seat, GIVEN) for seat in having.firm]
+
+
+def _is_otherwise(having: _Having) -> bool:
+    """Tell whether a pod has not what its plan names."""
+    return bool(having.wish.told.names) and not having.as_planned
+
+
+def _is_double(need: Need, mine: list[Seat], seat: Seat) -> bool:
+    return need.distinct and any(seat.device == other.device for other in mine)
+
+
+def _rest(need: Need, mine: list[Seat]) -> Need:
+    """Return what is missing of a need."""
+    left = need._replace(pieces=need.pieces - len(mine))
+    if not need.distinct:
+        return left
+    taken = {seat.device for seat in mine}
+    shares = (None if device in taken else one for device, one in enumerate(need.shares))
+    return left._replace(shares=tuple(shares))

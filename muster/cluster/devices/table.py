@@ -1,0 +1,398 @@
+"""Whose the devices of the nodes are: what was published, who claims what, what is used.
+
+Nodes that are alike share everything: a *layout* (the devices of a node, without their
+names) and a *state* (a layout and what is used of each device) are interned values, and a
+node has the number of its state. A hundred thousand equal nodes cost two values, and a
+question about all nodes is answered once per state (``muster.cluster.devices.rooms``).
+
+A pod that stands on a node claims devices there, by the names in its plan or without any::
+
+                    the node says that the kubelet gave it
+    ┌──────────────────────────────────────────────────────────────► given
+    │           plan names devices, they suit and are free           │ ▲
+    ├──────────────────────────────────────────────────► firm ◄──────┘ │ the node says so,
+    │                                                      │           │ or does not any more
+    │                         somebody else is named there │           │
+  claim ── no names, or they cannot be had ──► presumed ◄──┘ ◄─────────┘
+    │                                             │ ▲
+    └── no device has room, or none is known ──►  open: tried again at every change
+
+What is *given* (``muster.dev/node-allocations``) is how it is: plans give way to it.
+*Presumed* claims keep the sums right for pods that some other scheduler placed: they have
+devices, nobody knows which. They move aside for firm ones. Names that do not fit what the
+pod asks for were not written by Muster: such a pod is presumed somewhere, too. Claims for a
+spare node are firm or not at all. Everything follows from the set of claims, not from the
+order in which they came (``muster.cluster.devices.settlement``).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.columns.columns import Column
+from muster.cluster.columns.nametable import NameTable
+from muster.cluster.columns.pagedlists import PagedList
+from muster.cluster.devices.claims import (
+    CLAIM,
+    GIVEN,
+    PRESUMED,
+    SPARE,
+    Canonical,
+    Claim,
+    Told,
+    pack_claim,
+    unpack,
+)
+from muster.cluster.devices.kubeletgiven import Given, GivenTable
+from muster.cluster.devices.onenode import (
+    WIDTH,
+    Layout,
+    Need,
+    Seat,
+    fits,
+    named_seats,
+    needs_of,
+    put,
+    seat_name,
+)
+from muster.cluster.devices.settlement import Settlement, Wish
+from muster.cluster.devices.view import DeviceView, pack_state, spec_of
+from muster.cluster.events import DeviceSpec
+from muster.cluster.ids import NO_ROW, PodUid
+from muster.cluster.specs.podconstraints import PodClass
+
+
+class DeviceTable:
+    """The devices of all nodes; ``freeze`` makes a ``DeviceView``.
+
+    ``kind``: pod row → (class id, class), ``uid``: pod row → uid; both of pods in use.
+    """
+
+    __slots__ = (
+        "_canonical",
+        "_frozen",
+        "_ill",
+        "_kind",
+        "_needs",
+        "_uid",
+        "claims",
+        "disturbed",
+        "given",
+        "layout",
+        "layouts",
+        "names",
+        "open",
+        "state",
+        "states",
+    )
+
+    def __init__(
+        self,
+        kind: Callable[[int], tuple[int, PodClass]],
+        uid: Callable[[int], bytes],
+        like: DeviceView | None = None,
+    ) -> None:
+        self._kind = kind
+        self._uid = uid
+        self._frozen: DeviceView | None = None
+        self._canonical = Canonical()
+        self._needs: dict[tuple[int, int], tuple[Layout, PodClass, tuple[Need, ...] | None]] = {}
+        self._ill: dict[int, tuple[Layout, bool]] = {}
+        self.disturbed: set[int] = set()
+        """Nodes to look at again: what was told of them, or of pods there, may not hold."""
+        self.layouts: NameTable[Layout] = NameTable(like=None if like is None else like.layouts)
+        self.states: NameTable[bytes] = NameTable(like=None if like is None else like.states)
+        self.layout: Column[np.int32, int] = Column(
+            np.int32, NO_ROW, like=None if like is None else like.layout
+        )
+        self.state: Column[np.int32, int] = Column(
+            np.int32, NO_ROW, like=None if like is None else like.state
+        )
+        self.names: PagedList[tuple[str, ...]] = PagedList(
+            (), like=None if like is None else like.names
+        )
+        self.claims: PagedList[bytes] = PagedList(b"", like=None if like is None else like.claims)
+        self.given = GivenTable(uid, None if like is None else like.given)
+        self.open: dict[int, dict[int, Told]] = {}
+        if like is not None:
+            self.open = {node: dict(told) for node, told in like.open.items()}
+
+    # --- what is there ----------------------------------------------------------------
+
+    def grow_nodes(self, count: int) -> None:
+        """Make room for ``count`` node rows."""
+        self.layout.grow(count)
+        self.state.grow(count)
+        self.names.grow(count)
+        self.claims.grow(count)
+        self.given.grow(count)
+        self._frozen = None
+
+    @property
+    def node_rows(self) -> int:
+        """Node rows there is room for."""
+        return min(self.names.capacity, self.layout.capacity)
+
+    def specs(self, node: int) -> tuple[DeviceSpec, ...]:
+        """Return the devices of a node as they were published, by NUMA node, parent and name."""
+        if self.layout[node] == NO_ROW:
+            return ()
+        slots = self.layouts[self.layout[node]]
+        return tuple(
+            spec_of(slot, name) for slot, name in zip(slots, self.names[node], strict=True)
+        )
+
+    def differs(self, node: int, specs: tuple[DeviceSpec, ...]) -> bool:
+        """Tell whether a node's devices are other than ``specs``."""
+        if self.layout[node] == NO_ROW or not specs:
+            return bool(specs) or self.layout[node] != NO_ROW
+        slots, names = self._canonical(specs)
+        return names != self.names[node] or slots != self.layouts[self.layout[node]]
+
+    def publish(
+        self,
+        node: int,
+        specs: tuple[DeviceSpec, ...],
+        occupants: Iterable[int],
+        allocations: Mapping[PodUid, tuple[str, ...]] | None = None,
+    ) -> bool:
+        """Replace a node's devices; ``occupants``, the pods on it, claim theirs again.
+
+        ``allocations``: names of the devices that the kubelet gave to its pods, ``None`` for
+        what is known. Returns whether another amount of any device is used now.
+        """
+        if allocations is not None:
+            self.given.put(node, allocations)
+        wants = self._wants(node)
+        for pod in occupants:
+            wants.setdefault(pod, Told(()))
+        old, before = self.layout[node], self.state[node]
+        if self.is_ill(node):
+            self.disturbed.add(node)
+        slots, self.names[node] = self._canonical(specs)
+        self.layout[node] = self.layouts.acquire(slots) if slots else NO_ROW
+        self._settle(node, wants)
+        if old != NO_ROW:
+            self.layouts.release(old)
+        return self.state[node] != before
+
+    def slots(self, node: int) -> Layout:
+        """Return the devices of a node, without their names; none where none are known."""
+        number = self.layout[node]
+        return () if number == NO_ROW else self.layouts[number]
+
+    # --- whose it is ------------------------------------------------------------------
+
+    def class_of(self, pod: int) -> PodClass:
+        """Return the class of a pod."""
+        return self._kind(pod)[1]
+
+    def needs(self, pod: int, node: int) -> tuple[Need, ...] | None:
+        """Return what a pod needs of a node's devices; ``None``: they can never serve it."""
+        number = self.layout[node]
+        if number == NO_ROW:
+            return ()
+        class_id, pod_class = self._kind(pod)
+        layout = self.layouts[number]
+        known = self._needs.get((number, class_id))
+        if known is None or known[0] is not layout or known[1] is not pod_class:
+            known = layout, pod_class, needs_of(layout, pod_class)
+            self._needs[number, class_id] = known
+        return known[2]
+
+    def seats(self, pod: int, node: int, told: Sequence[str]) -> list[Seat] | None:
+        """Return the seats that names stand for, ``None`` if they cannot be this pod's."""
+        needs = self.needs(pod, node)
+        if not needs:
+            return None
+        return named_seats(self.layouts[self.layout[node]], self.names[node], needs, told)
+
+    def claim(self, pod: int, node: int, told: Sequence[str], *, spare: bool) -> None:
+        """Give a pod its devices on a node: those ``told``, else any that suit."""
+        if self.given.to(pod, node) is not None:
+            self._settle(node, self._wants(node) | {pod: Told(tuple(told), spare)})
+            return
+        if not self.needs(pod, node):  # none asked for, or none known that would do
+            if told:
+                self._keep_open(pod, node, Told(tuple(told), spare))
+            return
+        seats = self.seats(pod, node, told) if told else None
+        free = seats is not None and fits(self.slots(node), self.uses(node), seats)
+        if seats is not None and free and not self._is_unsettled(node):
+            self._append(node, [pack_claim(pod, seat, SPARE * spare) for seat in seats])
+        elif free or not spare:
+            self._settle(node, self._wants(node) | {pod: Told(tuple(told), spare)})
+
+    def tell(self, pod: int, node: int, told: Sequence[str]) -> None:
+        """Take over the names of a pod that is on its node already."""
+        if self.layout[node] == NO_ROW or self.needs(pod, node):
+            self._settle(node, self._wants(node) | {pod: Told(tuple(told))})
+
+    def unclaim(self, pod: int, node: int) -> None:
+        """Take a node's devices from a pod; others may have them now."""
+        told = self.open.get(node)
+        if told is not None and told.pop(pod, None) is not None:
+            self._frozen = None
+            self.disturbed.add(node)
+            if not told:
+                del self.open[node]
+        packed = self.claims[node]
+        if not packed and node not in self.open:
+            return
+        kept = [claim for claim in unpack(packed) if claim.pod != pod]
+        if self._is_unsettled(node):
+            wants = self._wants(node)
+            wants.pop(pod, None)
+            self._settle(node, wants)
+        elif len(kept) * CLAIM.size < len(packed):
+            self._write(node, b"".join(CLAIM.pack(*claim) for claim in kept))
+
+    def is_ill(self, node: int) -> bool:
+        """Tell whether a device of a node is not healthy."""
+        number = self.layout[node]
+        if number == NO_ROW:
+            return False
+        layout = self.layouts[number]
+        known = self._ill.get(number)
+        if known is None or known[0] is not layout:
+            known = self._ill[number] = layout, not all(slot.healthy for slot in layout)
+        return known[1]
+
+    def told(self, pod: int, node: int) -> tuple[str, ...]:
+        """Return the devices of a node that a pod's plan names."""
+        told = self.open.get(node, {}).get(pod)
+        return self._firm(pod, node, 0, SPARE) if told is None else told.names
+
+    def claimed(self, pod: int, node: int) -> tuple[str, ...]:
+        """Return the devices of a node that a pod is said to have; none that are presumed."""
+        return self.had(pod, node) or self.told(pod, node)
+
+    def had(self, pod: int, node: int) -> tuple[str, ...]:
+        """Return what a pod was given that its plan does not say."""
+        return self._firm(pod, node, GIVEN)
+
+    def _firm(self, pod: int, node: int, *flags: int) -> tuple[str, ...]:
+        claims = unpack(self.claims[node])
+        return tuple(self.name(node, c) for c in claims if c.pod == pod and c.flags in flags)
+
+    def claims_on(self, node: int) -> list[Claim]:
+        """Return all claims on a node that are met, firm and presumed."""
+        return unpack(self.claims[node])
+
+    def uses(self, node: int) -> list[int]:
+        """Return what is used of each device of a node, ``WIDTH`` integers a device."""
+        packed = self.states[self.state[node]]
+        found: list[int] = memoryview(packed).cast("i")[1:].tolist()
+        return found
+
+    def name(self, node: int, claim: Claim) -> str:
+        """Return what a claim is called in a plan."""
+        return seat_name(self.layouts[self.layout[node]], self.names[node], claim.seat)
+
+    # --- frozen -----------------------------------------------------------------------
+
+    def freeze(self) -> DeviceView:
+        """Return everything read-only; O(pages), nothing is copied."""
+        count = self.node_rows
+        if self._frozen is None:
+            self._frozen = DeviceView(
+                layouts=self.layouts.freeze(),
+                states=self.states.freeze(),
+                layout=self.layout.freeze(count),
+                state=self.state.freeze(count),
+                names=self.names.freeze(count),
+                claims=self.claims.freeze(count),
+                given=self.given.freeze(count),
+                open={node: dict(told) for node, told in self.open.items()},
+            )
+        return self._frozen
+
+    def restore(
+        self,
+        layout: NDArray[np.int32],
+        names: Iterable[tuple[str, ...] | None],
+        claims: Iterable[bytes],
+        given: Iterable[Given | None],
+        opened: Mapping[int, dict[int, Told]],
+    ) -> None:
+        """Take over what ``dump`` wrote; ``layouts`` must be there already."""
+        self.grow_nodes(len(layout))
+        self.layout.fill(layout)
+        for node, called in enumerate(names):
+            if called:
+                self.names[node] = called
+        self.given.restore(given)
+        for node, packed in enumerate(claims):
+            if self.layout[node] != NO_ROW or packed:
+                self._write(node, packed)
+        self.open.update(opened)
+
+    def _is_unsettled(self, node: int) -> bool:
+        """Tell whether claims on a node may have to move when another one comes or goes."""
+        if node in self.open:
+            return True
+        return any(claim.flags & PRESUMED for claim in unpack(self.claims[node]))
+
+    # --- settling ---------------------------------------------------------------------
+
+    def _wants(self, node: int) -> dict[int, Told]:
+        """Return what every pod claims on a node: met claims by their names, and open ones."""
+        wants: dict[int, Told] = {}
+        for claim in unpack(self.claims[node]):
+            known = wants.get(claim.pod, Told((), bool(claim.flags & SPARE)))
+            untold = claim.flags & (PRESUMED | GIVEN)
+            names = () if untold else (*known.names, self.name(node, claim))
+            wants[claim.pod] = Told(names, known.spare)
+        return wants | self.open.get(node, {})
+
+    def _settle(self, node: int, wants: Mapping[int, Told]) -> None:
+        """Meet the claims on a node anew."""
+        number = self.layout[node]
+        packed: list[bytes] = []
+        unmet = {pod: told for pod, told in wants.items() if told.names}
+        if number != NO_ROW:
+            wishes = [
+                Wish(
+                    pod,
+                    wants[pod],
+                    self.needs(pod, node) or (),
+                    None if wants[pod].spare else self.given.to(pod, node),
+                )
+                for pod in sorted(wants, key=self._uid)
+            ]
+            packed, unmet = Settlement(self.layouts[number], self.names[node]).meet(wishes)
+        if unmet or node in self.open:
+            self.disturbed.add(node)
+        if unmet:
+            self.open[node] = unmet
+        else:
+            self.open.pop(node, None)
+        self._write(node, b"".join(packed))
+
+    # --- writing ----------------------------------------------------------------------
+
+    def _append(self, node: int, packed: list[bytes]) -> None:
+        self._write(node, self.claims[node] + b"".join(packed))
+
+    def _write(self, node: int, packed: bytes) -> None:
+        """Write a node's claims and the state that follows from them."""
+        if self.claims[node] != packed:
+            self.claims[node] = packed
+        old, number, new = self.state[node], self.layout[node], NO_ROW
+        if number != NO_ROW:
+            uses = [0] * (len(self.layouts[number]) * WIDTH)
+            for claim in unpack(packed):
+                put(uses, claim.seat)
+            new = self.states.acquire(pack_state(number, uses))
+        if new != old:
+            self.state[node] = new
+        if old != NO_ROW:
+            self.states.release(old)
+        if self.is_ill(node):
+            self.disturbed.add(node)
+        self._frozen = None
+
+    def _keep_open(self, pod: int, node: int, told: Told) -> None:
+        self.open.setdefault(node, {})[pod] = told
+        self._frozen = None

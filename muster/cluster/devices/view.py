@@ -1,0 +1,152 @@
+"""The devices of a snapshot, read-only."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.columns.nametable import NameView
+from muster.cluster.columns.pagedlists import PagedListView
+from muster.cluster.devices import rooms as devicerooms
+from muster.cluster.devices.onenode import WIDTH, Layout, Slot
+from muster.cluster.events import DeviceSpec
+from muster.cluster.ids import NO_ROW
+from muster.cluster.specs.deviceshape import DeviceShape
+from muster.cluster.specs.podconstraints import PodClass
+
+if TYPE_CHECKING:
+    from muster.cluster.devices.claims import Told
+    from muster.cluster.devices.kubeletgiven import Given
+
+_NO_USE: Final = (0,) * WIDTH
+ROOMS_KEPT: Final = 16
+"""Classes whose rooms are kept, of a plan and those around it: 1 MiB each at 130,000 nodes. A view
+lives on until a device is claimed, for as long as nobody fits or only pods without devices come.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceView:
+    """Per node row: ``layout``, ``state``: int32 ids, -1 where no device is known.
+
+    ``names``: device names in the order of the layout. ``claims``: packed
+    ``muster.cluster.devices.claims.Claim``. ``given``: what the kubelet gave, by node row.
+    ``open``: claims by node and pod row that are not met as told. ``states``: layout id and
+    ``WIDTH`` integers a device, packed int32.
+    """
+
+    layouts: NameView[Layout]
+    states: NameView[bytes]
+    layout: NDArray[np.int32]
+    state: NDArray[np.int32]
+    names: PagedListView[tuple[str, ...]]
+    claims: PagedListView[bytes]
+    given: PagedListView["Given | None"]
+    open: Mapping[int, Mapping[int, "Told"]]
+    _rooms: dict[PodClass, NDArray[np.int64]] = field(default_factory=dict)
+
+    @property
+    def known(self) -> bool:
+        """Whether the devices of any node are known."""
+        return any(value is not None for value in self.states)
+
+    def slots(self, node_row: int) -> Layout:
+        """Return the devices of a node, without their names; none where none are known."""
+        known = node_row < len(self.layout) and self.layout[node_row] != NO_ROW
+        return self.layouts[int(self.layout[node_row])] if known else ()
+
+    def uses(self, node_row: int) -> list[int]:
+        """Return what is used of each device, ``WIDTH`` integers a device."""
+        if not self.slots(node_row):
+            return []
+        return unpack_state(self.states[int(self.state[node_row])])[1]
+
+    def specs(self, node_row: int) -> tuple[DeviceSpec, ...]:
+        """Return the devices of a node as they were published."""
+        slots = self.slots(node_row)
+        names = self.names[node_row] if slots else ()
+        return tuple(spec_of(slot, name) for slot, name in zip(slots, names, strict=True))
+
+    def free_devices(self, node_row: int, resource: str) -> list[str]:
+        """Return the healthy, wholly unused devices of a resource by (NUMA, parent, name)."""
+        uses, slots = self.uses(node_row), self.slots(node_row)
+        return [
+            self.names[node_row][device]
+            for device, slot in enumerate(slots)
+            if slot.shape.resource == resource
+            and slot.healthy
+            and tuple(uses[device * WIDTH : (device + 1) * WIDTH]) == _NO_USE
+        ]
+
+    def state_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return int32[rows]: state ids, -1 where no device is known."""
+        padded = np.append(self.state, np.int32(NO_ROW))
+        found: NDArray[np.int32] = padded[np.minimum(rows, len(self.state))]
+        return found
+
+    def rooms(self, pod_class: PodClass, count: int) -> NDArray[np.int64]:
+        """Return int64[count]: how many pods of a class the devices of each node can take.
+
+        ``devicerooms.UNLIMITED`` where devices set no limit.
+        """
+        found = self._rooms.get(pod_class)
+        if found is None or len(found) != count:
+            if len(self._rooms) >= ROOMS_KEPT:
+                self._rooms.clear()
+            state = self.state_of(np.arange(count))
+            found = devicerooms.by_node(self.layouts, self.states, state, pod_class)
+            self._rooms[pod_class] = found
+        return found
+
+
+def pack_state(layout: int, uses: Sequence[int]) -> bytes:
+    """Return a state as one value."""
+    return np.array([layout, *uses], dtype=np.int32).tobytes()
+
+
+def unpack_state(state: bytes) -> tuple[int, list[int]]:
+    """Return the layout id of a state and its uses."""
+    layout, *uses = memoryview(state).cast("i").tolist()
+    return layout, uses
+
+
+def shape_of(spec: DeviceSpec) -> DeviceShape:
+    """Return the shape of a published device."""
+    return DeviceShape(
+        resource=spec.resource,
+        driver=spec.driver,
+        pool=spec.pool,
+        kind=spec.kind,
+        numa=spec.numa,
+        parent=spec.parent,
+        counters=tuple(sorted(spec.counters.items())),
+        family=spec.family,
+        model=spec.model,
+        tier=spec.tier,
+        by_memory=spec.by_memory,
+        placements=spec.placements,
+    )
+
+
+def spec_of(slot: Slot, name: str) -> DeviceSpec:
+    """Return a published device again."""
+    shape = slot.shape
+    return DeviceSpec(
+        name=name,
+        resource=shape.resource,
+        driver=shape.driver,
+        pool=shape.pool,
+        kind=shape.kind,
+        numa=shape.numa,
+        parent=shape.parent,
+        healthy=slot.healthy,
+        counters=dict(shape.counters),
+        family=shape.family,
+        model=shape.model,
+        tier=shape.tier,
+        by_memory=shape.by_memory,
+        placements=shape.placements,
+        reason=slot.reason,
+    )

@@ -1,0 +1,1 @@
+"""A state as a file, and a file as a state."""

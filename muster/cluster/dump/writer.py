@@ -1,0 +1,226 @@
+"""States of a cluster as bytes and back: for support cases, replay and tests.
+
+Only facts are written: what the API server told and what the planner holds, row by row,
+so that the copy goes on exactly as the original would. Everything that is a sum of facts
+(free amounts, counters, users of a name, indices) is recomputed on loading, by the same
+code that keeps it up to date.
+
+A state is written from its frozen columns, in pieces: whoever writes it need not stop the
+cluster. What a snapshot does not show, the rows waiting for reuse in their order, is taken
+with it (``Frozen``); decisions never read it.
+"""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from muster.cluster.dump.blocks import Array, BlockWriter, Pieces, line, paged, rows_paged
+from muster.cluster.dump.container import Packer, frame
+from muster.cluster.ids import NO_ROW
+from muster.cluster.model import Model
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.tables.gangs import COLUMNS as GANG_COLUMNS
+from muster.cluster.tables.pods import COLUMNS as POD_COLUMNS
+
+FLAGS = ("alive", "ready", "unschedulable", "taint_set")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Where a column is: ``dtype`` of numpy's, "" for values and strings."""
+
+    rows: int
+    blocks: tuple[int, ...]
+    dtype: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StateIndex:
+    """What a file says of one state.
+
+    ``columns``: numbers of the blocks that say where each ``Column`` is. ``free``: per table
+    of names, and for rows of pods, what waits for reuse, the next one last.
+    ``labels``: node label keys in the order of their columns.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    gate: str
+    generation: int
+    labels: tuple[str, ...]
+    columns: Mapping[str, int]
+    free: Mapping[str, tuple[int, ...]]
+    unsettled: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frozen:
+    """A state at rest. Without ``free`` a copy reuses rows in another order, no more."""
+
+    snapshot: Snapshot
+    gate: str
+    free: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    unsettled: tuple[int, ...] = ()
+
+
+def freeze(model: Model, snapshot: Snapshot, gate: str) -> Frozen:
+    """Return the state of now, ``snapshot`` being of now. O(names free for reuse)."""
+    free = {name: tuple(ids) for name, ids in free_ids(model) if ids}
+    return Frozen(snapshot, gate, free, tuple(sorted(model.unsettled)))
+
+
+def freeze_past(snapshot: Snapshot, gate: str) -> Frozen:
+    """Return the state that ``snapshot`` was taken of, some time ago.
+
+    Which nodes awaited judgement then was not kept: every node that is gone and still has
+    pods counted on it, which is all that any tick could find.
+    """
+    nodes = np.unique(snapshot.pods.node.array())
+    named = nodes[nodes != NO_ROW]
+    return Frozen(snapshot, gate, unsettled=tuple(named[~snapshot.nodes.alive[named]].tolist()))
+
+
+def free_ids(model: Model) -> Iterator[tuple[str, list[int]]]:
+    """Yield what waits for reuse in every table of names, and the rows of pods."""
+    nodes, pods, gangs, devices = model.nodes, model.pods, model.gangs, model.devices
+    yield "nodes", nodes.names.free_ids()
+    yield "taint_sets", nodes.taint_sets.free_ids()
+    for key, values in nodes.labels.tables().items():
+        yield f"label.{key}", values.free_ids()
+    yield "classes", model.classes.free_ids()
+    yield "label_sets", model.label_sets.free_ids()
+    yield "gangs", gangs.keys.free_ids()
+    yield "shapes", gangs.shapes.free_ids()
+    yield "reasons", gangs.reasons.free_ids()
+    yield "layouts", devices.layouts.free_ids()
+    yield "pods", pods.free_rows()
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def dump(frozen: Frozen) -> bytes:
+    """Return a file with one state."""
+    blocks = BlockWriter()
+    packer = Packer()
+    out = b"".join(packer.add(piece) for piece in _file(write(frozen, blocks)))
+    return out + packer.end()
+
+
+def _file(pieces: Pieces[int]) -> Generator[bytes, None, None]:
+    """Yield a file's frames, given those of its only state."""
+    number = yield from pieces
+    yield frame(line({"states": [number]}))
+
+
+# --- writing --------------------------------------------------------------------------
+
+
+def write(frozen: Frozen, blocks: BlockWriter) -> Pieces[int]:
+    """Yield the blocks of one state that were not written yet; return that of its index."""
+    snapshot = frozen.snapshot
+    columns: dict[str, int] = {}
+    for name, flat in _flat_columns(snapshot):
+        found = yield from blocks.numbers(rows_paged(flat))
+        columns[name] = yield from _column(blocks, len(flat), found, flat.dtype.str)
+    for name, dtype, pages, count in _paged_columns(snapshot):
+        found = yield from blocks.numbers(pages)
+        columns[name] = yield from _column(blocks, count, found, np.dtype(dtype).str)
+    for name, values, count in _value_columns(snapshot):
+        found = yield from blocks.values(values)
+        columns[name] = yield from _column(blocks, count, found)
+    for name, strings, count in _string_columns(snapshot):
+        found = yield from blocks.strings(strings)
+        columns[name] = yield from _column(blocks, count, found)
+    index = StateIndex(
+        name=snapshot.cluster,
+        levels=snapshot.levels,
+        gate=frozen.gate,
+        generation=snapshot.generation,
+        labels=tuple(snapshot.nodes.label_view.codes),
+        columns=columns,
+        free=frozen.free,
+        unsettled=frozen.unsettled,
+    )
+    yield b""
+    return (yield from blocks.raw(line(index)))
+
+
+def _column(blocks: BlockWriter, rows: int, found: list[int], dtype: str = "") -> Pieces[int]:
+    """Write down where a column is; one that has not changed is not written again."""
+    yield b""
+    return (yield from blocks.raw(line(Column(rows, tuple(found), dtype))))
+
+
+def _flat_columns(snapshot: Snapshot) -> Iterator[tuple[str, Array]]:
+    nodes = snapshot.nodes
+    for name in FLAGS:
+        yield f"node.{name}", getattr(nodes, name)
+    for number, amounts in enumerate(nodes.allocatable_columns):
+        yield f"node.allocatable.{number}", amounts
+    for key, codes in nodes.label_view.codes.items():
+        yield f"node.label.{key}", codes
+    yield "device.layout", snapshot.devices.layout
+
+
+def _paged_columns(
+    snapshot: Snapshot,
+) -> Iterator[tuple[str, type[np.generic], Sequence[Array], int]]:
+    tables = snapshot.tables
+    for part, view, kinds in (
+        ("pod", tables.pods, POD_COLUMNS),
+        ("gang", tables.gangs, GANG_COLUMNS),
+    ):
+        for name, (dtype, _) in kinds.items():
+            column = getattr(view, name)
+            yield f"{part}.{name}", dtype, column.pages, column.count
+    for name, words in (("front", tables.pods.uids.front), ("back", tables.pods.uids.back)):
+        yield f"pod.uid.{name}", np.uint64, words.pages, words.count
+
+
+def _value_columns(
+    snapshot: Snapshot,
+) -> Iterator[tuple[str, Iterable[Sequence[object]], int]]:
+    tables = snapshot.tables
+    yield from _names(snapshot)
+    yield "pod.names", tables.pods.names.pages, tables.pods.names.count
+    yield "device.names", tables.devices.names.pages, tables.devices.names.count
+    yield "device.given", tables.devices.given.pages, tables.devices.given.count
+    yield "holds", tables.holds.pages, tables.holds.count
+    opened = [
+        (node, pod, told.names, told.spare)
+        for node, pods in tables.devices.open.items()
+        for pod, told in pods.items()
+    ]
+    learned = [] if tables.learned is None else [tables.learned]
+    spaces, budgets = list(tables.namespaces.items()), list(tables.budgets.values())
+    yield "namespaces", paged(spaces), len(spaces)
+    yield "budgets", paged(budgets), len(budgets)
+    yield "learned", paged(learned), len(learned)
+    yield "device.open", paged(opened), len(opened)
+
+
+def _names(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[object]], int]]:
+    """Yield the tables of names; ``muster.cluster.dump.reader`` fills those of the same names."""
+    tables = snapshot.tables
+    nodes, pods, gangs, devices = tables.nodes, tables.pods, tables.gangs, tables.devices
+    yield "nodes", nodes.names.values.pages, len(nodes.names)
+    yield "resources", nodes.resource_names.values.pages, len(nodes.resource_names)
+    yield "taint_sets", nodes.taint_sets.values.pages, len(nodes.taint_sets)
+    for key, values in nodes.label_view.values.items():
+        yield f"label.{key}", values.values.pages, len(values)
+    yield "classes", tables.classes.values.pages, len(tables.classes)
+    yield "label_sets", tables.label_sets.values.pages, len(tables.label_sets)
+    yield "roles", pods.roles.values.pages, len(pods.roles)
+    yield "queues", pods.queues.values.pages, len(pods.queues)
+    yield "gangs", gangs.keys.values.pages, len(gangs.keys)
+    yield "shapes", gangs.shapes.values.pages, len(gangs.shapes)
+    yield "reasons", gangs.reasons.values.pages, len(gangs.reasons)
+    yield "layouts", devices.layouts.values.pages, len(devices.layouts)
+
+
+def _string_columns(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[bytes]], int]]:
+    tables = snapshot.tables
+    yield "gang.members", tables.gangs.members.pages, tables.gangs.members.count
+    yield "device.claims", tables.devices.claims.pages, tables.devices.claims.count

@@ -1,0 +1,1 @@
+"""One module per kind of event: what it changes in the model."""

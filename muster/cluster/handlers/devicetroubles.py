@@ -1,0 +1,198 @@
+"""Devices that are not as a plan meant them: ill ones, and ones that somebody else was given.
+
+Two questions, both answered from what stands in the books:
+
+- may a *held* pod still be bound where its plan says (``lost``)? It may not count on a device
+  that has become unhealthy or that the kubelet gave to another pod. As long as other devices of
+  the node would do, the kubelet will simply take those; without any it is stuck.
+- what is to be told of a node (``troubles_on``)? Which pod has, or was promised, which device.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from muster.cluster.devices.claims import PRESUMED, Claim, Told, all_healthy
+from muster.cluster.devices.onenode import WIDTH, Layout, Seat, any_seat, choose, fits, locate, put
+from muster.cluster.devices.table import DeviceTable
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.model import Model
+from muster.cluster.tables.pods import PodState
+
+DEVICE_UNHEALTHY: Final = "planned device unhealthy"
+DEVICE_TAKEN: Final = "planned device taken"
+NO_DEVICE_LEFT: Final = "no device left"
+GONE: Final = "this instance is not listed any more"
+REPLACEABLE: Final = frozenset({DEVICE_UNHEALTHY, DEVICE_TAKEN})
+"""Reasons for which a pod that is bound nevertheless gets other devices of its node."""
+
+
+class TroubleKind(StrEnum):
+    """What is wrong with a device of a pod."""
+
+    UNHEALTHY = "unhealthy"
+    TAKEN = "taken"  # its plan names what the kubelet gave to another pod
+    OTHERWISE = "given otherwise"  # it was given something else than its plan names
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTrouble:
+    """One device of one pod. ``device``: as plans name it; of OTHERWISE what it was given.
+
+    ``reason``: why the device is unhealthy, in the words of the node. ``holder``: who has a
+    device that is taken. ``bound``: the pod is on the node, not only planned for it.
+    """
+
+    kind: TroubleKind
+    uid: PodUid
+    gang: GangKey | None
+    node: str
+    device: str
+    reason: str = ""
+    holder: PodUid | None = None
+    bound: bool = True
+
+
+def lost(model: Model, row: int, node: int) -> str:
+    """Return why a held pod may not get the devices that its plan names on a node, else ""."""
+    devices, hold = model.devices, model.holds[row]
+    names = () if hold is None else hold.devices.get(model.nodes.names[node], ())
+    if names and _gone(devices, node, names):
+        return _unless_others(devices, row, node, DEVICE_UNHEALTHY)
+    if not names or not (devices.is_ill(node) or devices.given.any(node)):
+        return ""
+    seats = devices.seats(row, node, names)
+    if seats is None or devices.given.to(row, node) is not None:
+        return ""
+    layout = devices.slots(node)
+    if not all(layout[seat.device].healthy for seat in seats):
+        return _unless_others(devices, row, node, DEVICE_UNHEALTHY)
+    taken = _uses(layout, [c for c in _given_claims(devices, node) if c.pod != row])
+    if not fits(all_healthy(layout), taken, seats):
+        return _unless_others(devices, row, node, DEVICE_TAKEN)
+    return ""
+
+
+def _gone(devices: DeviceTable, node: int, names: Iterable[str]) -> list[str]:
+    """Return the MIG instances that are named and are not there any more, of GPUs that are cut.
+
+    Whoever is told of one has a claim that is not met: elsewhere there is nothing to look for.
+    """
+    if node not in devices.open:
+        return []
+    layout, index = devices.slots(node), {n: i for i, n in enumerate(devices.names[node])}
+    return [
+        name
+        for name in names
+        if locate(index, name)[0] >= 0
+        and layout[locate(index, name)[0]].shape.placements
+        and any_seat(layout, index, name) is None
+    ]
+
+
+def troubles_on(model: Model, node: int) -> list[DeviceTrouble]:
+    """Return what is to be told of a node's devices, by pod and device."""
+    found = [*_unhealthy(model, node), *_vanished(model, node), *_misplaced(model, node)]
+    return sorted(found, key=lambda trouble: (trouble.uid, trouble.kind, trouble.device))
+
+
+def _unless_others(devices: DeviceTable, row: int, node: int, reason: str) -> str:
+    layout = devices.slots(node)
+    beside = _uses(layout, [claim for claim in devices.claims_on(node) if claim.pod != row])
+    others = choose(layout, beside, devices.needs(row, node) or ())
+    return reason if others is not None else NO_DEVICE_LEFT
+
+
+def _given_claims(devices: DeviceTable, node: int) -> list[Claim]:
+    return [
+        claim
+        for claim in devices.claims_on(node)
+        if not claim.flags & PRESUMED and devices.given.to(claim.pod, node) is not None
+    ]
+
+
+def _uses(layout: Layout, claims: list[Claim]) -> list[int]:
+    uses = [0] * (len(layout) * WIDTH)
+    for claim in claims:
+        put(uses, claim.seat)
+    return uses
+
+
+def _unhealthy(model: Model, node: int) -> Iterator[DeviceTrouble]:
+    """Yield the ill devices that pods are known to have."""
+    devices = model.devices
+    if not devices.is_ill(node):
+        return
+    layout = devices.slots(node)
+    told = set()
+    for claim in devices.claims_on(node):
+        slot, known = layout[claim.device], not claim.flags & PRESUMED
+        if not slot.healthy and known and model.pods.node[claim.pod] == node:
+            told.add((claim.pod, devices.name(node, claim), slot.reason))
+    for pod, device, reason in told:
+        yield _trouble(model, TroubleKind.UNHEALTHY, pod, node, device, reason=reason)
+
+
+def _vanished(model: Model, node: int) -> Iterator[DeviceTrouble]:
+    """Yield the instances that pods had: a plugin takes those that are ill out of its list."""
+    devices = model.devices
+    for pod, told in devices.open.get(node, {}).items():
+        if model.pods.node[pod] == node:
+            for name in _gone(devices, node, devices.given.to(pod, node) or told.names):
+                yield _trouble(model, TroubleKind.UNHEALTHY, pod, node, name, reason=GONE)
+
+
+def _misplaced(model: Model, node: int) -> Iterator[DeviceTrouble]:
+    """Yield the pods whose plans name what they have not, because the node says so."""
+    devices = model.devices
+    if not devices.given.any(node) or not devices.slots(node):
+        return
+    holders = _given_claims(devices, node)
+    for pod, told in devices.open.get(node, {}).items():
+        if model.pods.node[pod] != node or not told.names:
+            continue
+        had = devices.had(pod, node)
+        if had:
+            yield _trouble(model, TroubleKind.OTHERWISE, pod, node, " ".join(had))
+        else:
+            yield from _taken(model, pod, node, told, holders)
+
+
+def _taken(
+    model: Model, pod: int, node: int, told: Told, holders: list[Claim]
+) -> Iterator[DeviceTrouble]:
+    layout = all_healthy(model.devices.slots(node))
+    seats = model.devices.seats(pod, node, told.names) or []
+    for name, seat in zip(told.names, seats, strict=False):
+        other = next((claim for claim in holders if _collide(layout, seat, claim)), None)
+        if other is not None:
+            holder = model.pods.uids[other.pod]
+            yield _trouble(model, TroubleKind.TAKEN, pod, node, name, holder=holder)
+
+
+def _collide(layout: Layout, seat: Seat, claim: Claim) -> bool:
+    return seat.device == claim.device and not fits(layout, _uses(layout, [claim]), [seat])
+
+
+def _trouble(
+    model: Model,
+    kind: TroubleKind,
+    pod: int,
+    node: int,
+    device: str,
+    *,
+    reason: str = "",
+    holder: PodUid | None = None,
+) -> DeviceTrouble:
+    gang = model.pods.gang[pod]
+    return DeviceTrouble(
+        kind=kind,
+        uid=model.pods.uids[pod],
+        gang=model.gangs.keys[gang] if gang >= 0 else None,
+        node=model.nodes.names[node],
+        device=device,
+        reason=reason,
+        holder=holder,
+        bound=model.pods.state[pod] == PodState.BOUND,
+    )

@@ -1,0 +1,101 @@
+"""What happens to gangs, namespaces and budgets: the objects that describe, not run."""
+
+from dataclasses import replace
+
+from muster.cluster.events import (
+    BudgetGone,
+    BudgetUpserted,
+    GangGone,
+    GangUpserted,
+    MembersMoved,
+    NamespaceGone,
+    NamespaceUpserted,
+)
+from muster.cluster.handlers import hotspares
+from muster.cluster.ids import check_gang_key
+from muster.cluster.model import Model
+from muster.cluster.outcome import Outcome
+from muster.cluster.tables.pods import PodState
+
+
+def gang_upserted(model: Model, event: GangUpserted, out: Outcome) -> None:
+    """Take over what a gang asks for."""
+    check_gang_key(event.spec.key, "GangUpserted")
+    if event.spec.min_count < 0:
+        raise ValueError(
+            f"gang {event.spec.key}: min_count is {event.spec.min_count}; it must be 0 or more"
+        )
+    row = model.gangs.row(event.spec.key)
+    if model.gangs.spec(row) != event.spec:
+        model.gangs.set_spec(row, event.spec)
+        hotspares.settle(model, row, out)
+        out.gang(event.spec.key)
+
+
+def gang_gone(model: Model, event: GangGone, out: Outcome) -> None:
+    """Forget what a gang asked for; members that still exist keep it alive."""
+    row = model.gangs.keys.find(event.key)
+    if row is None or model.gangs.spec(row) is None:
+        return
+    model.gangs.set_spec(row, None)
+    hotspares.settle(model, row, out)
+    model.drop_gang_if_over(row)
+    out.gang(event.key)
+
+
+def members_moved(model: Model, event: MembersMoved, out: Outcome, *, now: float) -> None:
+    """Move members to another gang, with the holds they have."""
+    check_gang_key(event.target, "MembersMoved")
+    source = model.gangs.keys.find(event.source)
+    if source is None or event.source == event.target:
+        return
+    pods, role = model.pods, model.pods.roles.add(event.role)
+    only = None if event.only is None else pods.roles.find(event.only)
+    for row in model.gangs.rows(source):
+        if event.only is not None and pods.role[row] != only:
+            continue
+        if pods.state[row] == PodState.STANDBY:
+            continue
+        pods.role[row] = role
+        hold = model.holds[row]
+        if hold is not None:
+            model.holds[row] = replace(hold, gang=event.target)
+        model.set_gang(row, event.target, now)
+    hotspares.settle(model, source, out)
+    out.gang(event.source)
+    out.gang(event.target)
+
+
+def namespace_upserted(model: Model, event: NamespaceUpserted, out: Outcome) -> None:
+    """Take over a namespace's labels."""
+    if model.namespaces.get(event.name) != event.labels:
+        model.namespaces = {**model.namespaces, event.name: dict(event.labels)}
+        model.matches.drop_namespace_selectors()
+        out.changed = True
+
+
+def namespace_gone(model: Model, event: NamespaceGone, out: Outcome) -> None:
+    """Forget a namespace's labels."""
+    if event.name in model.namespaces:
+        model.namespaces = {k: v for k, v in model.namespaces.items() if k != event.name}
+        model.matches.drop_namespace_selectors()
+        out.changed = True
+
+
+def budget_upserted(model: Model, event: BudgetUpserted, out: Outcome) -> None:
+    """Take over a budget."""
+    for resource, cap in event.caps.items():
+        if cap < 0:
+            raise ValueError(
+                f"budget {event.name}: caps[{resource!r}] is {cap}; it must be 0 or more"
+            )
+    if model.budgets.get(event.name) != event:
+        model.budgets = {**model.budgets, event.name: event}
+        out.freed()
+
+
+def budget_gone(model: Model, event: BudgetGone, out: Outcome) -> None:
+    """Forget a budget."""
+    if event.name in model.budgets:
+        model.budgets = {k: v for k, v in model.budgets.items() if k != event.name}
+        out.freed()

@@ -1,0 +1,240 @@
+"""What the planner intends: plans held, pods released or given up, gangs skipped, time.
+
+Facts are taken as they come; intentions are checked first. ``held`` looks at the whole
+plan before it changes anything: a plan is held whole or not at all.
+"""
+
+from dataclasses import dataclass, field
+
+from muster.cluster.devices.onenode import choose, fits, named_seats, needs_known_devices, put
+from muster.cluster.errors import PlanStale
+from muster.cluster.events import (
+    Assignment,
+    GangSkipped,
+    PlanHeld,
+    PodForgotten,
+    PodReleased,
+    StandbyHeld,
+    Tick,
+)
+from muster.cluster.handlers import hotspares, ledger
+from muster.cluster.handlers.podevents import gang_key
+from muster.cluster.model import Model
+from muster.cluster.outcome import Outcome
+from muster.cluster.tables.holds import Hold, HoldState
+from muster.cluster.tables.matchcounts import collide
+from muster.cluster.tables.pods import OCCUPYING, STATES, PodState
+
+
+@dataclass(slots=True)
+class _Claims:
+    """What a plan takes in all: (node row, resource id) → amount, device uses by node row."""
+
+    planned: dict[tuple[int, int], int] = field(default_factory=dict)
+    spare: dict[tuple[int, int], int] = field(default_factory=dict)
+    devices: dict[int, list[int]] = field(default_factory=dict)
+    pods: dict[int, list[int]] = field(default_factory=dict)
+
+
+def held(model: Model, event: PlanHeld, out: Outcome, *, now: float) -> None:
+    """Assume every assignment of a plan; raise ``PlanStale`` and change nothing if one fails."""
+    lifted = hotspares.lift(model, event, f"plan {event.plan_id} for {event.gang}")
+    try:
+        rows = _check(model, event, now)
+    except PlanStale:
+        hotspares.put_back(model, lifted)
+        raise
+    hotspares.forget(model, lifted, out)
+    for row, assignment in zip(rows, event.assignments, strict=True):
+        ledger.enter(model, row, _hold_of(event, assignment))
+    gang = model.gangs.keys.find(event.gang)
+    if gang is not None and not event.continued:
+        model.gangs.planned(gang)
+    out.gang(event.gang)
+
+
+def stood_by(model: Model, event: StandbyHeld, out: Outcome) -> None:
+    """Keep seats for members that a gang may lose; ``PlanStale`` and no change if one fails."""
+    what = f"standby seats for {event.gang}"
+    like = model.directory.row(event.like)
+    if like is None or gang_key(model, like) != event.gang:
+        raise PlanStale(f"{what}: pod {event.like.hex()} is not its member")
+    if model.pods.state[like] not in OCCUPYING:
+        raise PlanStale(f"{what}: pod {event.like.hex()} holds no room")
+    uids = {seat.uid for seat in event.seats}
+    if len(uids) < len(event.seats) or any(model.directory.row(uid) is not None for uid in uids):
+        raise PlanStale(f"{what}: a seat has the uid of another one")
+    claims = _Claims()
+    for seat in event.seats:
+        _check_nodes(model, like, seat, claims, what)
+    _check_room(model, claims, what)
+    hotspares.enter(model, event, like, out)
+    hotspares.settle(model, model.pods.gang[like], out)
+
+
+def released(model: Model, event: PodReleased, out: Outcome) -> None:
+    """Note that a pod's pin stands. Late or unknown news is left to the watch to tell."""
+    row = model.directory.row(event.uid)
+    if row is not None and model.pods.state[row] == PodState.ASSUMED:
+        ledger.release(model, row)
+        out.gang(gang_key(model, row))
+
+
+def forgotten(model: Model, event: PodForgotten, out: Outcome) -> None:
+    """Drop an assumed hold. A released one stays, unless it was pinned by its status only."""
+    row = model.directory.row(event.uid)
+    droppable = (PodState.ASSUMED, PodState.RELEASED) if event.nominated else (PodState.ASSUMED,)
+    if row is not None and model.pods.state[row] in droppable:
+        hold = ledger.drop(model, row, PodState.WAITING)
+        out.gang(gang_key(model, row))
+        out.freed()
+        ledger.review_left(model, None if hold is None else hold.node, out)
+
+
+def skipped(model: Model, event: GangSkipped, out: Outcome) -> None:
+    """Count a refusal. No ``GangChanged``: the planner would look at the gang for ever."""
+    row = model.gangs.keys.find(event.key)
+    if row is not None:
+        model.gangs.skipped(row, event.reason)
+        out.changed = True
+
+
+def tick(model: Model, event: Tick, out: Outcome, *, now: float) -> None:
+    """Expire holds, and judge those on nodes that no list told of."""
+    ledger.expire(model, out, now, event.most)
+    for node in sorted(model.unsettled):
+        ledger.review(model, node, out)
+    model.unsettled.clear()
+
+
+def _hold_of(event: PlanHeld, assignment: Assignment) -> Hold:
+    return Hold(
+        state=HoldState.ASSUMED,
+        node=assignment.node,
+        spares=assignment.spares,
+        pins=(assignment.node, *assignment.spares),
+        deadline=event.deadline,
+        plan_id=event.plan_id,
+        gang=event.gang,
+        devices=assignment.devices,
+        rank=assignment.rank,
+        generation=event.generation,
+    )
+
+
+# --- checks: nothing is changed below -------------------------------------------------
+
+
+def _check(model: Model, event: PlanHeld, now: float) -> list[int]:
+    plan = f"plan {event.plan_id} for {event.gang}"
+    if not event.assignments:
+        raise PlanStale(f"{plan} assigns no pod")
+    if not event.deadline > now:
+        raise PlanStale(f"{plan}: its deadline {event.deadline} has passed (now {now})")
+    claims = _Claims()
+    rows = [_check_pod(model, event, a, plan) for a in event.assignments]
+    if len(set(rows)) < len(rows):
+        raise PlanStale(f"{plan} assigns a pod twice")
+    for row, assignment in zip(rows, event.assignments, strict=True):
+        _check_nodes(model, row, assignment, claims, plan)
+    _check_room(model, claims, plan)
+    return rows
+
+
+def _check_pod(model: Model, event: PlanHeld, assignment: Assignment, plan: str) -> int:
+    row = model.directory.row(assignment.uid)
+    if row is None:
+        raise PlanStale(f"{plan}: pod {assignment.uid.hex()} is gone")
+    state = STATES[model.pods.state[row]]
+    if state is not PodState.WAITING:
+        raise PlanStale(f"{plan}: pod {assignment.uid.hex()} is {state.name}, not WAITING")
+    if gang_key(model, row) != event.gang:
+        raise PlanStale(f"{plan}: pod {assignment.uid.hex()} is not its member")
+    return row
+
+
+def _check_nodes(
+    model: Model, row: int, assignment: Assignment, claims: _Claims, plan: str
+) -> None:
+    nodes = (assignment.node, *assignment.spares)
+    if len(set(nodes)) < len(nodes):
+        raise PlanStale(f"{plan}: node and spares {nodes} are not distinct")
+    strangers = set(assignment.devices) - set(nodes)
+    if strangers:
+        raise PlanStale(f"{plan}: devices on {sorted(strangers)}, which are not assigned")
+    requests = model.traits(model.pods.pod_class[row]).requests
+    for name in nodes:
+        node = _check_node(model, row, name, plan)
+        taken = claims.planned if name == assignment.node else claims.spare
+        for resource, amount in requests:
+            taken[node, resource] = taken.get((node, resource), 0) + amount
+        told = assignment.devices.get(name, ())
+        if told or name == assignment.node:
+            _check_devices(model, row, node, told, claims, plan)
+        if name == assignment.node:
+            _check_ports(model, row, node, claims, plan)
+
+
+def _check_node(model: Model, row: int, name: str, plan: str) -> int:
+    node = model.nodes.names.find(name)
+    if node is None:
+        raise PlanStale(f"{plan}: node {name} is unknown")
+    reason = model.unfit(row, node)
+    if reason:
+        raise PlanStale(f"{plan}: node {name}: {reason}")
+    return node
+
+
+def _check_devices(
+    model: Model, row: int, node: int, told: tuple[str, ...], claims: _Claims, plan: str
+) -> None:
+    devices, where = model.devices, model.nodes.names[node]
+    layout = devices.slots(node)
+    needs = devices.needs(row, node)
+    if needs is None or (not layout and needs_known_devices(devices.class_of(row))):
+        raise PlanStale(f"{plan}: no device of {where} suits pod {model.pods.uids[row].hex()}")
+    if not needs:
+        if told:
+            raise PlanStale(f"{plan}: devices {told} of {where} are not free for such a pod")
+        return
+    uses = claims.devices.setdefault(node, devices.uses(node))
+    seats = (
+        named_seats(layout, devices.names[node], needs, told)
+        if told
+        else choose(layout, uses, needs)
+    )
+    if seats is None and told:
+        raise PlanStale(f"{plan}: devices {told} of {where} are not what its pod asks for")
+    if seats is None or not fits(layout, uses, seats, anew=True):
+        raise PlanStale(f"{plan}: devices {told or ''} of {where} are not free")
+    for seat in seats:
+        put(uses, seat)
+
+
+def _check_ports(model: Model, row: int, node: int, claims: _Claims, plan: str) -> None:
+    mine = model.traits(model.pods.pod_class[row]).host_ports
+    if not mine:
+        return
+    beside = claims.pods.setdefault(node, model.pods_on(node))
+    for other in beside:
+        theirs = model.traits(model.pods.pod_class[other]).host_ports
+        if any(collide(a, b) for a in mine for b in theirs):
+            raise PlanStale(f"{plan}: a host port is taken on {model.nodes.names[node]}")
+    beside.append(row)
+
+
+def _check_room(model: Model, claims: _Claims, plan: str) -> None:
+    for (node, resource), amount in claims.planned.items():
+        free = model.nodes.free[resource][node]
+        if amount > free:
+            raise PlanStale(_lacks(model, plan, node, resource, amount, free))
+    for (node, resource), amount in claims.spare.items():
+        planned = claims.planned.get((node, resource), 0)
+        left = model.nodes.free[resource][node] - planned - model.nodes.spare[resource][node]
+        if amount > left:
+            raise PlanStale(_lacks(model, plan, node, resource, amount, left))
+
+
+def _lacks(model: Model, plan: str, node: int, resource: int, amount: int, free: int) -> str:
+    name, what = model.nodes.names[node], model.nodes.resources[resource]
+    return f"{plan}: node {name} has {free} of {what} left, {amount} are needed"

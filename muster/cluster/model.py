@@ -1,0 +1,374 @@
+"""All tables of one cluster, and the arithmetic that keeps them in step.
+
+Only here does a pod take or give back room: ``occupy`` and ``vacate`` move every sum that
+depends on where a pod stands (free amounts, the node's pod list, match counts,
+anti-affinity, host ports), so no event handler can forget one. Handlers decide *what*
+happens (``muster.cluster.handlers.podevents`` and its siblings), this module does it.
+
+The same class carries ``Snapshot.overlay``: started from frozen tables it is a scratch
+cluster that shares everything it does not touch.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappush
+
+from muster.cluster.columns.nametable import NameTable
+from muster.cluster.columns.pagedlists import PagedList
+from muster.cluster.columns.poddirectory import Directory
+from muster.cluster.devices.table import DeviceTable
+from muster.cluster.events import BudgetUpserted
+from muster.cluster.ids import NO_ROW, GangKey, PodUid
+from muster.cluster.snapshot import Overlaid, Snapshot, Tables
+from muster.cluster.specs.learnedprices import Learned
+from muster.cluster.specs.matching import UNSCHEDULABLE, untolerated
+from muster.cluster.specs.podconstraints import HostPort, LabelSet, PodAffinityTerm, PodClass
+from muster.cluster.tables.gangs import GangTable
+from muster.cluster.tables.holds import Hold
+from muster.cluster.tables.matchcounts import CountTable, MatchCounters, collide, count_pods
+from muster.cluster.tables.nodes import AMOUNT_LIMIT, NodeTable
+from muster.cluster.tables.nodeview import NodeView
+from muster.cluster.tables.pods import HELD, PodFlag, PodState, PodTable
+from muster.cluster.tables.topologybuild import TopologyCell
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What accounting needs of a pod class, looked up once: requests by resource id."""
+
+    requests: tuple[tuple[int, int], ...]
+    anti_affinity: tuple[PodAffinityTerm, ...]
+    host_ports: tuple[HostPort, ...]
+
+
+class Model:
+    """The mutable tables of one cluster."""
+
+    __slots__ = (
+        "_topology",
+        "_traits",
+        "anti_affinity",
+        "budgets",
+        "classes",
+        "deadlines",
+        "devices",
+        "directory",
+        "gangs",
+        "holds",
+        "host_ports",
+        "label_sets",
+        "learned",
+        "levels",
+        "matches",
+        "name",
+        "namespaces",
+        "node_changes",
+        "nodes",
+        "pods",
+        "standby",
+        "unsettled",
+    )
+
+    def __init__(self, name: str, levels: tuple[str, ...], like: Tables | None = None) -> None:
+        self.name = name
+        self.levels = levels
+        self.pods = PodTable(None if like is None else like.pods)
+        self.nodes = NodeTable(self.pods.priority, None if like is None else like.nodes)
+        self.gangs = GangTable(None if like is None else like.gangs)
+        self.classes: NameTable[PodClass] = NameTable(like=None if like is None else like.classes)
+        self.label_sets: NameTable[LabelSet] = NameTable(
+            like=None if like is None else like.label_sets
+        )
+        self.devices = DeviceTable(
+            self._kind_of, self._uid_of, None if like is None else like.devices
+        )
+        self.holds: PagedList[Hold | None] = PagedList(
+            None, like=None if like is None else like.holds
+        )
+        # Replaced, never changed in place: snapshots refer to them.
+        self.namespaces: Mapping[str, Mapping[str, str]] = {} if like is None else like.namespaces
+        self.budgets: Mapping[str, BudgetUpserted] = {} if like is None else like.budgets
+        self.matches = MatchCounters({} if like is None else like.matches)
+        self.anti_affinity: CountTable[PodAffinityTerm] = CountTable(
+            {} if like is None else like.anti_affinity
+        )
+        self.host_ports: CountTable[HostPort] = CountTable({} if like is None else like.host_ports)
+        self.learned: Learned | None = None if like is None else like.learned
+        self.directory = Directory(self.pods.uids)
+        self.deadlines: list[tuple[float, int]] = []
+        self.unsettled: set[int] = set()
+        self.node_changes = 0
+        kept = {} if like is None else like.standby
+        self.standby: dict[int, set[int]] = {gang: set(rows) for gang, rows in kept.items()}
+        self._traits: dict[int, Traits] = {}
+        self._topology: TopologyCell | None = None
+
+    # --- rows -------------------------------------------------------------------------
+
+    def node_row(self, name: str) -> int:
+        """Return the row of a node name, a dead one when the node is unknown."""
+        known, row = len(self.nodes.names), self.nodes.row(name)
+        if row >= known or row >= self.devices.node_rows:
+            self._new_nodes()
+        return row
+
+    def node_rows(self, names: Sequence[str]) -> int:
+        """Return the first of the rows of nodes that are all unknown, in one stretch."""
+        first = self.nodes.rows(names)
+        self._new_nodes()
+        return first
+
+    def _new_nodes(self) -> None:
+        self.topology_changed()  # its arrays have one entry per row
+        if len(self.nodes.names) > self.devices.node_rows:
+            self.devices.grow_nodes(self.nodes.alive.capacity)
+
+    def new_pod(self, uid: PodUid) -> int:
+        """Return the row of a pod seen for the first time."""
+        row = self.pods.new(uid)
+        if row >= self.holds.capacity:
+            self.holds.grow(self.pods.count)
+        self.directory.add(uid, row)
+        return row
+
+    def free_pod(self, row: int) -> None:
+        """Give a row back. The pod must hold nothing and be in no gang any more."""
+        self.name_pod(row, "")
+        self.directory.remove(self.pods.uids[row])
+        self.set_nominated(row, None)
+        self._release_class(self.pods.pod_class[row])
+        self._release_labels(self.pods.labels[row])
+        self.pods.remove(row)
+
+    def name_pod(self, row: int, name: str) -> None:
+        """Keep, or with "" drop, the name of a pod."""
+        old = self.pods.names[row]
+        if old == name:
+            return
+        if old:
+            self.directory.remove_name(old, row)
+        if name:
+            self.directory.add_name(name, row)
+        self.pods.names[row] = name
+
+    def set_kind(self, row: int, pod_class: PodClass, labels: LabelSet) -> None:
+        """Write a pod's class and label set. The pod must not occupy a node."""
+        old_class, old_labels = self.pods.pod_class[row], self.pods.labels[row]
+        self.pods.pod_class[row] = self.classes.acquire(pod_class)
+        self.pods.labels[row] = self.label_sets.acquire(labels)
+        self._release_class(old_class)
+        self._release_labels(old_labels)
+
+    def set_nominated(self, row: int, node: str | None) -> None:
+        """Write the node that a pod is nominated to."""
+        old = self.pods.nominated[row]
+        if node is not None:
+            new = self.node_row(node)
+            self.nodes.refer(new, 1)
+            self.pods.nominated[row] = new
+        elif old != NO_ROW:
+            self.pods.nominated[row] = NO_ROW
+        if old != NO_ROW:
+            self.nodes.refer(old, -1)
+
+    def set_gang(self, row: int, key: GangKey | None, now: float) -> None:
+        """Move a pod to a gang; a gang that loses its last member may go."""
+        old = self.pods.gang[row]
+        new = NO_ROW if key is None else self.gangs.row(key)
+        if old == new:
+            return
+        self.pods.gang[row] = new
+        if new != NO_ROW:
+            self.gangs.join(new, row, now)
+        if old != NO_ROW:
+            self.gangs.leave(old, row)
+            self.drop_gang_if_over(old)
+
+    def drop_gang_if_over(self, row: int) -> None:
+        """Forget a gang that has no member and that no object describes any more."""
+        if self.gangs.size(row):
+            return
+        spec = self.gangs.spec(row)
+        if spec is None or spec.lives_with_pods:
+            self.gangs.remove(row)
+
+    # --- room -------------------------------------------------------------------------
+
+    def traits(self, class_id: int) -> Traits:
+        """Return what accounting needs of a class."""
+        found = self._traits.get(class_id)
+        if found is None:
+            found = self._traits[class_id] = self._make_traits(self.classes[class_id])
+        return found
+
+    def occupy(self, row: int, node: int) -> None:
+        """Put a pod on a node: everything that is counted per node counts it."""
+        self.pods.node[row] = node
+        self.nodes.refer(node, 1)
+        self.nodes.pods.insert(node, row)
+        self._count(row, node, 1)
+
+    def vacate(self, row: int) -> None:
+        """Take a pod off its node: the exact undo of ``occupy``."""
+        node = self.pods.node[row]
+        self._count(row, node, -1)
+        self.nodes.pods.remove(node, row)
+        self.pods.node[row] = NO_ROW
+        self.nodes.refer(node, -1)
+
+    def leave_node(self, row: int) -> None:
+        """``vacate``, and give the devices back."""
+        node = self.pods.node[row]
+        self.devices.unclaim(row, node)
+        self.vacate(row)
+
+    def reserve(self, row: int, node: str, sign: int) -> None:
+        """Keep (+1) or give back (-1) a pod's room on one of its spare nodes."""
+        number = self.node_row(node)
+        for resource, amount in self.traits(self.pods.pod_class[row]).requests:
+            self.nodes.spare[resource].add(number, sign * amount)
+        self.nodes.refer(number, sign)
+
+    def pods_on(self, node: int) -> list[int]:
+        """Return the pod rows that occupy a node, lowest priority first."""
+        return self.nodes.pods.rows(node)
+
+    def held_on(self, node: int) -> Iterator[int]:
+        """Yield the assumed and released pod rows of a node, lowest priority first."""
+        return (row for row in self.pods_on(node) if self.pods.state[row] in HELD)
+
+    def shortage(self, node: int) -> dict[int, int]:
+        """Return resource id → (negative) free amount where a node holds more than it has."""
+        pairs = ((number, column[node]) for number, column in enumerate(self.nodes.free))
+        return {number: free for number, free in pairs if free < 0}
+
+    def is_short(self, node: int, traits: Traits) -> bool:
+        """Tell whether a node holds more than it has of something that a class asks for."""
+        free = self.nodes.free
+        for resource, _ in traits.requests:  # noqa: SIM110  # a generator costs twice as much
+            if free[resource][node] < 0:
+                return True
+        return False
+
+    def unfit(self, row: int, node: int) -> str:
+        """Return why kube-scheduler would refuse this node to a pod, "" when it would not.
+
+        Only what can change under a plan: the node itself, its taints, and host ports.
+        """
+        if not self.nodes.alive[node]:
+            return "node gone"
+        pod_class = self.classes[self.pods.pod_class[row]]
+        if self.nodes.unschedulable[node] and untolerated(pod_class.tolerations, (UNSCHEDULABLE,)):
+            return "node unschedulable"
+        if untolerated(pod_class.tolerations, self.nodes.taints(node)):
+            return "node tainted"
+        return "host port taken" if self._port_taken(row, node) else ""
+
+    def add_deadline(self, deadline: float, row: int) -> None:
+        """Have ``ledger.expire`` look at a pod's hold when its deadline comes."""
+        heappush(self.deadlines, (deadline, row))
+
+    # --- frozen -----------------------------------------------------------------------
+
+    def topology_changed(self) -> None:
+        """Have the tree built anew at its next use."""
+        self._topology = None
+
+    def share_topology(self, cell: TopologyCell) -> None:
+        """Use a tree that stands already."""
+        self._topology = cell
+
+    def topology_cell(self, nodes: NodeView) -> TopologyCell:
+        """Return the shared tree, to be built from ``nodes`` if it is out of date."""
+        if self._topology is None:
+            self._topology = TopologyCell(nodes, self.levels)
+        return self._topology
+
+    def snapshot(self, generation: int, overlaid: Overlaid) -> Snapshot:
+        """Freeze every table; nothing is copied now."""
+        nodes, pods, label_sets = self.nodes.freeze(), self.pods.freeze(), self.label_sets.freeze()
+        for query in self.matches.missing():
+            self.matches.put(query, count_pods(query, pods, label_sets, self.namespaces))
+        tables = Tables(
+            nodes=nodes,
+            pods=pods,
+            gangs=self.gangs.freeze(),
+            devices=self.devices.freeze(),
+            classes=self.classes.freeze(),
+            label_sets=label_sets,
+            holds=self.holds.freeze(self.pods.count),
+            namespaces=self.namespaces,
+            budgets=self.budgets,
+            learned=self.learned,
+            matches=self.matches.table.freeze(),
+            anti_affinity=self.anti_affinity.freeze(),
+            host_ports=self.host_ports.freeze(),
+            standby={gang: frozenset(rows) for gang, rows in self.standby.items()},
+        )
+        return Snapshot(
+            self.name,
+            self.levels,
+            generation,
+            tables,
+            self.topology_cell(nodes),
+            overlaid,
+            self.matches,
+        )
+
+    # --- details ----------------------------------------------------------------------
+
+    def _kind_of(self, row: int) -> tuple[int, PodClass]:
+        number = self.pods.pod_class[row]
+        return number, self.classes[number]
+
+    def _uid_of(self, row: int) -> bytes:
+        return self.pods.uids[row]
+
+    def _count(self, row: int, node: int, sign: int) -> None:
+        pods = self.pods
+        traits = self.traits(pods.pod_class[row])
+        free = self.nodes.free
+        for resource, amount in traits.requests:
+            free[resource].add(node, -sign * amount)
+        labels_id = pods.labels[row]
+        for query in self.matches.queries_of(labels_id, self.label_sets, self.namespaces):
+            if query.include_terminating or not pods.flags[row] & PodFlag.TERMINATING:
+                self.matches.table.add(query, node, sign)
+        for term in traits.anti_affinity:
+            self.anti_affinity.add(term, node, sign)
+        for port in traits.host_ports:
+            self.host_ports.add(port, node, sign)
+
+    def _port_taken(self, row: int, node: int) -> bool:
+        wanted = self.traits(self.pods.pod_class[row]).host_ports
+        if not wanted:
+            return False
+        for other in self.pods_on(node):
+            if other != row and self.pods.state[other] == PodState.BOUND:
+                taken = self.traits(self.pods.pod_class[other]).host_ports
+                if any(collide(mine, theirs) for mine in wanted for theirs in taken):
+                    return True
+        return False
+
+    def requests_of(self, pod_class: PodClass) -> tuple[tuple[int, int], ...]:
+        """Return what a class asks for, by resource id."""
+        return tuple(
+            (self.nodes.resource(name), min(amount, AMOUNT_LIMIT))
+            for name, amount in pod_class.requests
+            if amount
+        )
+
+    def _make_traits(self, pod_class: PodClass) -> Traits:
+        return Traits(
+            requests=self.requests_of(pod_class),
+            anti_affinity=pod_class.pod_anti_affinity,
+            host_ports=pod_class.host_ports,
+        )
+
+    def _release_class(self, class_id: int) -> None:
+        if class_id != NO_ROW and self.classes.release(class_id):
+            self._traits.pop(class_id, None)
+
+    def _release_labels(self, labels_id: int) -> None:
+        if labels_id != NO_ROW and self.label_sets.release(labels_id):
+            self.matches.forget_labels(labels_id)

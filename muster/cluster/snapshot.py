@@ -1,0 +1,272 @@
+"""The frozen cluster that decisions are made on.
+
+A snapshot costs next to nothing to take: it refers to the live columns, and whoever writes
+to them afterwards copies first (``muster.cluster.columns.columns``). It never changes, whatever
+happens to the cluster, and names the generation it shows.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.columns.columns import read_only
+from muster.cluster.columns.nametable import NameView
+from muster.cluster.columns.pagedlists import PagedListView
+from muster.cluster.devices.view import DeviceView
+from muster.cluster.events import BudgetUpserted, GangUpserted, NodeGone, NodeUpserted, PodUpserted
+from muster.cluster.ids import GangKey
+from muster.cluster.resumable import Steps
+from muster.cluster.specs.gangspec import GangSpec
+from muster.cluster.specs.learnedprices import Learned
+from muster.cluster.specs.matching import NamespaceLabels, term_matches
+from muster.cluster.specs.podconstraints import (
+    HostPort,
+    LabelSelector,
+    LabelSet,
+    PodAffinityTerm,
+    PodClass,
+)
+from muster.cluster.tables import budgets as budget_rules
+from muster.cluster.tables import gangview
+from muster.cluster.tables.budgets import BudgetView
+from muster.cluster.tables.gangs import GangColumns
+from muster.cluster.tables.gangview import GangView
+from muster.cluster.tables.holds import Hold
+from muster.cluster.tables.matchcounts import (
+    CountView,
+    MatchCounters,
+    PodQuery,
+    count_pods,
+    port_conflicts,
+)
+from muster.cluster.tables.nodeview import NodeView
+from muster.cluster.tables.pods import PodView
+from muster.cluster.tables.topology import Topology
+from muster.cluster.tables.topologybuild import TopologyCell
+
+Fact: TypeAlias = NodeUpserted | NodeGone | GangUpserted | PodUpserted
+"""What an overlay may be told of; pods must be ones that the snapshot does not have."""
+
+
+class Overlaid(Protocol):
+    """How ``Snapshot.overlay`` is carried out."""
+
+    def __call__(
+        self,
+        snapshot: "Snapshot",
+        without_pods: Sequence[int],
+        facts: Sequence[Fact],
+        moved: Sequence[tuple[int, int]],
+        ranks: Mapping[int, int],
+        /,
+    ) -> "Snapshot":
+        """Return ``snapshot`` without some pod rows, with some facts, pods moved, ranks changed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """The frozen tables behind a snapshot; what ``overlay`` starts from.
+
+    ``standby``: by gang row, the pod rows of its hot spares.
+    """
+
+    nodes: NodeView
+    pods: PodView
+    gangs: GangColumns
+    devices: DeviceView
+    classes: NameView[PodClass]
+    label_sets: NameView[LabelSet]
+    holds: PagedListView[Hold | None]
+    namespaces: NamespaceLabels
+    budgets: Mapping[str, BudgetUpserted]
+    learned: Learned | None
+    matches: Mapping[PodQuery, CountView]
+    anti_affinity: Mapping[PodAffinityTerm, CountView]
+    host_ports: Mapping[HostPort, CountView]
+    standby: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """A cluster at one generation, read-only. Rows are indices into its columns.
+
+    ``overlaid`` does the work of ``overlay``: it needs the mutators, which need this class.
+    """
+
+    cluster: str
+    levels: tuple[str, ...]
+    generation: int
+    tables: Tables
+    topology_cell: TopologyCell
+    overlaid: Overlaid
+    _counters: MatchCounters
+    _gangs: dict[int, GangView] = field(default_factory=dict)
+    _counts: dict[PodQuery, NDArray[np.int64]] = field(default_factory=dict)
+    _budgets: list[BudgetView] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> NodeView:
+        """Node columns."""
+        return self.tables.nodes
+
+    @property
+    def pods(self) -> PodView:
+        """Pod columns."""
+        return self.tables.pods
+
+    @property
+    def devices(self) -> DeviceView:
+        """Device rows."""
+        return self.tables.devices
+
+    @property
+    def learned(self) -> Learned | None:
+        """What scoring learned last, ``None`` while nobody has asked for a GPU by itself."""
+        return self.tables.learned
+
+    @property
+    def classes(self) -> NameView[PodClass]:
+        """Pod classes by id (``pods.pod_class``)."""
+        return self.tables.classes
+
+    @property
+    def label_sets(self) -> NameView[LabelSet]:
+        """Label sets by id (``pods.labels``)."""
+        return self.tables.label_sets
+
+    @property
+    def topology(self) -> Topology:
+        """The topology tree of this snapshot's nodes; built at its first use."""
+        return self.topology_cell.get()
+
+    def topology_steps(self) -> Steps[Topology]:
+        """Return the tree too; it is built in slices where it does not stand yet."""
+        return self.topology_cell.steps()
+
+    # --- gangs ------------------------------------------------------------------------
+
+    def gang(self, key: GangKey) -> GangView | None:
+        """Return a gang, ``None`` when there is none of that key."""
+        row = self.tables.gangs.keys.find(key)
+        return None if row is None else self._gang(row)
+
+    def gang_at(self, row: int) -> GangKey:
+        """Return the key behind an entry of ``pods.gang``."""
+        return self.tables.gangs.keys[row]
+
+    def gangs(self) -> Iterator[GangKey]:
+        """Yield the keys of all gangs, in row order."""
+        return (key for key in self.tables.gangs.keys if key is not None)
+
+    def hold(self, row: int) -> Hold | None:
+        """Return what a pod row holds before it is bound (assumed or released)."""
+        return self.tables.holds[row]
+
+    def standby_rows(self) -> NDArray[np.int32]:
+        """Return the rows of all hot spares, ascending: seats that gangs keep without a pod."""
+        rows = sorted(row for seats in self.tables.standby.values() for row in seats)
+        return np.array(rows, dtype=np.int32)
+
+    def on_node(self, row: int) -> NDArray[np.int32]:
+        """Return the pod rows that occupy a node, lowest priority first."""
+        return self.nodes.pods_on(row)
+
+    # --- pods against pods ------------------------------------------------------------
+
+    def match_counts(
+        self,
+        selector: LabelSelector | None,
+        namespaces: frozenset[str],
+        namespace_selector: LabelSelector | None = None,
+        *,
+        include_terminating: bool = True,
+    ) -> NDArray[np.int64]:
+        """Return int64[n]: occupying pods per node that a selector matches.
+
+        kube-scheduler counts terminating pods for affinity and ignores them for spread.
+        The first use of a selector scans all pods once; from the next snapshot on it is
+        kept counted.
+        """
+        query = PodQuery(selector, namespaces, namespace_selector, include_terminating)
+        self._counters.want(query)
+        if query not in self._counts:
+            self._counts[query] = read_only(self._count(query).dense(self.nodes.count))
+        return self._counts[query]
+
+    def anti_affinity_terms(self) -> Iterable[tuple[PodAffinityTerm, NDArray[np.int64]]]:
+        """Yield every required anti-affinity term that occupying pods carry, with how many
+        of those pods stand on each node (int64[n]).
+        """  # noqa: D205  # one sentence
+        for term, view in self.tables.anti_affinity.items():
+            yield term, view.dense(self.nodes.count)
+
+    def anti_affinity_against(
+        self, labels_id: int
+    ) -> Iterable[tuple[PodAffinityTerm, NDArray[np.int32]]]:
+        """Yield the terms of occupying pods that speak of pods with these labels, with the
+        node rows (int32, ascending) where such pods stand. Cheaper than the dense form.
+        """  # noqa: D205  # one sentence
+        for term, view in self.tables.anti_affinity.items():
+            if self.matches(term, labels_id):
+                yield term, view.pairs()[0]
+
+    def host_port_conflicts(self, port: HostPort) -> NDArray[np.bool_]:
+        """Return bool[n]: nodes where the port collides with an occupying pod's."""
+        return port_conflicts(port, self.tables.host_ports, self.nodes.count)
+
+    def matches(self, term: PodAffinityTerm, labels_id: int) -> bool:
+        """Tell whether an (anti-)affinity term speaks of pods with these labels."""
+        labels = self.label_sets.values[labels_id]  # None: an id that is free
+        return labels is not None and term_matches(term, labels, self.tables.namespaces)
+
+    # --- budgets ----------------------------------------------------------------------
+
+    @property
+    def budgets(self) -> Sequence[BudgetView]:
+        """All budgets by name, evaluated at their first use."""
+        if len(self._budgets) < len(self.tables.budgets):
+            ordered = sorted(self.tables.budgets.items())
+            self._budgets[:] = [budget_rules.view(b, self.nodes) for _, b in ordered]
+        return self._budgets
+
+    # --- what if ----------------------------------------------------------------------
+
+    def overlay(
+        self,
+        *,
+        without_pods: Sequence[int] = (),
+        with_nodes: Sequence[NodeUpserted] = (),
+        with_specs: Sequence[GangSpec] = (),
+        with_pods: Sequence[PodUpserted] = (),
+        with_ranks: Mapping[int, int] | None = None,
+        facts: Sequence[Fact] = (),
+        moved: Sequence[tuple[int, int]] = (),
+    ) -> "Snapshot":
+        """Return this cluster as it would be: without some pods (rows), with some nodes added
+        or changed and some other ``facts``, with pods ``moved`` (pod row, node row).
+
+        ``with_specs``: gangs that ask for something else; ``with_pods``: pods that are there
+        besides, in new rows after all others; ``with_ranks``: another rank by pod row. A pod
+        moved to ``NO_ROW`` waits to be planned; only bound and waiting pods can be moved.
+
+        Copy-on-write like everything else: what is not touched is shared. The generation
+        stays, because no event happened. Raises ``ValueError`` for rows that are not there.
+        """  # noqa: D205  # one sentence
+        specs = map(GangUpserted, with_specs)
+        told = (*with_nodes, *specs, *with_pods, *facts)
+        return self.overlaid(self, without_pods, told, moved, with_ranks or {})
+
+    def _gang(self, row: int) -> GangView:
+        found = self._gangs.get(row)
+        if found is None:
+            found = self._gangs[row] = gangview.view(self.tables.gangs.facts(row), self.pods)
+        return found
+
+    def _count(self, query: PodQuery) -> CountView:
+        found = self.tables.matches.get(query)
+        if found is None:
+            found = count_pods(query, self.pods, self.label_sets, self.tables.namespaces).freeze()
+        return found

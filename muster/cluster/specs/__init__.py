@@ -1,0 +1,1 @@
+"""Values that describe pods, gangs and devices; no state."""

@@ -1,0 +1,355 @@
+"""``ClusterState``: one cluster, one writer.
+
+::
+
+    event ──► apply() ──► handlers (podevents, nodeevents, planevents, gangevents)
+                │              │ decide what happens
+                │              ▼
+                │         Model: columns and sums
+                ▼
+            effects                  snapshot() ──► frozen columns, shared copy-on-write
+
+Nothing outside this package writes to a model. No clock, no randomness, no I/O: time comes
+in with the event, so a recorded stream of events leads to the same state every time.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster import validation
+from muster.cluster.columns.uids import Uids
+from muster.cluster.dump import reader as loading
+from muster.cluster.dump import writer as dumping
+from muster.cluster.dump.blocks import BlockReader
+from muster.cluster.effects import Effect
+from muster.cluster.events import (
+    BudgetGone,
+    BudgetUpserted,
+    Event,
+    GangGone,
+    GangSkipped,
+    GangUpserted,
+    MembersMoved,
+    NamespaceGone,
+    NamespaceUpserted,
+    NodeGone,
+    NodesListed,
+    NodeUpserted,
+    PlanHeld,
+    PodForgotten,
+    PodGone,
+    PodReleased,
+    PodsBound,
+    PodUpserted,
+    PricesLearned,
+    StandbyHeld,
+    Tick,
+)
+from muster.cluster.handlers import (
+    devicetroubles,
+    gangevents,
+    ledger,
+    nodeevents,
+    nodeslisted,
+    planevents,
+    podevents,
+    podsbound,
+)
+from muster.cluster.handlers.devicetroubles import DeviceTrouble
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.model import Model
+from muster.cluster.outcome import Outcome
+from muster.cluster.overlay import overlay
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.tables import gangview
+from muster.cluster.tables.gangview import GangView
+from muster.cluster.tables.holds import Hold, HoldState
+from muster.cluster.tables.pods import PodState
+
+PLAN_GATE = "muster.dev/plan"
+"""The scheduling gate that is ours (``kube.names.PLAN_GATE``, which this package cannot see)."""
+
+
+class ClusterState:
+    """The live model of one cluster.
+
+    ``levels``: node label keys, widest first, the host's last. ``gate``: name of the
+    scheduling gate that a plan lifts.
+    """
+
+    __slots__ = ("_gangs", "_model", "_snapshot", "gate", "generation")
+
+    def __init__(self, name: str, *, levels: Sequence[str], gate: str = PLAN_GATE) -> None:
+        if not levels or len(set(levels)) < len(levels):
+            raise ValueError(
+                f"cluster {name}: levels is {tuple(levels)}; it needs at least the host's label "
+                "key, and none twice"
+            )
+        self.gate = gate
+        self.generation = 0
+        self._model = Model(name, tuple(levels))
+        self._snapshot: Snapshot | None = None
+        self._gangs: dict[GangKey, GangView] = {}
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self._model.name
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Node label keys of the topology levels, widest first."""
+        return self._model.levels
+
+    @property
+    def node_changes(self) -> int:
+        """How often a node came, went or became another one; what its pods were given aside."""
+        return self._model.node_changes
+
+    # --- events -----------------------------------------------------------------------
+
+    def apply(self, event: Event, *, now: float) -> list[Effect]:
+        """Take one event over and return what follows from it.
+
+        Raises ``ValueError`` for a value that no cluster can have and ``PlanStale`` for a
+        plan that does not fit any more; the state is then unchanged.
+        """
+        out = Outcome()
+        self._dispatch(event, out, now)
+        if self._model.devices.disturbed:
+            ledger.review_disturbed(self._model, out)
+        if out.changed:
+            self.generation += 1
+            self._snapshot = None
+            self._gangs.clear()
+        return out.effects()
+
+    def _dispatch(self, event: Event, out: Outcome, now: float) -> None:  # noqa: C901, PLR0912  # a table
+        model = self._model
+        match event:
+            case PodUpserted():
+                podevents.upsert(model, event, out, gate=self.gate, now=now)
+            case PodsBound():
+                podsbound.enter(model, event, out, gate=self.gate, now=now)
+            case PodGone():
+                podevents.gone(model, event, out, now=now)
+            case NodeUpserted():
+                nodeevents.upsert(model, event, out)
+            case NodesListed():
+                nodeslisted.enter(model, event, out)
+            case NodeGone():
+                nodeevents.gone(model, event, out)
+            case PlanHeld():
+                planevents.held(model, event, out, now=now)
+            case StandbyHeld():
+                planevents.stood_by(model, event, out)
+            case PricesLearned(learned):
+                model.learned = learned
+                out.changed = True
+            case PodReleased():
+                planevents.released(model, event, out)
+            case PodForgotten():
+                planevents.forgotten(model, event, out)
+            case GangSkipped():
+                planevents.skipped(model, event, out)
+            case Tick():
+                planevents.tick(model, event, out, now=now)
+            case GangUpserted():
+                gangevents.gang_upserted(model, event, out)
+            case GangGone():
+                gangevents.gang_gone(model, event, out)
+            case MembersMoved():
+                gangevents.members_moved(model, event, out, now=now)
+            case NamespaceUpserted():
+                gangevents.namespace_upserted(model, event, out)
+            case NamespaceGone():
+                gangevents.namespace_gone(model, event, out)
+            case BudgetUpserted():
+                gangevents.budget_upserted(model, event, out)
+            case BudgetGone():
+                gangevents.budget_gone(model, event, out)
+
+    # --- views ------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Return the state of now, frozen. Cheap: what did not change is shared."""
+        if self._snapshot is None:
+            self._snapshot = self._model.snapshot(self.generation, overlay)
+        return self._snapshot
+
+    def prepare(self) -> Generator[None, None, None]:
+        """Copy beforehand what the first event after a snapshot would have to; a part a step.
+
+        For who is about to take one: without it that event waits for all the copies at once.
+        """
+        yield from self._model.nodes.prepare()
+
+    def pod_row(self, uid: PodUid) -> int | None:
+        """Return the row of a pod."""
+        return self._model.directory.row(uid)
+
+    def pod_rows(self, uids: Uids) -> NDArray[np.int32]:
+        """Return int32[n]: the rows of pods, ``NO_ROW`` for those that are not known."""
+        first = self.pod_row(uids[0]) if len(uids) else None
+        if first is not None and first + len(uids) <= self._model.pods.count:
+            # Pods that came together stand together, and those of a list come together again.
+            rows = np.arange(first, first + len(uids), dtype=np.int32)
+            if self._model.pods.uids.are_at(rows, uids).all():
+                return rows
+        return self._model.directory.rows(uids)
+
+    def settle(self) -> None:
+        """Do now what was left for whoever asks first: a list has ended."""
+        self._model.nodes.pods.settled()
+
+    @property
+    def has_pods(self) -> bool:
+        """Whether any pod is known, or a seat kept for one."""
+        return len(self._model.directory) > 0
+
+    def pod_uid(self, row: int) -> PodUid:
+        """Return the uid of a pod row in use."""
+        return self._model.pods.uids[row]
+
+    def pod_state(self, uid: PodUid) -> PodState | None:
+        """Return a pod's state."""
+        row = self.pod_row(uid)
+        return None if row is None else PodState(self._model.pods.state[row])
+
+    def hold(self, uid: PodUid) -> Hold | None:
+        """Return a pod's ledger entry; of a bound pod a *confirmed* one made on the spot."""
+        row = self.pod_row(uid)
+        if row is None:
+            return None
+        if self._model.pods.state[row] != PodState.BOUND:
+            return self._model.holds[row]
+        node = self._model.pods.node[row]
+        name = self._model.nodes.names[node]
+        devices = self._model.devices.claimed(row, node)
+        return Hold(
+            state=HoldState.CONFIRMED,
+            node=name,
+            pins=(name,),
+            gang=podevents.gang_key(self._model, row),
+            devices={name: devices} if devices else {},
+            rank=self._model.pods.rank[row],
+        )
+
+    def takes(self, uid: PodUid, node: str) -> bool:
+        """Return whether a pod may still be bound to a node of its plan (``ledger.takes``).
+
+        Of a pod that nothing is known of only whether the node is there can be told.
+        """
+        row, target = self.pod_row(uid), self._model.nodes.names.find(node)
+        if target is None:
+            return False
+        if row is None:
+            return self._model.nodes.alive[target]
+        return ledger.takes(self._model, row, target)
+
+    def find_pod(self, namespace: str, name: str) -> PodUid | None:
+        """Return the newest managed pod of that name that is not bound yet."""
+        pods = self._model.pods
+        rows = self._model.directory.named(f"{namespace}/{name}")
+        if not rows:
+            return None
+        return pods.uids[max(reversed(rows), key=lambda row: pods.created[row])]
+
+    def gang(self, key: GangKey) -> GangView | None:
+        """Return a gang as it is now."""
+        found = self._gangs.get(key)
+        row = self._model.gangs.keys.find(key)
+        if found is None and row is not None:
+            facts = self._model.gangs.freeze().facts(row)
+            found = self._gangs[key] = gangview.view(facts, self._model.pods.peek())
+        return found
+
+    def is_idle(self, key: GangKey) -> bool:
+        """Return whether a gang is known, no member waits and no hot spare is missing.
+
+        Much cheaper than ``gang``.
+        """
+        row = self._model.gangs.keys.find(key)
+        if row is None:
+            return False
+        members = np.frombuffer(self._model.gangs.members[row], dtype=np.int32)
+        states = self._model.pods.state.peek(self._model.pods.count)[members]
+        if bool((states == PodState.WAITING.value).any()):
+            return False
+        if not self._model.gangs.keeps_standby(row):
+            return True
+        view = self.gang(key)
+        return view is None or not view.lacks_standby
+
+    def lack_of_members(self, key: GangKey) -> tuple[int, int] | None:
+        """Return how many members a gang has and how many it needs, ``None`` if it has enough.
+
+        Whatever becomes of them, so it is less than what assembling it would find. O(1).
+        """
+        row = self._model.gangs.keys.find(key)
+        if row is None:
+            return None
+        present, needed = self._model.gangs.size(row), self._model.gangs.min_count(row)
+        return (present, needed) if present < needed else None
+
+    def gangs(self) -> Iterator[GangKey]:
+        """Yield the keys of all gangs."""
+        return (key for _, key in self._model.gangs.live())
+
+    def gang_of(self, uid: PodUid) -> GangKey | None:
+        """Return the gang whose member a pod is."""
+        row = self.pod_row(uid)
+        return None if row is None else podevents.gang_key(self._model, row)
+
+    def node_row(self, name: str) -> int | None:
+        """Return the row of a node, or of one that pods tell of and nobody has seen."""
+        return self._model.nodes.names.find(name)
+
+    def bound_node(self, uid: PodUid) -> str | None:
+        """Return the node that a pod is bound to."""
+        row = self.pod_row(uid)
+        if row is None or self._model.pods.state[row] != PodState.BOUND:
+            return None
+        return self._model.nodes.names[self._model.pods.node[row]]
+
+    def device_troubles(self, node: str) -> list[DeviceTrouble]:
+        """Return what is wrong with the devices of a node that pods have or were promised."""
+        row = self._model.nodes.names.find(node)
+        return [] if row is None else devicetroubles.troubles_on(self._model, row)
+
+    # --- trust ------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Recompute everything that is derived; raise ``InvariantViolation`` if it differs."""
+        validation.validate(self._model)
+
+    def dump(self) -> bytes:
+        """Return the whole state as bytes, versioned; ``load`` gives an equal one."""
+        return dumping.dump(self.frozen())
+
+    def is_due(self, now: float) -> bool:
+        """Return whether a hold's deadline has come that no ``Tick`` has looked at."""
+        return ledger.is_due(self._model, now)
+
+    def frozen(self) -> dumping.Frozen:
+        """Return the state of now at rest, to be dumped in pieces while events go on."""
+        return dumping.freeze(self._model, self.snapshot(), self.gate)
+
+    @classmethod
+    def load(cls, data: bytes) -> "ClusterState":
+        """Rebuild a state from ``dump``'s bytes. Raises ``ValueError`` for anything else."""
+        return cls._of(*loading.load(data))
+
+    @classmethod
+    def read(cls, blocks: BlockReader, number: int) -> "ClusterState":
+        """Rebuild a state from the block of its index. Raises ``ValueError`` when it is none."""
+        return cls._of(*loading.read(blocks, number))
+
+    @classmethod
+    def _of(cls, model: Model, index: dumping.StateIndex) -> "ClusterState":
+        state = cls(model.name, levels=model.levels, gate=index.gate)
+        state.generation = index.generation
+        state._model = model
+        return state

@@ -1,0 +1,178 @@
+"""One gang as planning sees it: its spec, and its members by state, in rank order."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.ids import GangKey
+from muster.cluster.specs.gangspec import GangPhase, GangSpec, standby_seats
+from muster.cluster.tables.pods import STATES, PodFlag, PodState, PodView
+
+Rows = NDArray[np.int32]
+
+# Numbers: numpy and Python 3.11 both take a while over a member of an Enum.
+_STANDBY: Final = PodState.STANDBY.value
+_FINISHED: Final = PodState.FINISHED.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GangView:
+    """A gang at one generation.
+
+    ``spec``: ``None`` until the object that describes the gang was seen. Members are int32
+    pod rows sorted by (rank, name, uid), one array per state:
+    ``waiting`` can be planned now; ``blocked`` carry gates of others or are terminating
+    unbound; ``assumed`` and ``released`` hold room; ``bound`` stand on their node, and so do
+    ``leaving``, which are being deleted: their room is used, but whoever takes their place
+    in the gang cannot count on them. ``finished`` succeeded or failed; ``succeeded`` of
+    them count towards ``spec.min_count``.
+    ``standby``: seats without a pod, kept for members that may be lost; they are no members.
+    ``priority`` is the highest of the unfinished members'. ``submitted_at``,
+    ``first_bound_at``, ``last_member_at``: seconds since the epoch. ``attempts`` counts
+    plans made and refused, ``skips`` the refusals since the last plan held.
+    """
+
+    key: GangKey
+    spec: GangSpec | None
+    phase: GangPhase
+    priority: int
+    queue: str
+    waiting: Rows
+    blocked: Rows
+    assumed: Rows
+    released: Rows
+    bound: Rows
+    leaving: Rows
+    finished: Rows
+    succeeded: int
+    submitted_at: float
+    first_bound_at: float | None
+    last_member_at: float
+    attempts: int
+    skips: int
+    last_reason: str
+    standby: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
+
+    @property
+    def lacks_standby(self) -> int:
+        """Seats to be taken yet: only a gang that has its place keeps any."""
+        held = len(self.assumed) + len(self.released) + len(self.bound)
+        if self.spec is None or not held or held + self.succeeded < self.spec.min_count:
+            return 0
+        return max(standby_seats(self.spec) - len(self.standby), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class GangFacts:
+    """What a gang's row says beside its members; see ``GangView`` for the meanings."""
+
+    key: GangKey
+    spec: GangSpec | None
+    members: bytes
+    first_bound_at: float | None
+    last_member_at: float
+    attempts: int
+    skips: int
+    last_reason: str
+
+
+def view(facts: GangFacts, pods: PodView) -> GangView:
+    """Sort a gang's members out. O(members), vectorised when their ranks are distinct."""
+    rows = _in_order(np.frombuffer(facts.members, dtype=np.int32), pods)
+    state = pods.state[rows]
+    seats = state == _STANDBY
+    standby = rows[seats]
+    if len(standby):
+        rows, state = rows[~seats], state[~seats]
+    by_state = {each: rows[state == number] for number, each in enumerate(STATES)}
+    unfinished = rows[state != _FINISHED]
+    counted = unfinished if len(unfinished) else rows
+    finished = by_state[PodState.FINISHED]
+    standing = by_state[PodState.BOUND]
+    leaves = pods.has(standing, PodFlag.TERMINATING)
+    by_state[PodState.BOUND] = standing[~leaves]
+    succeeded = _succeeded(facts.spec, finished, pods)
+    return GangView(
+        key=facts.key,
+        spec=facts.spec,
+        phase=phase(facts.spec, by_state, succeeded, leaving=int(leaves.sum())),
+        priority=int(pods.priority[counted].max()) if len(counted) else 0,
+        queue=_queue(facts.spec, rows, pods),
+        waiting=by_state[PodState.WAITING],
+        blocked=by_state[PodState.BLOCKED],
+        assumed=by_state[PodState.ASSUMED],
+        released=by_state[PodState.RELEASED],
+        bound=by_state[PodState.BOUND],
+        leaving=standing[leaves],
+        finished=finished,
+        succeeded=succeeded,
+        submitted_at=_submitted_at(facts, rows, pods),
+        first_bound_at=facts.first_bound_at,
+        last_member_at=facts.last_member_at,
+        attempts=facts.attempts,
+        skips=facts.skips,
+        last_reason=facts.last_reason,
+        standby=standby,
+    )
+
+
+def phase(
+    spec: GangSpec | None, by_state: dict[PodState, Rows], succeeded: int, *, leaving: int
+) -> GangPhase:
+    """Derive a gang's phase; the drawing is in ``muster.cluster.specs.gangspec``.
+
+    Members that failed count for nothing; those that succeeded count as placed. Those that
+    are leaving count for what they were until others take their place.
+    """
+    counts = {state: len(rows) for state, rows in by_state.items()}
+    present = sum(counts.values())
+    members = present + leaving
+    placed = counts[PodState.BOUND] + succeeded
+    if present == counts[PodState.FINISHED]:
+        placed += leaving
+    if members and counts[PodState.FINISHED] == members:
+        return GangPhase.FINISHED
+    if spec is not None and placed >= max(spec.min_count, 1):
+        return GangPhase.BOUND
+    if counts[PodState.RELEASED] or placed:
+        return GangPhase.RELEASED
+    if counts[PodState.ASSUMED]:
+        return GangPhase.PLANNED
+    if spec is not None and members and counts[PodState.WAITING] >= spec.min_count:
+        return GangPhase.ADMITTED
+    return GangPhase.PENDING
+
+
+def _succeeded(spec: GangSpec | None, finished: Rows, pods: PodView) -> int:
+    if spec is not None and spec.min_is_remaining:
+        return 0
+    return int(np.count_nonzero(pods.has(finished, PodFlag.SUCCEEDED)))
+
+
+def _in_order(rows: Rows, pods: PodView) -> Rows:
+    ranks = pods.rank[rows]
+    order = np.argsort(ranks, kind="stable")
+    rows, ranks = rows[order], ranks[order]
+    if len(rows) < 2 or bool((ranks[1:] != ranks[:-1]).all()):  # noqa: PLR2004  # one is in order
+        return rows
+    keyed = sorted(
+        zip(ranks.tolist(), rows.tolist(), strict=True),
+        key=lambda pair: (pair[0], pods.names[pair[1]], pods.uids[pair[1]]),
+    )
+    return np.fromiter((row for _, row in keyed), dtype=np.int32, count=len(keyed))
+
+
+def _queue(spec: GangSpec | None, rows: Rows, pods: PodView) -> str:
+    if spec is not None and spec.queue:
+        return spec.queue
+    return pods.queues[pods.queue[int(rows[0])]] if len(rows) else ""
+
+
+def _submitted_at(facts: GangFacts, rows: Rows, pods: PodView) -> float:
+    if facts.spec is not None and facts.spec.submitted_at > 0:
+        return facts.spec.submitted_at
+    created = pods.created[rows]
+    known = created[created > 0]
+    return float(known.min()) if len(known) else facts.last_member_at

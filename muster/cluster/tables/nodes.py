@@ -1,0 +1,191 @@
+"""Node columns: what every node has, what is taken, and who took it.
+
+One numpy column per resource, per flag and per label key; a row per node *name*. A row
+outlives its node while a pod still stands on it or names it (the API server may tell of
+pods before their node, or after it): such a row is dead, has no capacity, and its ``free``
+is minus what its pods use. When the node comes, capacity is added and all sums are right.
+
+    free = allocatable - used,   used = Σ requests of the pods that occupy the node
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.columns.columns import Column, PagedColumn
+from muster.cluster.columns.nametable import NameTable
+from muster.cluster.columns.nodelabels import LabelTable
+from muster.cluster.ids import NO_ROW
+from muster.cluster.specs.podconstraints import Taint
+from muster.cluster.tables.nodepods import NodePods
+from muster.cluster.tables.nodeview import NodeView
+
+AMOUNT_LIMIT: Final = 1 << 52
+"""Larger amounts count as this one (4 PiB, or 4.5e15 pieces): no node has that much, and
+thousands of them still add up within int64."""
+
+
+class NodeTable:
+    """The live node columns; ``freeze`` makes a ``NodeView``."""
+
+    __slots__ = (
+        "alive",
+        "allocatable",
+        "free",
+        "labels",
+        "names",
+        "pods",
+        "ready",
+        "refs",
+        "resources",
+        "spare",
+        "taint_set",
+        "taint_sets",
+        "unschedulable",
+    )
+
+    def __init__(self, priority: PagedColumn[np.int32, int], like: NodeView | None = None) -> None:
+        """``priority``: of each pod row, by which the pods of a node are ordered."""
+        like = NodeView.empty() if like is None else like
+        self.names: NameTable[str] = NameTable(like=like.names)
+        self.resources: NameTable[str] = NameTable(like=like.resource_names)
+        self.taint_sets: NameTable[tuple[Taint, ...]] = NameTable(like=like.taint_sets)
+        self.labels = LabelTable(like.label_view)
+        self.alive: Column[np.bool_, bool] = Column(np.bool_, False, like=like.alive)
+        self.ready: Column[np.bool_, bool] = Column(np.bool_, False, like=like.ready)
+        self.unschedulable: Column[np.bool_, bool] = Column(
+            np.bool_, False, like=like.unschedulable
+        )
+        self.taint_set: Column[np.int32, int] = Column(np.int32, NO_ROW, like=like.taint_set)
+        self.refs: PagedColumn[np.int32, int] = PagedColumn(np.int32, 0, like=like.refs)
+        self.pods = NodePods(priority, like.pods)
+        self.allocatable = _amounts(like.allocatable_columns)
+        self.free = _amounts(like.free_columns)
+        self.spare = _amounts(like.spare_columns)
+
+    # --- rows -------------------------------------------------------------------------
+
+    def row(self, name: str) -> int:
+        """Return the row of ``name``, a new dead one when the name is unknown."""
+        row = self.names.find(name)
+        if row is not None:
+            return row
+        row = self.names.add(name)
+        self.grow(len(self.names))
+        return row
+
+    def rows(self, names: Sequence[str]) -> int:
+        """Return the first of the rows of names that are all unknown, in one stretch."""
+        first = self.names.extend(names)
+        self.grow(len(self.names))
+        return first
+
+    def refer(self, row: int, delta: int) -> None:
+        """Count users of a row (occupying pods, spares, nominations); free it with the last."""
+        count = self.refs[row] + delta
+        self.refs[row] = count
+        if not count and not self.alive[row]:
+            self.names.remove(row)
+
+    def resource(self, name: str) -> int:
+        """Return the id of a resource; its columns appear when it is first seen."""
+        number = self.resources.find(name)
+        if number is not None:
+            return number
+        number = self.resources.add(name)
+        for columns in (self.allocatable, self.free, self.spare):
+            column: Column[np.int64, int] = Column(np.int64, 0)
+            column.grow(self.alive.capacity)
+            columns.append(column)
+        return number
+
+    # --- capacity ---------------------------------------------------------------------
+
+    def capacity_of(self, row: int) -> dict[str, int]:
+        """Return a node's non-zero allocatable amounts by resource."""
+        pairs = ((name, self.allocatable[i][row]) for i, name in self.resources.live())
+        return {name: amount for name, amount in pairs if amount}
+
+    def set_capacity(self, row: int, amounts: Mapping[str, int]) -> None:
+        """Replace a node's allocatable amounts; ``free`` moves by the difference."""
+        wanted = {
+            self.resource(name): min(amount, AMOUNT_LIMIT) for name, amount in amounts.items()
+        }
+        for number, column in enumerate(self.allocatable):
+            difference = wanted.get(number, 0) - column[row]
+            if difference:
+                column.add(row, difference)
+                self.free[number].add(row, difference)
+
+    def set_taints(self, row: int, taints: tuple[Taint, ...]) -> None:
+        """Replace a node's taints."""
+        old = self.taint_set[row]
+        self.taint_set[row] = self.taint_sets.acquire(taints)
+        if old != NO_ROW:
+            self.taint_sets.release(old)
+
+    def taints(self, row: int) -> tuple[Taint, ...]:
+        """Return a node's taints; none for a dead row."""
+        number = self.taint_set[row]
+        return () if number == NO_ROW else self.taint_sets[number]
+
+    def set_flags(self, row: int, *, alive: bool, ready: bool, unschedulable: bool) -> None:
+        """Write a node's flags."""
+        self.alive[row] = alive
+        self.ready[row] = ready
+        self.unschedulable[row] = unschedulable
+
+    def clear(self, row: int) -> None:
+        """Make a row dead: no capacity, no labels, no taints. Its pods stay."""
+        self.set_capacity(row, {})
+        self.labels.set(row, {})
+        if self.taint_set[row] != NO_ROW:
+            self.taint_sets.release(self.taint_set[row])
+            self.taint_set[row] = NO_ROW
+        self.set_flags(row, alive=False, ready=False, unschedulable=False)
+
+    # --- frozen -----------------------------------------------------------------------
+
+    def freeze(self) -> NodeView:
+        """Return all columns read-only; O(columns), nothing is copied."""
+        count = len(self.names)
+        return NodeView(
+            names=self.names.freeze(),
+            resource_names=self.resources.freeze(),
+            taint_sets=self.taint_sets.freeze(),
+            label_view=self.labels.freeze(count),
+            alive=self.alive.freeze(count),
+            ready=self.ready.freeze(count),
+            unschedulable=self.unschedulable.freeze(count),
+            taint_set=self.taint_set.freeze(count),
+            refs=self.refs.freeze(count),
+            pods=self.pods.freeze(count),
+            allocatable_columns=tuple(c.freeze(count) for c in self.allocatable),
+            free_columns=tuple(c.freeze(count) for c in self.free),
+            spare_columns=tuple(c.freeze(count) for c in self.spare),
+        )
+
+    def prepare(self) -> Iterator[None]:
+        """Copy, a part a step, the columns that events have written to (``Column.prepare``)."""
+        for column in (*self.free, *self.spare, *self.allocatable):
+            while column.prepare():
+                yield
+
+    def grow(self, count: int) -> None:
+        """Make room for ``count`` rows."""
+        self.labels.grow(count)
+        self.pods.grow(count)
+        if count <= self.alive.capacity:
+            return
+        for flags in (self.alive, self.ready, self.unschedulable):
+            flags.grow(count)
+        self.taint_set.grow(count)
+        self.refs.grow(self.taint_set.capacity)
+        for amounts in (*self.allocatable, *self.free, *self.spare):
+            amounts.grow(count)
+
+
+def _amounts(columns: Iterable[NDArray[np.int64]]) -> list[Column[np.int64, int]]:
+    return [Column(np.int64, 0, like=column) for column in columns]

@@ -1,0 +1,119 @@
+"""The node columns of a snapshot, read-only. The row is the index."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.columns.columns import PagedView, read_only
+from muster.cluster.columns.nametable import NameTable, NameView
+from muster.cluster.columns.nodelabels import LabelColumn, LabelView
+from muster.cluster.columns.pagedlists import PagedListView
+from muster.cluster.specs.podconstraints import Taint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeView:
+    """n rows, dead ones included: mask with ``alive`` before anything else.
+
+    ``alive``, ``ready``, ``unschedulable``: bool[n]. ``taint_set``: int32[n], index into
+    ``taint_sets``, -1 for dead rows. ``refs``: users of a row. Amounts are
+    int64[n]: CPU in milli, memory and storage in bytes, everything else in pieces.
+    """
+
+    names: NameView[str]
+    resource_names: NameView[str]
+    taint_sets: NameView[tuple[Taint, ...]]
+    label_view: LabelView
+    alive: NDArray[np.bool_]
+    ready: NDArray[np.bool_]
+    unschedulable: NDArray[np.bool_]
+    taint_set: NDArray[np.int32]
+    refs: PagedView[np.int32, int]
+    pods: PagedListView[bytes]
+    allocatable_columns: tuple[NDArray[np.int64], ...]
+    free_columns: tuple[NDArray[np.int64], ...]
+    spare_columns: tuple[NDArray[np.int64], ...]
+    _cache: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls) -> "NodeView":
+        """Return the view of a cluster without nodes."""
+        flags = np.zeros(0, dtype=np.bool_)
+        rows = np.zeros(0, dtype=np.int32)
+        return cls(
+            names=NameTable[str]().freeze(),
+            resource_names=NameTable[str]().freeze(),
+            taint_sets=NameTable[tuple[Taint, ...]]().freeze(),
+            label_view=LabelView({}, {}, rows),
+            alive=flags,
+            ready=flags,
+            unschedulable=flags,
+            taint_set=rows,
+            refs=PagedView((), 0, np.int32),
+            pods=PagedListView((), 0),
+            allocatable_columns=(),
+            free_columns=(),
+            spare_columns=(),
+        )
+
+    @property
+    def count(self) -> int:
+        """Rows, dead ones included."""
+        return len(self.names)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Names of the resources that have a column."""
+        return tuple(name for name in self.resource_names if name is not None)
+
+    def name(self, row: int) -> str:
+        """Return the name of a node row."""
+        return self.names[row]
+
+    def row(self, name: str) -> int | None:
+        """Return the row of a node name, ``None`` when unknown. The row may be dead."""
+        return self.names.find(name)
+
+    def allocatable(self, resource: str) -> NDArray[np.int64]:
+        """Return what each node offers; zeros for an unknown resource."""
+        return self._column(self.allocatable_columns, resource)
+
+    def free(self, resource: str) -> NDArray[np.int64]:
+        """Return ``allocatable - used``; negative where a node is overcommitted or dead."""
+        return self._column(self.free_columns, resource)
+
+    def used(self, resource: str) -> NDArray[np.int64]:
+        """Return what bound, released and assumed pods take."""
+        found = self._cache.get(resource)
+        if found is None:
+            found = read_only(self.allocatable(resource) - self.free(resource))
+            self._cache[resource] = found
+        return found
+
+    def spare_reserved(self, resource: str) -> NDArray[np.int64]:
+        """Return what live holds reserve on their *spare* nodes; it is not part of ``used``.
+
+        A soft hold. A new spare needs ``free - spare_reserved >= request``; a planned pod
+        needs only ``free >= request`` and prefers nodes where the stronger test holds.
+        """
+        return self._column(self.spare_columns, resource)
+
+    def labels(self, key: str) -> LabelColumn | None:
+        """Return the column of one label key, ``None`` when no node has it."""
+        return self.label_view.column(key)
+
+    def pods_on(self, row: int) -> NDArray[np.int32]:
+        """Return the pod rows that occupy a node, lowest priority first."""
+        return np.frombuffer(self.pods[row], dtype=np.int32)
+
+    def _column(self, columns: tuple[NDArray[np.int64], ...], resource: str) -> NDArray[np.int64]:
+        number = self.resource_names.find(resource)
+        if number is None:
+            return self._zeros()
+        return columns[number]
+
+    def _zeros(self) -> NDArray[np.int64]:
+        if "" not in self._cache:
+            self._cache[""] = read_only(np.zeros(self.count, dtype=np.int64))
+        return self._cache[""]

@@ -1,0 +1,249 @@
+"""Pod rows: every pod of the cluster in columns, no Python object per pod.
+
+::
+
+                 gate or spec not ours         other gates, or terminating
+     ┌─────────┐                   ┌─────────┐ ◄──────────────► ┌─────────┐
+     │ PENDING │                   │ WAITING │                  │ BLOCKED │
+     └────┬────┘                   └────┬────┘                  └────┬────┘
+          │                     PlanHeld│ ▲ forgotten, expired       │
+          │                        ┌────▼─┴──┐                       │
+          │                        │ ASSUMED │                       │
+          │                        └────┬────┘                       │
+          │                     released│                            │
+          │                        ┌────▼─────┐                      │
+          │                        │ RELEASED │                      │
+          │                        └────┬─────┘                      │
+          │ bound                  bound│ (from any state)           │
+          ▼                        ┌────▼────┐                       │
+          └───────────────────────►│  BOUND  │◄──────────────────────┘
+                                   └────┬────┘
+                                        │ phase Succeeded or Failed
+                                   ┌────▼─────┐
+                                   │ FINISHED │
+                                   └──────────┘
+
+ASSUMED, RELEASED and BOUND pods *occupy* their node: ``node`` is set and its room is used.
+So does a STANDBY row: a seat that a gang keeps for a member it may lose. No pod stands behind it,
+it comes with ``StandbyHeld`` and goes when it is used, given up, or its gang ends.
+Unmanaged pods know only PENDING, BOUND and FINISHED.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.columns.columns import PagedColumn, PagedView
+from muster.cluster.columns.nametable import NameTable, NameView
+from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.uids import UidColumn, Uids, UidView
+from muster.cluster.ids import NO_ROW, PodUid
+
+
+class PodState(IntEnum):
+    """See the drawing in the module's docstring; FREE marks an unused row."""
+
+    FREE = 0
+    PENDING = 1
+    WAITING = 2
+    BLOCKED = 3
+    ASSUMED = 4
+    RELEASED = 5
+    BOUND = 6
+    FINISHED = 7
+    STANDBY = 8
+
+
+STATES: Final = tuple(PodState)
+"""``STATES[n] is PodState(n)``, several times faster."""
+
+
+class PodFlag(IntFlag):
+    """Bits of the ``flags`` column."""
+
+    MANAGED = 1
+    OWNED = 2
+    PREEMPTIBLE = 4
+    TERMINATING = 8
+    SUCCEEDED = 16
+    STAYS = 32  # its owner asks that nobody move it
+
+
+HELD: Final = frozenset({PodState.ASSUMED, PodState.RELEASED, PodState.STANDBY})
+OCCUPYING: Final = HELD | {PodState.BOUND}
+
+COLUMNS: Final[Mapping[str, tuple[type[np.generic], int]]] = {
+    "state": (np.int8, PodState.FREE),
+    "flags": (np.uint8, 0),
+    "node": (np.int32, NO_ROW),
+    "nominated": (np.int32, NO_ROW),
+    "pod_class": (np.int32, NO_ROW),
+    "labels": (np.int32, NO_ROW),
+    "gang": (np.int32, NO_ROW),
+    "role": (np.int32, NO_ROW),
+    "queue": (np.int32, NO_ROW),
+    "priority": (np.int32, 0),
+    "rank": (np.int32, -1),
+    "created": (np.float64, 0),
+    "started": (np.float64, 0),
+}
+"""Numeric pod columns: dtype and the value of an unused row. 54 bytes a pod, and 16 of its UID."""
+
+IntColumn = PagedColumn[np.int32, int]
+FloatColumn = PagedColumn[np.float64, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodView:
+    """The pod columns of a snapshot. Index a column with one row or an array of rows.
+
+    ``node``: where the pod occupies room (bound or held), else -1. ``nominated``: node
+    row or -1. ``labels``: index into the snapshot's ``label_sets``. ``role``, ``queue``:
+    index into ``roles``, ``queues``. ``created``, ``started``: seconds since the epoch,
+    0 where unknown. ``names``: "namespace/name"; they are kept
+    only for managed pods that are not bound yet.
+    """
+
+    state: PagedView[np.int8, int]
+    flags: PagedView[np.uint8, int]
+    node: PagedView[np.int32, int]
+    nominated: PagedView[np.int32, int]
+    pod_class: PagedView[np.int32, int]
+    labels: PagedView[np.int32, int]
+    gang: PagedView[np.int32, int]
+    role: PagedView[np.int32, int]
+    queue: PagedView[np.int32, int]
+    priority: PagedView[np.int32, int]
+    rank: PagedView[np.int32, int]
+    created: PagedView[np.float64, float]
+    started: PagedView[np.float64, float]
+    uids: UidView
+    names: PagedListView[str]
+    roles: NameView[str]
+    queues: NameView[str]
+
+    @property
+    def count(self) -> int:
+        """Rows, unused ones (state FREE) included."""
+        return len(self.uids)
+
+    def uid(self, row: int) -> PodUid:
+        """Return a pod's uid."""
+        return self.uids[row]
+
+    def has(self, rows: NDArray[np.integer], flag: PodFlag) -> NDArray[np.bool_]:
+        """Tell for each row whether a flag is set."""
+        found: NDArray[np.bool_] = (self.flags[rows] & np.uint8(flag)) != 0
+        return found
+
+
+class PodTable:
+    """The live pod columns; ``freeze`` makes a ``PodView``."""
+
+    __slots__ = (*COLUMNS, "_free", "count", "names", "queues", "roles", "uids")
+
+    state: PagedColumn[np.int8, int]
+    flags: PagedColumn[np.uint8, int]
+    node: IntColumn
+    nominated: IntColumn
+    pod_class: IntColumn
+    labels: IntColumn
+    gang: IntColumn
+    role: IntColumn
+    queue: IntColumn
+    priority: IntColumn
+    rank: IntColumn
+    created: FloatColumn
+    started: FloatColumn
+
+    def __init__(self, like: PodView | None = None) -> None:
+        self.count = 0 if like is None else like.count
+        self._free: list[int] = []
+        for name, (dtype, fill) in COLUMNS.items():
+            setattr(self, name, PagedColumn(dtype, fill, like=getattr(like, name, None)))
+        self.uids = UidColumn(None if like is None else like.uids)
+        self.names: PagedList[str] = PagedList("", like=None if like is None else like.names)
+        self.roles: NameTable[str] = NameTable(like=None if like is None else like.roles)
+        self.queues: NameTable[str] = NameTable(like=None if like is None else like.queues)
+
+    def new(self, uid: PodUid) -> int:
+        """Return an unused row for ``uid``; its columns hold their fill values."""
+        if self._free:
+            row = self._free.pop()
+        else:
+            row = self.count
+            self.count += 1
+            if self.count > self.uids.capacity:
+                self._grow()
+        self.uids[row] = uid
+        return row
+
+    @property
+    def has_free_rows(self) -> bool:
+        """Whether the next pod gets a row that was in use before."""
+        return bool(self._free)
+
+    def extend(self, uids: Uids) -> int:
+        """Return the first of ``len(uids)`` new rows; none may wait for reuse."""
+        first = self.count
+        self.count += len(uids)
+        if self.count > self.uids.capacity:
+            self._grow()
+        self.uids.put(first, uids)
+        return first
+
+    def remove(self, row: int) -> None:
+        """Make a row unused and offer it for reuse."""
+        for name, (_, fill) in COLUMNS.items():
+            getattr(self, name)[row] = fill
+        self.uids.clear(row)
+        self.names[row] = ""
+        self._free.append(row)
+
+    def has(self, row: int, flag: int) -> bool:
+        """Tell whether a flag of one pod is set."""
+        return bool(self.flags[row] & flag)
+
+    def live(self) -> Iterator[int]:
+        """Yield the rows in use."""
+        return (row for row in range(self.count) if self.state[row] != PodState.FREE)
+
+    def freeze(self) -> PodView:
+        """Return all columns read-only; O(pages), nothing is copied."""
+        return PodView(
+            uids=self.uids.freeze(self.count),
+            names=self.names.freeze(self.count),
+            roles=self.roles.freeze(),
+            queues=self.queues.freeze(),
+            **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
+        )
+
+    def peek(self) -> PodView:
+        """Return the columns of this instant, to be read at once and dropped."""
+        return PodView(
+            uids=self.uids.peek(self.count),
+            names=self.names.peek(self.count),
+            roles=self.roles.freeze(),
+            queues=self.queues.freeze(),
+            **{name: getattr(self, name).peek(self.count) for name in COLUMNS},
+        )
+
+    def free_rows(self) -> list[int]:
+        """Return the rows waiting for reuse, the next one last (for ``dump``)."""
+        return list(self._free)
+
+    def restore(self, count: int, free: list[int]) -> None:
+        """Make room for what ``dump`` wrote."""
+        self.count = count
+        self._free = list(free)
+        self._grow()
+
+    def _grow(self) -> None:
+        self.uids.grow(self.count)
+        self.names.grow(self.uids.capacity)
+        for name in COLUMNS:
+            getattr(self, name).grow(self.uids.capacity)

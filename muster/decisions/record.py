@@ -1,0 +1,81 @@
+"""An answer written down: JSON lines that are equal, byte for byte, when the answers are.
+
+The first line says what was decided, with the numbers that explain it; a plan is followed
+by a line per pod in the order of the plan: pod, uid, node, spares, devices, rank.
+"""
+
+from enum import StrEnum
+from typing import Final, assert_never
+
+from muster.cluster.dump.blocks import Pieces, line
+from muster.cluster.dump.codec import encode
+from muster.cluster.resumable import run
+from muster.cluster.snapshot import Snapshot
+from muster.decisions.answer import Answer, Deferred, Planned
+from muster.placement.decision import Reject, Wait
+from muster.queueing.assembly import Idle, Incomplete, NotBefore
+
+PODS_PER_PIECE: Final = 64  # about half a millisecond
+
+
+class Outcome(StrEnum):
+    """What an answer is, in a word."""
+
+    PLAN = "plan"
+    WAIT = "wait"
+    REJECT = "reject"
+    DEFERRED = "deferred"
+    NOT_YET = "not yet"
+    INCOMPLETE = "incomplete"
+    IDLE = "idle"
+
+
+def outcome(answer: Answer) -> Outcome:
+    """Return the word for an answer."""
+    match answer:
+        case Planned():
+            return Outcome.PLAN
+        case Wait():
+            return Outcome.WAIT
+        case Reject():
+            return Outcome.REJECT
+        case Deferred():
+            return Outcome.DEFERRED
+        case NotBefore():
+            return Outcome.NOT_YET
+        case Incomplete():
+            return Outcome.INCOMPLETE
+        case Idle():
+            return Outcome.IDLE
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+def written(snapshot: Snapshot, answer: Answer) -> Pieces[bytes]:
+    """Return the lines of ``answer``, made on ``snapshot``; yields b"" between slices."""
+    said = {"outcome": outcome(answer)}
+    if not isinstance(answer, Planned):
+        return line(said | _facts(answer))
+    plan = answer.plan
+    left_over = [snapshot.pods.names[row] for row in plan.left_over.tolist()]
+    head = {"gang": plan.gang, "generation": plan.generation, "domains": plan.domains}
+    lines = [line(said | head | {"left_over": left_over})]
+    names = snapshot.pods.names
+    for index, (row, seat) in enumerate(zip(plan.pods.tolist(), answer.assignments, strict=True)):
+        if index % PODS_PER_PIECE == 0:
+            yield b""
+        devices = {node: list(held) for node, held in seat.devices.items()}
+        lines.append(
+            line([names[row], seat.uid.hex(), seat.node, list(seat.spares), devices, seat.rank])
+        )
+    return b"\n".join(lines)
+
+
+def text(snapshot: Snapshot, answer: Answer) -> bytes:
+    """Return what ``written`` does, at once."""
+    return run(written(snapshot, answer))
+
+
+def _facts(answer: object) -> dict[str, object]:
+    told = encode(answer)
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,191 @@
+"""The file that SIGUSR2 makes: states, and what was asked of them and answered.
+
+::
+
+    state of now ──► every open gang asked, in the planner's order ──► entry: question, answer
+    states of the last decisions (those pages that differ)         ──► entry: question, answer
+    index: who wrote it, where the states and the entries are
+
+Written in pieces, from what does not change any more: nothing waits for it. The answers
+about now are the recorder's own, made by the code that plans; what the planner had said
+last, perhaps on an older generation, stands beside them.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from muster.cluster.columns.columns import PAGE_ROWS
+from muster.cluster.dump.blocks import PAGES_PER_PIECE, BlockWriter, Pieces, line
+from muster.cluster.dump.container import frame
+from muster.cluster.dump.writer import Frozen, freeze_past
+from muster.cluster.dump.writer import write as write_state
+from muster.cluster.ids import GangKey
+from muster.cluster.resumable import Steps
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.tables.gangview import GangView
+from muster.cluster.tables.pods import PodState
+from muster.decisions.answer import Answer, Question, answer
+from muster.decisions.history import Asked
+from muster.decisions.record import written
+from muster.queueing.order import order
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Who wrote a recording, and when.
+
+    ``replica``: pod or host. ``leads``: it planned; a standby knows the cluster and has decided
+    nothing. ``listed``: the cluster was known whole. ``written_at`` is the wall clock's and
+    ``now`` the planner's, which never steps; both in seconds since the epoch. ``pin``,
+    ``spare_count``, ``window_s``: the settings that a decision and its release depend on.
+    """
+
+    version: str
+    replica: str
+    leads: bool
+    listed: bool
+    written_at: float
+    now: float
+    pin: str
+    spare_count: int
+    window_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The planner's last word on a gang, and the generation it was said on."""
+
+    outcome: str
+    reason: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """How the planner stood to a gang: where it had it, and what it had said.
+
+    ``listed``: "to do", "parked", or "" for neither. ``next_look``: when a timer lists it
+    again, epoch seconds.
+    """
+
+    listed: str = ""
+    next_look: float | None = None
+    said: Said | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One question of a recording. ``state``: the number of the state that it was put to.
+
+    ``made``: the planner's own decision of some time ago, else asked when the file was
+    written. ``answered``: an answer was written down with it.
+    """
+
+    question: Question
+    state: int
+    made: bool
+    answered: bool
+    note: Note = field(default_factory=Note)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The end of the file: numbers of the blocks of its states' indices and of its entries."""
+
+    source: Source
+    states: tuple[int, ...]
+    entries: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """What a recording is written from; taken in one moment.
+
+    ``question`` and ``note`` ask the planner. ``may_ask``: whether there is time for one more
+    answer; a gang without one is recorded with its question alone. ``made``: oldest first.
+    """
+
+    source: Source
+    frozen: Frozen
+    made: Sequence[Asked]
+    question: Callable[[GangKey], Question]
+    note: Callable[[GangKey], Note]
+    may_ask: Callable[[], bool]
+
+
+def record(taken: Taken) -> Generator[bytes, None, Index]:
+    """Yield the frames of a recording, ``b""`` among them; return its index, written too."""
+    blocks = BlockWriter()
+    now = yield from write_state(taken.frozen, blocks)
+    entries = yield from _asked_now(taken, blocks)
+    states = [now]
+    numbers = {taken.frozen.snapshot.generation: 0}
+    for asked in reversed(taken.made):  # the newest differ least from what is written
+        number = numbers.get(asked.snapshot.generation)
+        if number is None:
+            frozen = freeze_past(asked.snapshot, taken.frozen.gate)
+            number = numbers[asked.snapshot.generation] = len(states)
+            then = yield from write_state(frozen, blocks)
+            states.append(then)
+        entry = Entry(asked.question, number, made=True, answered=True)
+        block = yield from _entry(blocks, entry, asked.snapshot, asked.answer)
+        entries.append(block)
+    index = Index(taken.source, tuple(states), tuple(entries))
+    yield b""
+    yield frame(line(index))
+    return index
+
+
+def _asked_now(taken: Taken, blocks: BlockWriter) -> Pieces[list[int]]:
+    snapshot = taken.frozen.snapshot
+    numbers = []
+    views = yield from _sliced(open_gangs(snapshot))
+    for key in order(views, snapshot, taken.source.now):
+        question, note = taken.question(key), taken.note(key)
+        found = (yield from _sliced(answer(snapshot, question))) if taken.may_ask() else None
+        entry = Entry(question, 0, made=False, answered=found is not None, note=note)
+        block = yield from _entry(blocks, entry, snapshot, found)
+        numbers.append(block)
+    return numbers
+
+
+def _entry(
+    blocks: BlockWriter, entry: Entry, snapshot: Snapshot, found: Answer | None
+) -> Pieces[int]:
+    told = b""
+    if found is not None:
+        told = yield from written(snapshot, found)
+    return (yield from blocks.raw(line(entry) + b"\n" + told))
+
+
+def open_gangs(snapshot: Snapshot) -> Steps[list[GangView]]:
+    """Return the gangs with members that wait for a node, or are held back by others."""
+    rows = [np.zeros(0, dtype=np.int64)]
+    for number, page in enumerate(snapshot.pods.state.pages):
+        open_here = (page == PodState.WAITING.value) | (page == PodState.BLOCKED.value)
+        rows.append(np.flatnonzero(open_here) + number * PAGE_ROWS)
+        if number % PAGES_PER_PIECE == PAGES_PER_PIECE - 1:
+            yield
+    found = []
+    for row in np.unique(snapshot.pods.gang[np.concatenate(rows)]).tolist():
+        view = snapshot.gang(snapshot.gang_at(row)) if row >= 0 else None
+        if view is not None:
+            found.append(view)
+        yield
+    return found
+
+
+def _sliced(steps: Steps[T]) -> Pieces[T]:
+    """Have a computation yield what a file may: nothing to write, between its slices."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        yield b""

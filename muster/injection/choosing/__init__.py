@@ -1,0 +1,1 @@
+"""Which profile, layers and options a pod gets."""

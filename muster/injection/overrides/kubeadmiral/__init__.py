@@ -1,0 +1,1 @@
+"""KubeAdmiral's override policies."""

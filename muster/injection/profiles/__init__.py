@@ -1,0 +1,1 @@
+"""Fabric and cluster profiles as data: read, checked and merged."""

@@ -1,0 +1,1 @@
+"""Injection into objects that make pods."""

@@ -1,0 +1,220 @@
+"""Injection into the templates of an object that makes pods. Pure.
+
+Pods are where injection happens: an object of a user's stays as the user wrote it, so that no
+GitOps tool finds a difference and no controller rolls pods because a profile changed. Some
+controllers though look at the template only, and what pods get later is nothing to them:
+
+====================  =======================  ====================================================
+who                   looks at                 what goes wrong with pods alone
+====================  =======================  ====================================================
+Kueue, quota          requests, claims         NICs that pods get are in nobody's quota
+Kueue, flavors        nodeSelector             a flavor is chosen that the pods' selector excludes
+Kueue, flavors        tolerations              a tainted flavor is never chosen
+Kueue, order          priorityClassName        the job waits with another priority than its pods
+====================  =======================  ====================================================
+
+Such an object is completed once, when it is made. It gets all of it, not these fields alone: a pod
+that is made again next week is then the same as its siblings, whatever became of the profile.
+Pods find it done, the ledger in the template says so.
+
+**Kueue-safe.** Only a creation is changed. Later Kueue compares the template with its Workload
+(another request ends the admission) and, when it stops a job, puts labels, annotations, node
+selector and tolerations back as the Workload has them (pkg/podset, RestorePodSpec); made before
+the Workload, what is added is part of it. Left alone are
+
+- jobs of a Workload that is there already (``kueue.x-k8s.io/prebuilt-workload-name``; MultiKueue's
+  copies are such): the two would differ, and the Workload would end as out of sync;
+- objects that another one controls: theirs is the template that is counted, and some controllers
+  (JobSet on resumption) write its selectors and tolerations into the child anew;
+- templates whose fabric depends on the nodes, where several fit: those are the choice of Kueue's
+  flavor, and a selector of ours against the flavor's is a permanent error (podset.Merge). The
+  pods get the fabric of the nodes that were chosen.
+
+By default only jobs with a queue are completed (``queued``): they have been changed by Kueue's own
+webhook anyway, and nobody else gains by it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from muster.injection.choosing.choice import choose, fitting, pool, told_labels
+from muster.injection.errors import TemplateError
+from muster.injection.patching.apply import Json
+from muster.injection.patching.operations import Operation, pointer
+from muster.injection.podview import PodView
+from muster.injection.profiles.clusterprofile import Templates
+from muster.injection.run import Injection, inject
+from muster.injection.subject import Facts, Gang, Subject, gang_of
+from muster.injection.templates.manifests import Template, templates
+from muster.injection.templates.trainjob import trained
+from muster.kube import names, wire
+from muster.workloads.descriptions import Described, described
+
+INJECT_TEMPLATE: Final = (
+    names.PREFIX + "inject-template"
+)  # "true", "false": over the cluster's word
+QUEUE_NAME: Final = "kueue.x-k8s.io/queue-name"  # kueue pkg/controller/constants
+PREBUILT: Final = "kueue.x-k8s.io/prebuilt-workload-name"
+_FACTORIES: Final = frozenset({"CronJob"})  # controllers that never look at what they have made
+# Kinds that run anew what they have made when their template changes: a manifest applied again
+# without the additions would restart it. They are completed only where somebody asks for it.
+_RESTARTING: Final = frozenset({"LeaderWorkerSet", "RayService"})
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """One pod or template, and what happens to it. ``subject``: as the checks saw it."""
+
+    template: Template
+    injection: Injection
+    subject: Subject
+
+    def operations(self) -> Iterator[Operation]:
+        """Yield the patch of the template as one of the document.
+
+        Every pod has metadata, a template need not. What only lets the API server compute a
+        pod's field anew (a null) is of no use in a template, and custom resources refuse it.
+        """
+        prefix, operations = pointer(*self.template.path), self.injection.operations
+        noted = any(operation.path.startswith("/metadata/") for operation in operations)
+        if noted and "metadata" not in self.template.pod:
+            yield Operation(f"{prefix}/metadata", {})
+        for operation in operations:
+            if operation.value is not None or not self.template.path:
+                yield msgspec.structs.replace(operation, path=prefix + operation.path)
+
+
+def completed(document: Json, namespace: str, facts: Facts) -> list[Completed]:
+    """Return what every pod and template of a decoded document gets.
+
+    ``namespace``: of the objects. Raises ``TemplateError`` with the field for what is no pod.
+    """
+    found = [_completed(template, namespace, facts) for template in templates(document)]
+    try:
+        training = trained(document, namespace, facts)
+    except msgspec.ValidationError as error:
+        raise _wrong("spec.trainer", error) from error
+    return [*found, Completed(*training)] if training else found
+
+
+def sayings(found: Sequence[Completed]) -> dict[str, list[str]]:
+    """Return what is said of all templates, ``refused`` and ``warning``, each text once.
+
+    Roles mostly share one template: the first that a text is said of is named.
+    """
+    told: dict[tuple[str, str], list[str]] = {}
+    for each in found:
+        of = (("refused", each.injection.refusals), ("warning", each.injection.warnings))
+        for kind, text in ((kind, text) for kind, texts in of for text in texts):
+            told.setdefault((kind, text), []).append(each.template.where)
+    result: dict[str, list[str]] = {"refused": [], "warning": []}
+    for (kind, text), where in told.items():
+        more = f" (and {len(where) - 1} more)" if len(where) > 1 else ""
+        result[kind].append(f"{where[0]}{more}: {text}" if where[0] else text)
+    return result
+
+
+def is_watched(document: Mapping[str, Json]) -> bool:
+    """Return whether somebody wrote the object: what a controller made has had its review."""
+    return not _controlled(_meta(document))
+
+
+def is_wanted(document: Mapping[str, Json], namespace: str, facts: Facts) -> bool:
+    """Return whether the templates of an object that is being made are to be changed."""
+    meta = _meta(document)
+    if _controlled(meta) or PREBUILT in meta.labels or _is(meta, names.INJECT, "false"):
+        return False
+    asked = meta.annotations.get(INJECT_TEMPLATE) or meta.labels.get(INJECT_TEMPLATE)
+    if asked in ("true", "false"):
+        return asked == "true"
+    spec = facts.cluster.spec
+    own = spec.namespaces.get(namespace)
+    said = own.job_templates if own and own.job_templates else spec.job_templates
+    if said is Templates.QUEUED:
+        return is_queued(document) and document.get("kind") not in _RESTARTING
+    return said is Templates.ALWAYS
+
+
+def is_queued(document: Mapping[str, Json]) -> bool:
+    """Return whether Kueue counts the object: its queue is a label, in old versions a note."""
+    meta = _meta(document)
+    return QUEUE_NAME in meta.labels or QUEUE_NAME in meta.annotations
+
+
+def is_decided(found: Completed) -> bool:
+    """Return whether a template's fabric does not depend on the nodes that a queue chooses.
+
+    It does not where only one fits, or where every node that the pods may go to is of the one that
+    they would get; where nobody has looked at the nodes, where that one is for all of them.
+    """
+    subject = found.subject
+    if len({chosen.profile.name for chosen in fitting(subject)}) <= 1:
+        return True
+    chosen, nodes = choose(subject), subject.facts.nodes
+    if chosen is None or not nodes.known:
+        return chosen is not None and not pool(chosen.profile, chosen.choice)
+    left = nodes.with_labels(told_labels(subject.pod))
+    return all(
+        group in chosen.groups
+        for group in left
+        if any(group.allocatable.get(name) for name in subject.resources)
+    )
+
+
+def _completed(template: Template, namespace: str, facts: Facts) -> Completed:
+    try:
+        view = msgspec.convert(template.pod, PodView)
+        pod = msgspec.convert(template.pod, wire.Pod)
+        told = _described(template)
+    except msgspec.ValidationError as error:
+        raise _wrong(template.where, error) from error
+    meta = msgspec.structs.replace(pod.metadata, namespace=namespace)
+    gang = _gang(msgspec.structs.replace(pod, metadata=meta), told, template)
+    injection = inject(view, namespace, facts, gang)
+    return Completed(template, injection, Subject.of(view, namespace, facts, gang))
+
+
+def _described(template: Template) -> Described:
+    found = template.object
+    api_version, kind = found.get("apiVersion"), found.get("kind")
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return Described(known=False)
+    return described(api_version, kind, found)
+
+
+def _gang(pod: wire.Pod, told: Described, template: Template) -> Gang | None:
+    """Return the gang that the pods will be in, as their own labels will tell then.
+
+    Of a kind that nobody here knows, several equal pods are taken for one.
+    """
+    own = gang_of(pod)
+    if own is not None:
+        return own if own.size else Gang(own.dialect, None, told.size)
+    if told.known:
+        return Gang(told.dialect, None, told.size) if told.dialect else None
+    return Gang("manifest", template.pods) if template.pods > 1 else None
+
+
+def _controlled(meta: wire.ObjectMeta) -> bool:
+    return any(o.controller and o.kind not in _FACTORIES for o in meta.owner_references)
+
+
+def _is(meta: wire.ObjectMeta, key: str, value: str) -> bool:
+    return value in (meta.labels.get(key), meta.annotations.get(key))
+
+
+def _meta(document: Mapping[str, Json]) -> wire.ObjectMeta:
+    try:
+        return msgspec.convert(document.get("metadata") or {}, wire.ObjectMeta)
+    except msgspec.ValidationError as error:
+        raise _wrong("metadata", error) from error
+
+
+def _wrong(where: str, error: msgspec.ValidationError) -> TemplateError:
+    """Return msgspec's words ("… - at `$.spec.x`") with the field as people look for it."""
+    problem, _, at = str(error).partition(" - at `")
+    inner = at.rstrip("`").removeprefix("$")
+    return TemplateError(f"{where}{inner}".removeprefix("."), problem)

@@ -1,0 +1,90 @@
+"""Pods and pod templates in any manifest, wherever its kind keeps them. Pure.
+
+A template is recognised by what it is, a ``spec`` with ``containers``, so that a Job, a JobSet, a
+RayCluster and a kind that nobody here has heard of are all read the same way.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from muster.injection.patching.apply import Json
+
+_MULTIPLIERS: Final = ("replicas", "parallelism", "size")  # of Jobs, sets, LeaderWorkerSets
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A pod or a pod template inside ``document``.
+
+    ``path``: its members from the root, empty for the document itself. ``pods``: how many such
+    pods the document makes, as far as it says. ``owner``: the path of the object that it stands
+    in, which in a List or an AppWrapper is not the document.
+    """
+
+    document: Json
+    path: tuple[str, ...]
+    pods: int
+    owner: tuple[str, ...] = ()
+
+    @property
+    def pod(self) -> dict[str, Json]:
+        """Return the pod as a pod of this template would be: metadata and spec."""
+        found = at(self.document, self.path)
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def object(self) -> dict[str, Json]:
+        """Return the object that the template stands in."""
+        found = at(self.document, self.owner)
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def where(self) -> str:
+        """Return the path as people write it, ``spec.tasks[1].template``; "" for the document."""
+        steps = (f"[{step}]" if step.isdecimal() else f".{step}" for step in self.path)
+        return "".join(steps).removeprefix(".")
+
+
+def templates(document: Json) -> list[Template]:
+    """Return every pod and pod template of one document, in the order they stand there."""
+    return [Template(document, *found) for found in _found(document, (), 1, ())]
+
+
+def at(document: Json, path: tuple[str, ...]) -> Json:
+    """Return what stands at a path; numbers count list items."""
+    for step in path:
+        if isinstance(document, dict):
+            document = document[step]
+        elif isinstance(document, list):
+            document = document[int(step)]
+    return document
+
+
+def without_nulls(document: Json) -> Json:
+    """Return the document as the API server would keep it: a null member is no member."""
+    if isinstance(document, dict):
+        return {k: without_nulls(value) for k, value in document.items() if value is not None}
+    if isinstance(document, list):
+        return [without_nulls(item) for item in document]
+    return document
+
+
+def _found(
+    value: Json, path: tuple[str, ...], pods: int, owner: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], int, tuple[str, ...]]]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _found(item, (*path, str(index)), pods, owner)
+    if not isinstance(value, dict):
+        return
+    if "apiVersion" in value and "kind" in value:
+        owner = path
+    spec = value.get("spec")
+    if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+        yield path, pods, owner
+        return
+    numbers = [n for key in _MULTIPLIERS if isinstance(n := value.get(key), int) and n > 0]
+    most = pods * max(numbers, default=1)
+    for key, item in value.items():
+        yield from _found(item, (*path, key), most, owner)

@@ -1,0 +1,307 @@
+"""How one node is laid out in protobuf, and nodes that are laid out like it.
+
+::
+
+    head of a node      0a 2f │ 0a 09 host-0001 │ 5a 1c │ 0a 04 zone 12 06 │ zone-1 │ … │ images …
+    must be the same    ▒▒▒▒▒   ▒▒▒▒▒             ▒▒▒▒▒   ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒          ▒
+    *leaf*, its own                     └────────┘                          └──────┘
+    free, not read      managed fields, provider ID, capacity, times of conditions
+
+kube-apiserver writes fields by their numbers, so whoever is the same up to the last condition has
+no further one if the next field is the same, too.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from itertools import repeat
+from typing import Final, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.columns.labelpages import LabelPage, Values
+from muster.kube import wire
+from muster.kube.firstlist.fieldtable import Buffer, Flags, Places, Ranges, steps, stretches
+from muster.kube.firstlist.onemessage import BYTES, Field, fields_of
+from muster.kube.firstlist.protobuf import BAD_INPUT, moment
+from muster.protogen import kubernetes_v1_pb2 as messages
+
+_META, _SPEC = messages.ObjectMeta, messages.NodeSpec
+_STATUS, _CONDITION = messages.NodeStatus, messages.NodeCondition
+_WORD: Final = 8
+_KEY, _VALUE = 0x0A, 0x12  # tags of a map's entry
+_TEXT: Final = 0x0A  # tag of what a quantity is: one text
+_NOTHING: Final = -1  # behind the last field
+
+
+class Part(Enum):
+    """What a text of a node's own is."""
+
+    NAME = "name"
+    UID = "uid"
+    VERSION = "version"
+    CREATED = "created"
+    LABEL = "label"
+    ANNOTATION = "annotation"
+    AMOUNT = "amount"
+
+
+_OWN: Final = {
+    _META.NAME_FIELD_NUMBER: Part.NAME,
+    _META.UID_FIELD_NUMBER: Part.UID,
+    _META.RESOURCEVERSION_FIELD_NUMBER: Part.VERSION,
+    _META.CREATIONTIMESTAMP_FIELD_NUMBER: Part.CREATED,
+}
+_MAPS: Final = {
+    _META.LABELS_FIELD_NUMBER: Part.LABEL,
+    _META.ANNOTATIONS_FIELD_NUMBER: Part.ANNOTATION,
+}
+_READ_META: Final = frozenset(_META.DESCRIPTOR.fields_by_number)
+_READ_SPEC: Final = frozenset(_SPEC.DESCRIPTOR.fields_by_number)
+_READ_CONDITION: Final = frozenset(_CONDITION.DESCRIPTOR.fields_by_number)
+_LAST_READ: Final = max(_STATUS.DESCRIPTOR.fields_by_number)
+
+
+class Leaf(NamedTuple):
+    """A text of a node's own. ``begin``, ``end``: from where to where, from the node's begin on."""
+
+    begin: int
+    end: int
+    part: Part | None
+    """``None`` for what nobody reads."""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A node, and what another one must have in common with it to be read by it.
+
+    ``words``: its head. ``mask``: the bits of it that count. ``leaves``: what is read of each.
+    ``pieces``: the words that count or are read, and few others.
+    ``size``: bytes of the head; ``after``: the byte behind it, if there is one.
+    """
+
+    node: wire.Node
+    words: NDArray[np.uint64]
+    mask: NDArray[np.uint64]
+    pieces: tuple[slice, ...]
+    leaves: tuple[Leaf, ...]
+    size: int
+    after: int
+
+    def read(self, buffer: Buffer, items: Ranges) -> tuple[Flags, list[wire.Node]]:
+        """Return which of the nodes are laid out so, and these, read."""
+        same = items.end - items.begin >= self.size
+        rows = np.flatnonzero(same)
+        same[rows] = self._ends_alike(buffer, items.at(rows))
+        rows = np.flatnonzero(same)
+        same[rows], varies = self._alike(buffer, items.begin[rows])
+        begins = items.begin[same]
+        leaves = [leaf for leaf in self.leaves if varies[leaf.begin : leaf.end].any()]
+        try:
+            return same, self._nodes(buffer, begins, leaves)
+        except BAD_INPUT:  # a text that is none: each is read by itself
+            return np.zeros(len(items), dtype=np.bool_), []
+
+    def _ends_alike(self, buffer: Buffer, items: Ranges) -> Flags:
+        """Tell of nodes that are long enough whether the same field follows their heads."""
+        behind = items.begin + self.size
+        if self.after == _NOTHING:
+            ends: Flags = behind == items.end
+            return ends
+        next_one: Flags = (behind < items.end) & (buffer.words(behind) & 0xFF == self.after)
+        return next_one
+
+    def _alike(self, buffer: Buffer, begins: Places) -> tuple[Flags, NDArray[np.uint8]]:
+        """Tell which nodes have all that counts, and which bytes differ in one of these."""
+        same = np.ones(len(begins), dtype=np.bool_)
+        varies = np.zeros(len(self.words), dtype=np.uint64)
+        for piece in self.pieces:
+            size = _WORD * (piece.stop - piece.start)
+            for some in steps(len(begins), size):
+                at = begins[some] + _WORD * piece.start
+                words = buffer.texts(at, size).view(np.uint64)
+                words ^= self.words[piece]
+                alike = ~(words & self.mask[piece]).any(axis=1)
+                same[some] &= alike
+                kept = words if alike.all() else words[alike]
+                varies[piece] |= np.bitwise_or.reduce(kept, axis=0)
+        return same, varies.view(np.uint8)
+
+    def _nodes(self, buffer: Buffer, begins: Places, leaves: list[Leaf]) -> list[wire.Node]:
+        """Read nodes that differ in some leaves. Raises ``ValueError``."""
+        meta, status = self.node.metadata, self.node.status
+        own = _Own(buffer, begins, leaves)
+        metas = map(
+            wire.ObjectMeta,
+            own.texts(Part.NAME, meta.name),
+            repeat(meta.generate_name),
+            repeat(meta.namespace),
+            own.texts(Part.UID, meta.uid),
+            own.texts(Part.VERSION, meta.resource_version),
+            repeat(meta.generation),
+            own.times(meta.creation_timestamp),
+            repeat(meta.deletion_timestamp),
+            own.labels(meta.labels),
+            own.maps(Part.ANNOTATION, meta.annotations),
+            repeat(meta.owner_references, len(begins)),
+        )
+        said = cast("dict[str, str]", status.allocatable)  # in protobuf amounts are texts
+        amounts = own.maps(Part.AMOUNT, said)
+        statuses = (
+            repeat(status)
+            if isinstance(amounts, repeat)
+            else map(wire.NodeStatus, amounts, repeat(status.conditions))
+        )
+        return list(map(wire.Node, metas, repeat(self.node.spec), statuses))
+
+
+class _Own:
+    """What nodes have of their own, a column at a time."""
+
+    def __init__(self, buffer: Buffer, begins: Places, leaves: list[Leaf]) -> None:
+        """``leaves``: those in which the nodes differ."""
+        self._buffer, self._begins = buffer, begins
+        self._leaves: dict[Part, list[Leaf]] = {}
+        for leaf in leaves:
+            if leaf.part is not None:
+                self._leaves.setdefault(leaf.part, []).append(leaf)
+
+    def texts(self, part: Part, like: str) -> Iterable[str]:
+        """Return a text of each node. ``like``: what it is where all have the same."""
+        leaves = self._leaves.get(part)
+        return self._column(leaves[0]) if leaves else repeat(like)
+
+    def times(self, like: datetime | None) -> Iterable[datetime | None]:
+        """Return when each was created."""
+        leaves = self._leaves.get(Part.CREATED)
+        if not leaves:
+            return repeat(like)
+        each = [raw.tobytes() for raw in self._chars(leaves[0])]
+        read = {raw: moment(messages.Time.FromString(raw)) for raw in set(each)}
+        return [read[raw] for raw in each]
+
+    def labels(self, like: Mapping[str, str]) -> Iterable[Mapping[str, str]]:
+        """Return the labels of each node."""
+        leaves = self._leaves.get(Part.LABEL)
+        if not leaves:
+            return repeat(like)
+        own = {leaf.key: self._values(leaf) for leaf in leaves}
+        return LabelPage(like, own).rows(len(self._begins))
+
+    def maps(self, part: Part, like: dict[str, str]) -> Iterable[dict[str, str]]:
+        """Return a map of each node: what they have alike, and what they have not."""
+        leaves = self._leaves.get(part)
+        if not leaves:
+            return repeat(like)
+        keys = [leaf.key for leaf in leaves]
+        columns = zip(*map(self._column, leaves), strict=True)
+        return [like | dict(zip(keys, values, strict=True)) for values in columns]
+
+    def _values(self, leaf: Leaf) -> Values:
+        """Return a label of each, those of neighbours once. Raises ``ValueError``."""
+        chars = self._chars(leaf)
+        begins = np.append(True, (chars[1:] != chars[:-1]).any(axis=1))
+        return Values(_texts(chars[begins]), begins.cumsum() - 1)
+
+    def _column(self, leaf: Leaf) -> list[str]:
+        """Return the texts of a leaf. Raises ``ValueError``."""
+        return _texts(self._chars(leaf))
+
+    def _chars(self, leaf: Leaf) -> NDArray[np.uint8]:
+        return self._buffer.texts(self._begins + leaf.begin, leaf.end - leaf.begin)
+
+
+def _texts(chars: NDArray[np.uint8]) -> list[str]:
+    """Return the text of each row. Raises ``ValueError``."""
+    whole, size = chars.tobytes(), chars.shape[1]
+    if not whole.isascii():
+        return [raw.tobytes().decode() for raw in chars]
+    text = whole.decode()
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def layout_of(body: bytes, node: wire.Node) -> Layout:
+    """Return how a node is laid out. ``body``: what ``node`` was read of.
+
+    Raises ``ValueError`` or ``IndexError`` if others are not to be read by it.
+    """
+    *leaves, end = _leaves(body)
+    size = end.begin
+    padded = -(-size // _WORD) * _WORD
+    mask = np.full(padded, 0xFF, dtype=np.uint8)
+    mask[size:] = 0
+    for leaf in leaves:
+        mask[leaf.begin : leaf.end] = 0
+    wanted = mask.copy()
+    for leaf in leaves:
+        if leaf.part is not None:
+            wanted[leaf.begin : leaf.end] = 0xFF
+    pieces = stretches(wanted.view(np.uint64) != 0)
+    own = tuple(leaf for leaf in leaves if leaf.part is not None)
+    if len({(leaf.part, leaf.key) for leaf in own}) < len(own):
+        raise ValueError(f"node {node.metadata.name} says something of its own twice")
+    words = np.frombuffer(body[:size].ljust(padded, b"\0"), dtype=np.uint64)
+    after = body[size] if size < len(body) else _NOTHING
+    return Layout(node, words, mask.view(np.uint64), pieces, own, size, after)
+
+
+def _leaves(body: bytes) -> Iterator[Leaf]:
+    """Yield what may differ, and at last where the head ends. Raises ``ValueError``."""
+    meta, spec, status = fields_of(body, 0, len(body))
+    for field in fields_of(body, meta.begin, meta.end):
+        if field.number in _MAPS:
+            yield _entry(body, field, _MAPS[field.number])
+        elif field.number in _OWN:
+            yield Leaf(field.begin, field.end, _OWN[field.number])
+        elif field.number not in _READ_META:
+            yield from _free(field)
+    for field in fields_of(body, spec.begin, spec.end):
+        if field.number not in _READ_SPEC:
+            yield from _free(field)
+    yield Leaf(status.at + 1, status.begin, None)  # the size of what is behind the head, too
+    yield from _of_status(body, status)
+
+
+def _of_status(body: bytes, status: Field) -> Iterator[Leaf]:
+    end, numbers = status.end, [0]
+    for field in fields_of(body, status.begin, status.end):
+        numbers.append(field.number)
+        if field.number > _LAST_READ:
+            end = min(end, field.at)
+        elif field.number == _STATUS.ALLOCATABLE_FIELD_NUMBER:
+            yield _quantity(body, field)
+        elif field.number == _STATUS.CONDITIONS_FIELD_NUMBER:
+            for one in fields_of(body, field.begin, field.end):
+                if one.number not in _READ_CONDITION:
+                    yield from _free(one)
+        else:
+            yield from _free(field)
+    if numbers != sorted(numbers):
+        raise ValueError("the fields of its status are not in their order")
+    yield Leaf(end, end, None)
+
+
+def _free(field: Field) -> Iterator[Leaf]:
+    """Yield what a field says, which nobody reads; of a number, its size would be unknown."""
+    if field.kind == BYTES:
+        yield Leaf(field.begin, field.end, None)
+
+
+def _entry(body: bytes, field: Field, part: Part) -> Leaf:
+    """Return the value of a map's entry. Raises ``ValueError`` for one of another form."""
+    key, value = fields_of(body, field.begin, field.end)
+    if (body[key.at], body[value.at]) != (_KEY, _VALUE):
+        raise ValueError(f"an entry has the tags {body[key.at]} and {body[value.at]}")
+    return Leaf(value.begin, value.end, part, body[key.begin : key.end].decode())
+
+
+def _quantity(body: bytes, field: Field) -> Leaf:
+    """Return the text of an amount. Raises ``ValueError`` for one that has none."""
+    entry = _entry(body, field, Part.AMOUNT)
+    (text,) = fields_of(body, entry.begin, entry.end)
+    if body[text.at] != _TEXT:
+        raise ValueError(f"an amount has the tag {body[text.at]}")
+    return Leaf(text.begin, text.end, Part.AMOUNT, entry.key)

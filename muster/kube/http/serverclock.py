@@ -1,0 +1,66 @@
+"""What time the API server thinks it is, from the Date header of an answer.
+
+The header has whole seconds and the answer was under way for a while, so a difference is known
+only to about a second and half the round trip (RFC 9110 section 6.6.1).
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import aiohttp
+
+from muster.kube.errors import DecodeError, TransportError
+from muster.kube.http.auth import Auth
+
+_TIMEOUT_S: Final = 10.0
+_RESOLUTION_S: Final = 1.0  # of the header: it is cut off, not rounded
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """How far the API server's clock is ahead of ours, and how well that is known; seconds."""
+
+    ahead_s: float
+    uncertainty_s: float
+
+    @property
+    def certain_s(self) -> float:
+        """The least difference there must be; 0 where there may be none."""
+        return max(0.0, abs(self.ahead_s) - self.uncertainty_s)
+
+    @property
+    def possible_s(self) -> float:
+        """The largest difference there may be."""
+        return abs(self.ahead_s) + self.uncertainty_s
+
+
+async def skew(auth: Auth) -> Skew:
+    """Ask the API server once. Raises ``TransportError``, ``DecodeError`` and ``AuthError``."""
+    credentials = await auth.current()
+    tls = True if credentials.tls is None else credentials.tls
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout, headers=credentials.headers) as session:
+            before, began = datetime.now(UTC), time.monotonic()
+            url = credentials.server + "/version"
+            name, proxy = credentials.server_hostname, credentials.proxy
+            async with session.get(url, ssl=tls, server_hostname=name, proxy=proxy) as reply:
+                trip_s = time.monotonic() - began
+                text = reply.headers.get("Date", "")
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise TransportError(f"{credentials.server}: {error}") from error
+    return between(text, before, trip_s)
+
+
+def between(header: str, before: datetime, trip_s: float) -> Skew:
+    """Compare a Date header with our time ``before`` asking; ``trip_s``: the round trip."""
+    try:
+        theirs = parsedate_to_datetime(header)
+    except ValueError as error:
+        raise DecodeError(f"Date header {header!r}: not a date") from error
+    ours_s = before.timestamp() + trip_s / 2
+    ahead_s = theirs.timestamp() + _RESOLUTION_S / 2 - ours_s
+    return Skew(ahead_s, _RESOLUTION_S / 2 + trip_s / 2)

@@ -1,0 +1,1 @@
+"""Kinds of other API groups that Muster reads or writes."""

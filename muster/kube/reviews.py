@@ -1,0 +1,94 @@
+"""Who a token belongs to and what its owner may do: the API server is asked.
+
+::
+
+    bearer token ──TokenReview──► user, groups ──SubjectAccessReview──► yes or no
+                        └── not authenticated, or made for another audience: nobody
+
+Both are POSTs that store nothing. What signs tokens (ServiceAccount keys, OIDC, a webhook) and
+what authorises (RBAC, a cloud's IAM) is the API server's business.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from muster.kube.client import KubeClient
+from muster.kube.errors import DecodeError
+from muster.kube.wire import Wire
+
+TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105  a path
+ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+T = TypeVar("T")
+
+
+class UserInfo(Wire, frozen=True):
+    """authentication/v1 UserInfo."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+
+
+class _TokenStatus(Wire, frozen=True):
+    authenticated: bool = False
+    user: UserInfo = UserInfo()
+    audiences: tuple[str, ...] = ()
+
+
+class _TokenReview(Wire, frozen=True):
+    status: _TokenStatus = _TokenStatus()
+
+
+class _AccessStatus(Wire, frozen=True):
+    allowed: bool = False
+
+
+class _AccessReview(Wire, frozen=True):
+    status: _AccessStatus = _AccessStatus()
+
+
+async def owner_of(client: KubeClient, token: str, audiences: Sequence[str]) -> UserInfo | None:
+    """Return whose ``token`` it is; None for nobody's, or one made for somebody else.
+
+    ``audiences``: it must have been made for one of them; empty: for the API server itself.
+    Raises ``KubeError`` where the API server cannot be asked.
+    """
+    spec = {"token": token, **({"audiences": list(audiences)} if audiences else {})}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
+    answer = await client.ask(TOKEN_REVIEWS, body)
+    status = _read(answer, _TokenReview).status
+    # A server that knows nothing of audiences authenticates all the same and names none.
+    meant = not audiences or not set(audiences).isdisjoint(status.audiences)
+    return status.user if status.authenticated and status.user.username and meant else None
+
+
+async def may(client: KubeClient, user: UserInfo, verb: str, path: str) -> bool:
+    """Return whether ``user`` may ``verb`` the URL ``path``, which no resource lies behind.
+
+    Raises ``KubeError`` where the API server cannot be asked.
+    """
+    spec = {
+        "user": user.username,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": user.extra,
+        "nonResourceAttributes": {"verb": verb, "path": path},
+    }
+    kind = "SubjectAccessReview"
+    body: Mapping[str, object] = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": kind,
+        "spec": spec,
+    }
+    return _read(await client.ask(ACCESS_REVIEWS, body), _AccessReview).status.allowed
+
+
+def _read(answer: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(f"{kind.__name__.lstrip('_')}: {error}") from error

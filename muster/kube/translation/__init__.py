@@ -1,0 +1,1 @@
+"""From wire objects to values and events of the cluster model."""

@@ -1,0 +1,166 @@
+"""The ``muster.dev/plan`` annotation, and the pin that goes with it.
+
+The annotation is one compact JSON object, written in the release PATCH together with the
+pin: ``{"id":"…","node":"n1","spares":["n2"],"devices":{"n1":["gpu-0"]},"rank":3,"generation":7}``.
+It outlives the process that planned, so a restart reads the ledger back from it.
+
+A pinned pod differs from its siblings in the pin only. ``without_pin`` takes it away
+again, so that all members of a gang stay of one class.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import msgspec
+
+from muster.cluster.events import PlanNote
+from muster.kube.wire import Affinity, LabelSelectorRequirement, NodeSelectorTerm
+
+NODE_NAME_FIELD: Final = "metadata.name"  # the one field node affinity can match
+
+
+class PlanWire(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The annotation's JSON."""
+
+    id: str
+    node: str
+    spares: tuple[str, ...] = ()
+    devices: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    rank: int = -1
+    generation: int = 0
+
+
+_ID_FIELD, _NODE_FIELD, _RANK_FIELD = b'{"id":"', b',"node":"', b',"rank":'
+_BEFORE_SPARES, _BETWEEN_SPARES = b'","spares":["', b'","'
+_ESCAPE: Final = b"\\"
+_LAST_NOTES: Final = 256  # three rules read the plan of a pod whose event is being applied
+_DECODER: Final = msgspec.json.Decoder(PlanWire)
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+@lru_cache(_LAST_NOTES)
+def plan_note(annotation: str) -> PlanNote | None:
+    """Return the note, or ``None`` for anything that Muster cannot have written."""
+    try:
+        plan = _DECODER.decode(annotation)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if not plan.id or not plan.node or plan.rank < -1 or plan.generation < 0:
+        return None
+    if "" in plan.spares or plan.node in plan.spares or len(set(plan.spares)) < len(plan.spares):
+        return None
+    if not plan.devices.keys() <= {plan.node, *plan.spares}:
+        return None
+    return PlanNote(
+        plan_id=plan.id, node=plan.node, spares=plan.spares, devices=plan.devices,
+        rank=plan.rank, generation=plan.generation,
+    )  # fmt: skip
+
+
+Span = tuple[int, int]
+"""From where to where."""
+
+
+class PlanPlaces(NamedTuple):
+    """Where a plan's annotation has its id, its nodes and its rank; no rank if it says none.
+
+    ``nodes``: its own, then its spares.
+    """
+
+    id: Span
+    nodes: tuple[Span, ...]
+    rank: Span | None
+
+
+def plan_places(annotation: bytes, node: bytes, at: int = 0) -> PlanPlaces | None:
+    """Return where a plan stands that says nothing of a pod's own but its nodes and its rank.
+
+    ``at``: where the annotation begins. ``None`` for one of another form, with devices, or of
+    another node.
+    """
+    note = plan_note(annotation.decode())
+    if note is None or note.devices or note.node.encode() != node:
+        return None
+    if _ESCAPE in annotation or encode_plan(note).encode() != annotation:
+        return None
+    # Nothing is escaped, so no text has a quote within: these are the fields.
+    ends = annotation.index(_NODE_FIELD)
+    called = at + len(_ID_FIELD), at + ends - 1
+    nodes = tuple(_nodes(note, at + ends + len(_NODE_FIELD)))
+    if note.rank < 0:
+        return PlanPlaces(called, nodes, None)
+    rank = at + annotation.index(_RANK_FIELD, nodes[-1][1] - at) + len(_RANK_FIELD)
+    return PlanPlaces(called, nodes, (rank, rank + len(str(note.rank))))
+
+
+def _nodes(note: PlanNote, begin: int) -> Iterator[Span]:
+    """Yield where a plan's nodes stand, the first of them from ``begin`` on."""
+    between = _BEFORE_SPARES
+    end = begin + len(note.node.encode())
+    yield begin, end
+    for spare in note.spares:
+        begin = end + len(between)
+        end = begin + len(spare.encode())
+        between = _BETWEEN_SPARES
+        yield begin, end
+
+
+def encode_plan(note: PlanNote) -> str:
+    """Return the annotation's text; ``plan_note`` reads an equal note back."""
+    return text_of(plan_wire(note))
+
+
+def text_of(plan: PlanWire) -> str:
+    """Return the annotation's text of a plan in its wire form."""
+    return _ENCODER.encode(plan).decode()
+
+
+def plan_wire(note: PlanNote) -> PlanWire:
+    """Return the note as it is encoded."""
+    return PlanWire(
+        id=note.plan_id, node=note.node, spares=note.spares, devices=dict(note.devices),
+        rank=note.rank, generation=note.generation,
+    )  # fmt: skip
+
+
+def required_terms(affinity: Affinity | None) -> tuple[NodeSelectorTerm, ...] | None:
+    """Return the ORed terms of required node affinity, ``None`` where nothing is required."""
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    required = affinity.node_affinity.required
+    return None if required is None else required.node_selector_terms
+
+
+def without_pin(
+    terms: tuple[NodeSelectorTerm, ...] | None, note: PlanNote | None
+) -> tuple[NodeSelectorTerm, ...] | None:
+    """Return ``terms`` as they were before the release that ``note`` describes.
+
+    Unchanged unless every term carries one of the note's nodes: then the pin is not (or
+    not only) ours, and hiding it would be wrong.
+    """
+    if terms is None or note is None:
+        return terms
+    nodes = (note.node, *note.spares)
+    stripped = [_strip(term, nodes) for term in terms]
+    kept = tuple(term for term in stripped if term is not None)
+    if len(kept) < len(stripped):
+        return terms
+    if any(not term.match_fields and not term.match_expressions for term in kept):
+        return None  # the terms were nothing but pins: the pod had none of its own
+    return kept
+
+
+def _strip(term: NodeSelectorTerm, nodes: tuple[str, ...]) -> NodeSelectorTerm | None:
+    """Return ``term`` without its pin to one of ``nodes``; ``None`` if it has no such pin."""
+    for position, field in enumerate(term.match_fields):
+        if is_node_name(field) and field.values[0] in nodes:
+            rest = term.match_fields[:position] + term.match_fields[position + 1 :]
+            return NodeSelectorTerm(match_expressions=term.match_expressions, match_fields=rest)
+    return None
+
+
+def is_node_name(field: LabelSelectorRequirement) -> bool:
+    """Return whether a field requirement names exactly one node."""
+    return field.key == NODE_NAME_FIELD and field.operator == "In" and len(field.values) == 1

@@ -1,0 +1,1 @@
+"""List and watch: what changed, in order, without waiting for the reader."""

@@ -1,0 +1,82 @@
+"""What a watch has told its consumer, so that a new list can be reconciled with it.
+
+Objects are told apart by UID and found by name: one that was deleted and created again
+under the same name while nobody listened is first reported as gone, then as there, in
+this order, so consumers that go by name (nodes, namespaces) end with the new one.
+"""
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from muster.kube.changes import Change, Gone, Upserted
+from muster.kube.resources import KubeObject, Meta
+from muster.kube.wire import ObjectMeta
+
+T = TypeVar("T", bound=KubeObject)
+_Key = tuple[str, str]
+
+
+class Known(Generic[T]):
+    """Names and UIDs told. Without ``tracks`` only the UIDs of the list that is being read."""
+
+    def __init__(self, *, tracks: bool) -> None:
+        self._tracks = tracks
+        self._told: dict[_Key, str] = {}
+        self._told_any = False
+        self._reconciles = False
+        self._misses = False
+        self._listed: set[_Key] = set()
+        self._seen: set[str] = set()
+
+    def begin(self) -> None:
+        """Prepare for a list that begins, or begins again."""
+        self._reconciles = self._told_any
+        self._misses = bool(self._told)  # a first list has all that is told
+        self._listed.clear()
+        self._seen.clear()
+
+    def listed(self, items: Sequence[T]) -> list[Change[T]]:
+        """Return what a page of the list changes."""
+        changes: list[Change[T]] = []
+        self._told_any |= bool(items)
+        for item in items:
+            meta = item.metadata
+            if self._tracks:
+                key = meta.namespace, meta.name
+                before = self._told.get(key)
+                if before is not None and before != meta.uid:
+                    changes.append(_gone(key, before))
+                if self._misses:
+                    self._listed.add(key)
+                self._told[key] = meta.uid
+            if self._reconciles:
+                self._seen.add(meta.uid)
+            changes.append(Upserted(item, listed=True))
+        return changes
+
+    def missing(self) -> list[Gone]:
+        """Return what was told before and is not in the list; ends the list."""
+        gone = [key for key in self._told if key not in self._listed] if self._misses else []
+        self._listed.clear()
+        return [_gone(key, self._told.pop(key)) for key in gone]
+
+    def seen(self) -> frozenset[str] | None:
+        """Return the UIDs of the list, ``None`` if there was nothing to reconcile it with."""
+        found = frozenset(self._seen) if self._reconciles else None
+        self._seen.clear()
+        return found
+
+    def upserted(self, meta: Meta) -> None:
+        """Note that an object was told."""
+        self._told_any = True
+        if self._tracks:
+            self._told[meta.namespace, meta.name] = meta.uid
+
+    def deleted(self, meta: Meta) -> None:
+        """Note that an object's end was told."""
+        self._told.pop((meta.namespace, meta.name), None)
+
+
+def _gone(key: _Key, uid: str) -> Gone:
+    namespace, name = key
+    return Gone(ObjectMeta(namespace=namespace, name=name, uid=uid))

@@ -1,0 +1,417 @@
+"""List once, then follow every change: the life of one watch.
+
+::
+
+              ┌──────────── wait ◄──────────┐
+              ▼                             │ failed
+        ┌──────────┐   last page     ┌──────┴─────┐  stream ended or lost:
+   ───► │ LISTING  ├───────────────► │  WATCHING  ├──────┐ resumed at the last
+        └─┬────▲───┘  Synced         └──────┬─────┘ ◄────┘ version, without a list
+      404 │    │ slowly                     │
+          ▼    │                            │ 410; or nothing at all was heard for a
+     ┌─────────┴──┐                         │ whole watch; or it failed time and again
+     │ NOT SERVED │        LISTING ◄────────┘ (what is known then is reconciled by UID)
+     └────────────┘
+
+*Reading a watch never waits*: a reader that is late by a few hundred milliseconds is disconnected
+by the API server. What has been read waits as bytes (``muster.kube.watching.readahead``) until
+there is ``room``; its frames then go to ``sink`` synchronously, which only takes them over
+(``muster.kube.watching.inbox.Inbox``).
+
+*Versions.* A watch started without a version sends its initial events in no order, so none
+of them may be resumed from; this one always starts at the version of a finished list, and
+bookmarks keep that version young. A watch at a version the server has not reached yet (etcd
+was restored from a backup) is silent for ever, not refused; hence the "nothing was heard"
+rule: an idle watch gets a bookmark every minute.
+
+*Versions of a kind.* A kind may be served in one version or another (``others``). The
+first that is there is watched; when it goes, as in an upgrade of the cluster, the next is
+listed and reconciled with what was known, so that nothing appears or vanishes by that.
+Only when none is there the kind counts as not served, and all are asked for again later.
+
+*Reconciling.* After a list, whatever was known and is not in it is gone. With ``tracks``
+the watch remembers name and UID of every object and says ``Gone`` itself; without (pods:
+the model knows them, and 1,000,000 names would cost more memory than the model) the
+consumer compares with ``Synced.seen``, or, with a ``Listing``, with its own account of the list.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
+
+from muster.kube.changes import Change, Gone, NotServed, Sink, Synced, Upserted
+from muster.kube.errors import (
+    APIError,
+    DecodeError,
+    KubeError,
+    NotFound,
+    TransportError,
+    from_status,
+)
+from muster.kube.errors import Gone as VersionGone
+from muster.kube.resources import KubeObject, Resource
+from muster.kube.watching.frames import (
+    Added,
+    Batch,
+    Bookmark,
+    Codec,
+    Deleted,
+    Failed,
+    Modified,
+    Page,
+)
+from muster.kube.watching.knownobjects import Known
+from muster.kube.watching.ownwrites import without
+from muster.kube.watching.readahead import ReadAhead, Stream
+
+T = TypeVar("T", bound=KubeObject)
+L = TypeVar("L", bound=KubeObject)
+
+
+async def _no_wait() -> None:
+    """Go on at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times in seconds.
+
+    ``watch_s``: shortest and longest a watch is asked for (client-go: 5 to 10 minutes).
+    ``idle_s``: silence after which the connection counts as dead; bookmarks come every
+    minute. ``back_off_s``: first and longest wait after failures. ``absent_s``: between
+    questions for a resource that is not served (a CRD that is installed while pods of its
+    kind already wait is noticed so much later at most). ``resumes``: failed watches in a row at
+    one version before the list is read again. ``steady_s``: one that stood so long does not count,
+    though nothing came: a balancer that cuts what is idle would else keep a quiet kind waiting.
+    """
+
+    watch_s: tuple[float, float] = (300.0, 600.0)
+    idle_s: float = 150.0
+    back_off_s: tuple[float, float] = (0.25, 30.0)
+    absent_s: float = 20.0
+    resumes: int = 5
+    steady_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """How a list is told: page by page to ``sink``, with whether it begins, or begins again.
+
+    ``resource``: the same objects, decoded as a consumer of very many wants them, who finds out
+    by itself what has gone.
+    """
+
+    resource: Resource[T]
+    sink: Callable[[Sequence[T], bool], None]
+
+
+class WatchState(StrEnum):
+    """See the drawing in the module's docstring."""
+
+    LISTING = "listing"
+    WATCHING = "watching"
+    NOT_SERVED = "not served"
+
+
+@dataclass(slots=True)
+class WatchStats:
+    """For metrics and readiness; only ever written by the watch.
+
+    ``received``: lines of watches that have come in, but for those that must come again.
+    ``handed_on``: of these, those that are told, or need not be.
+    """
+
+    state: WatchState = WatchState.LISTING
+    synced: bool = False
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    bookmarks: int = 0
+    problems: int = 0
+    received: int = 0
+    handed_on: int = 0
+    last_error: str = ""
+
+
+class Client(Protocol):
+    """What is needed of ``KubeClient``."""
+
+    def codec(self, resource: Resource[T]) -> Codec[T]:
+        """See ``KubeClient``."""
+        ...
+
+    def pages(
+        self,
+        resource: Resource[T],
+        *,
+        namespace: str | None = None,
+        selectors: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[Page[T]]:
+        """See ``KubeClient``."""
+        ...
+
+    def watch(
+        self,
+        resource: Resource[T],
+        *,
+        resource_version: str,
+        timeout_s: int,
+        idle_s: float,
+        namespace: str | None = None,
+        selectors: Mapping[str, str] | None = None,
+    ) -> AbstractAsyncContextManager[Stream]:
+        """See ``KubeClient``."""
+        ...
+
+
+class ListWatch(Generic[T]):
+    """Follows one resource for ever. ``run`` is one task."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource[T],
+        *,
+        others: Sequence[Resource[T]] = (),
+        namespace: str | None = None,
+        selectors: Mapping[str, str] | None = None,
+        tracks: bool = True,
+        listing: Listing[Any] | None = None,
+        room: Callable[[], Awaitable[None]] = _no_wait,
+        is_behind: Callable[[], bool] = lambda: False,
+        room_for_events: Callable[[], Awaitable[None]] = _no_wait,
+        breathe: Callable[[], Awaitable[None]] = _no_wait,
+        ours: Callable[[], AbstractSet[bytes]] = frozenset,
+        timing: Timing | None = None,
+        on_problem: Callable[[str], None] | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """``others``: further versions of the same kind, best first.
+
+        ``room`` returns when the consumer can take a further page of a list: a list may be kept
+        waiting, and is larger than anybody's memory. ``room_for_events`` does when it ``is_behind``
+        with events no more: what a watch has brought waits as bytes. ``breathe`` is awaited between
+        events that arrived together, and must not take long. ``listing`` asks for ``tracks=False``.
+        ``ours``: versions that the consumer has taken over already
+        (``muster.kube.watching.ownwrites``). ``on_problem`` is told once per failure and per object
+        that cannot be decoded.
+        """
+        self.resource = resource
+        self._versions = (resource, *others)
+        self._absent_versions = 0
+        self.stats = WatchStats()
+        self._client = client
+        self._codec = client.codec(resource)
+        self._namespace = namespace
+        self._selectors = selectors
+        self._listing = listing
+        self._room = room
+        self._is_behind = is_behind
+        self._room_for_events = room_for_events
+        self._breathe = breathe
+        self._ours = ours
+        self._timing = timing or Timing()
+        self._on_problem = on_problem
+        self._sleep = sleep
+        self._clock = clock
+        self._jitter = jitter
+        self._absent_told = False
+        self._known: Known[T] = Known(tracks=tracks)
+        self._version = ""
+        self._failures = 0
+
+    @property
+    def waiting(self) -> int:
+        """Number of events that have come in and are not handed on yet."""
+        return self.stats.received - self.stats.handed_on
+
+    def has_told(self, version: str) -> bool:
+        """Whether all there was at a resource version has been handed on.
+
+        Versions are integers that grow (KEP-5504). One that is none has been told when a list has.
+        """
+        if not (version.isdecimal() and self._version.isdecimal()):
+            return bool(self._version)
+        return int(self._version) >= int(version)
+
+    async def run(self, sink: Sink[T]) -> NoReturn:
+        """List and watch until cancelled. ``sink`` must not block; what it raises is raised."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list(sink)
+                await self._watch(sink)
+            except NotFound as error:
+                await self._absent(sink, error)
+            except VersionGone as error:
+                self._start_over(str(error))
+            except KubeError as error:
+                await self._failed(error)
+
+    # -- listing ---------------------------------------------------------------------------------
+
+    async def _list(self, sink: Sink[T]) -> None:
+        self.stats.state = WatchState.LISTING
+        self.stats.lists += 1
+        self._known.begin()
+        if self._listing is None:
+            version = await self._pages(
+                self.resource, lambda items, _begins: sink(self._known.listed(items))
+            )
+        else:
+            version = await self._pages(self._listing.resource, self._listing.sink)
+        if not version:
+            raise DecodeError(f"list of {self.resource}: metadata.resourceVersion is missing")
+        seen = self._known.seen() if self._listing is None else None
+        sink([*self._known.missing(), Synced(version, seen)])
+        self._version = version
+        self._absent_told = False
+        self._absent_versions = 0
+        self.stats.synced = True
+
+    async def _pages(self, resource: Resource[L], told: Callable[[Sequence[L], bool], None]) -> str:
+        """Tell all pages, each when there is room for it; return the version of the list."""
+        version, begins = "", True
+        pages = self._client.pages(resource, namespace=self._namespace, selectors=self._selectors)
+        async for page in pages:
+            if page.anew:
+                self._known.begin()
+            version = page.meta.resource_version
+            self._report(page.problems)
+            told(page.items, begins or page.anew)
+            begins = False
+            await self._breathe()
+            await self._room()
+        return version
+
+    # -- watching --------------------------------------------------------------------------------
+
+    async def _watch(self, sink: Sink[T]) -> None:
+        """Follow one watch to its end."""
+        self.stats.state = WatchState.WATCHING
+        self.stats.watches += 1
+        shortest, longest = self._timing.watch_s
+        asked_s = round(shortest + (longest - shortest) * self._jitter())
+        opening = self._client.watch(
+            self.resource,
+            resource_version=self._version,
+            timeout_s=asked_s,
+            idle_s=self._timing.idle_s,
+            namespace=self._namespace,
+            selectors=self._selectors,
+        )
+        began = self._clock()
+        async with opening as stream:
+            try:
+                heard = await self._read(stream, sink)
+            finally:
+                if self._clock() - began >= self._timing.steady_s:
+                    self._failures = 0
+        if heard:
+            return
+        if self._clock() - began < asked_s / 2:
+            raise TransportError("the watch ended before it had begun")
+        self._start_over("the watch ended and not even a bookmark was heard")
+
+    async def _read(self, stream: Stream, sink: Sink[T]) -> bool:
+        """Hand on frames until the server ends the stream; return whether there were any."""
+        heard = False
+        ahead = ReadAhead(stream, f"watch of {self.resource}", self._came)
+        try:
+            while lines := await ahead.next():
+                if self._is_behind():
+                    await ahead.read_on_until(self._room_for_events)
+                self._decode(lines, sink)
+                self.stats.handed_on += lines.count(b"\n")
+                await self._breathe()
+                heard = True
+                self._failures = 0
+        finally:
+            self.stats.received = self.stats.handed_on  # what is left will come again
+        return heard
+
+    def _came(self, lines: int) -> None:
+        self.stats.received += lines
+
+    def _decode(self, lines: bytes, sink: Sink[T]) -> None:
+        last, ours = "", self._ours()
+        if ours:
+            lines, last = without(lines, ours)
+        self._take(self._codec.frames(lines), sink)
+        self._version = last or self._version
+
+    def _take(self, batch: Batch[T], sink: Sink[T]) -> None:
+        """Hand on one batch, then raise the error that ends it, if there is one."""
+        self._report(batch.problems)
+        changes: list[Change[T]] = []
+        failed: Failed | None = None
+        for frame in batch.frames:
+            if isinstance(frame, Failed):
+                failed = frame
+                break
+            self._version = frame.object.metadata.resource_version or self._version
+            if isinstance(frame, Added | Modified):
+                changes.append(Upserted(frame.object))
+                self._known.upserted(frame.object.metadata)
+            elif isinstance(frame, Deleted):
+                changes.append(Gone(frame.object.metadata))
+                self._known.deleted(frame.object.metadata)
+            elif isinstance(frame, Bookmark):
+                self.stats.bookmarks += 1
+        if changes:
+            self.stats.events += len(changes)
+            sink(changes)
+        if failed is not None:
+            raise from_status(failed.object)
+
+    # -- failing ---------------------------------------------------------------------------------
+
+    def _start_over(self, why: str) -> None:
+        self._report((f"{self.resource}: {why}; the list is read again",))
+        self._version = ""
+
+    async def _absent(self, sink: Sink[T], error: NotFound) -> None:
+        """Turn to the kind's next version; when none is left, what there was of it is gone."""
+        self._version = ""
+        self._absent_versions += 1
+        place = self._versions.index(self.resource) + 1
+        self._turn_to(self._versions[place % len(self._versions)])
+        if self._absent_versions < len(self._versions):
+            return
+        self._absent_versions = 0
+        self.stats.state = WatchState.NOT_SERVED
+        if not self._absent_told:
+            self._absent_told = True
+            self._known.begin()
+            sink([*self._known.missing(), NotServed()])
+            self.stats.last_error = f"{self.resource} is not served: {error}"
+        await self._sleep(self._timing.absent_s * (0.5 + self._jitter()))
+
+    def _turn_to(self, resource: Resource[T]) -> None:
+        self.resource, self._codec = resource, self._client.codec(resource)
+
+    async def _failed(self, error: KubeError) -> None:
+        """Wait, longer each time until something is heard; give the version up after some."""
+        self._failures += 1
+        self._report((f"{self.resource}: {error}; attempt {self._failures}",))
+        if self._failures % self._timing.resumes == 0:
+            self._version = ""
+        first, longest = self._timing.back_off_s
+        wait = min(longest, first * (1 << min(self._failures - 1, 16)))
+        asked = error.retry_after if isinstance(error, APIError) else None
+        await self._sleep((asked or 0.0) + wait * (0.5 + 0.5 * self._jitter()))
+
+    def _report(self, problems: tuple[str, ...]) -> None:
+        for problem in problems:
+            self.stats.problems += 1
+            self.stats.last_error = problem
+            if self._on_problem is not None:
+                self._on_problem(problem)

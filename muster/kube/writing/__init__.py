@@ -1,0 +1,1 @@
+"""What is written to pods, as bodies and as calls."""

@@ -1,0 +1,291 @@
+"""Releasing, binding and evicting a pod: what was sent, and what came of it.
+
+Nothing here is sent twice blindly. Where the answer leaves open what the pod looks like
+now, the pod is read again and the outcome says what was found::
+
+    PATCH ── 200 ───────────────────────────────────────► Released
+      │ 404, or 422 on metadata.uid ────────────────────► PodVanished
+      │ 409 ────────────────────────────────────────────► Conflicted (read, plan again)
+      │ 422 ──► read again ── gate gone ────────────────► AlreadyReleased (to what, in it)
+      │                    └─ still gated ──────────────► Refused
+      │ other answers ──────────────────────────────────► Refused
+      └ no answer ──────────────────────────────────────► Unclear (repeating is harmless)
+
+Releasing twice to the same nodes is answered 200 by the server and changes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, Protocol
+
+from muster.cluster.events import PlanNote
+from muster.kube import names
+from muster.kube.errors import APIError, Conflict, DecodeError, Invalid, NotFound, TransportError
+from muster.kube.resources import PODS, Resource
+from muster.kube.translation.planannotation import plan_note
+from muster.kube.wire import PartialObject, Pod
+from muster.kube.writing import podbodies
+from muster.kube.writing.podbodies import NOTHING, Extra
+
+_MERGE: Final = "application/merge-patch+json"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+
+
+class Pin(StrEnum):
+    """How a pod is held to its plan; configuration calls them so."""
+
+    AFFINITY = "affinity"  # required node affinity: binding
+    NOMINATE = "nominate"  # status.nominatedNodeName: tried first, other nodes after it
+
+
+@dataclass(frozen=True, slots=True)
+class PodRef:
+    """One particular pod: its name may be used again, its UID never is."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The gate is off and the pin is on."""
+
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyReleased:
+    """The gate was off before. ``note``: the plan it carries; ``node``: where it is bound."""
+
+    note: PlanNote | None
+    node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodVanished:
+    """The pod is gone, or its name belongs to another one now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicted:
+    """The pod changed since it was read: read it again before anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The server does not accept it; repeating is of no use."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """There was no answer: it may have taken effect. Repeating the same release is harmless."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The pod is bound to the node it was to be bound to; ``before``: it was so already."""
+
+    before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BoundElsewhere:
+    """The pod is bound to another node."""
+
+    node: str
+
+
+ReleaseOutcome = Released | AlreadyReleased | PodVanished | Conflicted | Refused | Unclear
+BindOutcome = Bound | BoundElsewhere | PodVanished | Refused | Unclear
+
+
+class Client(Protocol):
+    """What is needed of ``KubeClient``."""
+
+    async def patch(
+        self,
+        resource: Resource[Pod],
+        name: str,
+        body: bytes,
+        *,
+        namespace: str | None = None,
+        content_type: str = _STRATEGIC,
+        subresource: str = "",
+    ) -> PartialObject:
+        """See ``KubeClient``."""
+        ...
+
+    async def get_pod(self, namespace: str, name: str) -> Pod:
+        """See ``KubeClient``."""
+        ...
+
+    async def post(self, path: str, body: Mapping[str, object], *, retry_429: bool = True) -> None:
+        """See ``KubeClient``."""
+        ...
+
+
+async def release_pod(
+    client: Client,
+    pod: PodRef,
+    note: PlanNote,
+    *,
+    pin: Pin,
+    seen: Pod | None,
+    extra: Extra = NOTHING,
+) -> ReleaseOutcome:
+    """Lift Muster's gate and hold the pod to ``note``.
+
+    ``seen``: the pod as last read; needed if it may have node affinity of its own.
+    ``Pin.NOMINATE`` takes two writes: the node is nominated before the gate is lifted, so
+    kube-scheduler never sees the pod without it. ``extra``: annotations that go with it. Raises
+    ``ValueError`` as ``release.affinity_body`` does.
+    """
+    if pin is Pin.AFFINITY:
+        return await _patch(client, pod, podbodies.affinity_body(pod.uid, note, seen, extra))
+    nominate = podbodies.nominate_body(pod.uid, note.node, extra.version)
+    first = await _patch(client, pod, nominate, content_type=_MERGE, subresource="status")
+    if not isinstance(first, Released):
+        return first
+    if extra.version:
+        extra = replace(extra, version=first.resource_version)
+    return await _patch(client, pod, podbodies.ungate_body(pod.uid, note, extra))
+
+
+async def bind_pod(
+    client: Client, pod: PodRef, node: str, *, annotations: Mapping[str, str]
+) -> BindOutcome:
+    """Create the Binding; a pod that is bound to ``node`` already counts as bound.
+
+    The server adds ``annotations`` to the pod and refuses a UID that is not the pod's.
+    """
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {
+            "name": pod.name,
+            "namespace": pod.namespace,
+            "uid": pod.uid,
+            "annotations": dict(annotations),
+        },
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    }
+    path = PODS.path(pod.name, namespace=pod.namespace, subresource="binding")
+    try:
+        await client.post(path, body)
+    except NotFound:
+        return PodVanished()
+    except Conflict as error:
+        return await _after_bind_conflict(client, pod, node, error)
+    except APIError as error:
+        return Refused(str(error))
+    except (TransportError, DecodeError) as error:
+        return Unclear(str(error))
+    return Bound()
+
+
+async def evict_pod(client: Client, pod: PodRef, *, unbound: bool = False) -> bool:
+    """Evict the pod of this UID; see ``KubeClient.evict_pod``.
+
+    The pod is looked at first, and what is evicted is the pod as it was seen: in between
+    kube-scheduler may bind it. With a resourceVersion an eviction is also answered at once;
+    one whose UID alone does not match is repeated by kube-apiserver 1.35 for 10 s before it
+    says 409 (pkg/registry/core/pod/storage/eviction.go).
+    """
+    path = PODS.path(pod.name, namespace=pod.namespace, subresource="eviction")
+    try:
+        found = await client.get_pod(pod.namespace, pod.name)
+        if found.metadata.uid != pod.uid:
+            return True
+        if unbound and found.spec.node_name:
+            return False
+        seen = {"uid": pod.uid, "resourceVersion": found.metadata.resource_version}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": seen},
+        }
+        await client.post(path, body, retry_429=False)
+    except NotFound:
+        return True
+    return True
+
+
+async def _patch(
+    client: Client,
+    pod: PodRef,
+    body: bytes,
+    *,
+    content_type: str = _STRATEGIC,
+    subresource: str = "",
+) -> ReleaseOutcome:
+    try:
+        meta = await client.patch(
+            PODS,
+            pod.name,
+            body,
+            namespace=pod.namespace,
+            content_type=content_type,
+            subresource=subresource,
+        )
+    except NotFound:
+        return PodVanished()
+    except Conflict:
+        return Conflicted()
+    except Invalid as error:
+        if "metadata.uid" in error.fields:
+            return PodVanished()
+        return await _after_refusal(client, pod, str(error))
+    except APIError as error:
+        return Refused(str(error))
+    except (TransportError, DecodeError) as error:
+        return Unclear(str(error))
+    return Released(meta.metadata.resource_version)
+
+
+async def _after_refusal(client: Client, pod: PodRef, message: str) -> ReleaseOutcome:
+    """Return what a refused release means, by reading the pod again."""
+    found = await _read(client, pod)
+    if not isinstance(found, Pod):
+        return found
+    if any(gate.name == names.PLAN_GATE for gate in found.spec.scheduling_gates):
+        return Refused(message)
+    text = found.metadata.annotations.get(names.PLAN)
+    return AlreadyReleased(None if text is None else plan_note(text), found.spec.node_name or None)
+
+
+async def _after_bind_conflict(
+    client: Client, pod: PodRef, node: str, error: Conflict
+) -> BindOutcome:
+    """Return what a refused binding means: bound before, another pod, or still gated."""
+    found = await _read(client, pod)
+    if not isinstance(found, Pod):
+        return found
+    if found.spec.node_name:
+        return (
+            Bound(before=True)
+            if found.spec.node_name == node
+            else BoundElsewhere(found.spec.node_name)
+        )
+    return Refused(str(error))
+
+
+async def _read(client: Client, pod: PodRef) -> Pod | PodVanished | Refused | Unclear:
+    try:
+        found = await client.get_pod(pod.namespace, pod.name)
+    except NotFound:
+        return PodVanished()
+    except APIError as error:
+        return Refused(str(error))
+    except (TransportError, DecodeError) as error:
+        return Unclear(str(error))
+    return found if found.metadata.uid == pod.uid else PodVanished()

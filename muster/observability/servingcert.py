@@ -1,0 +1,142 @@
+"""The serving certificate from files, read again when they change.
+
+::
+
+    files ──digest changed──► new context, tried out ──fits──► swapped in: next handshakes
+                                        └── does not ─► logged; the old one goes on serving
+
+Whoever renews certificates (cert-manager, a cron job) replaces two files, and a pair that
+is read in between does not fit. Loading it into the context in use would break every new
+handshake, so a new context is built and only a good one is put in front. Connections that
+are open keep what they negotiated: kube-scheduler is not disconnected by a renewal.
+
+asyncio keeps handshakes that fail to itself, so the object that makes them tells of them.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from muster.observability.configfile import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+class Files(Protocol):
+    """Where the certificate is: a section of a shell's configuration."""
+
+    @property
+    def cert_file(self) -> str:
+        """The certificate, with those that signed it behind it."""
+        ...
+
+    @property
+    def key_file(self) -> str:
+        """Its key."""
+        ...
+
+    @property
+    def client_ca_file(self) -> str | None:
+        """Who signs clients' certificates; None where none is asked for."""
+        ...
+
+    @property
+    def check_seconds(self) -> float:
+        """How often the files are looked at."""
+        ...
+
+
+class _Connection(ssl.SSLObject):
+    """One end of a TLS connection; tells ``failed`` of a handshake that comes to nothing."""
+
+    failed: Callable[[ssl.SSLError], None]
+
+    def do_handshake(self) -> None:
+        """Go on with the handshake, as ``SSLObject`` does."""
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise  # not over yet
+        except ssl.SSLError as error:
+            self.failed(error)
+            raise
+
+
+class ServingCertificate:
+    """The context to listen with; ``keep`` is the background task that looks at the files.
+
+    ``field``: what the section is called in messages. ``must_show``: whether a handshake without a
+    certificate of clientCaFile fails. ``on_failed`` is told of every handshake that does.
+    """
+
+    def __init__(self, files: Files, *, field: str = "tls", must_show: bool = True) -> None:
+        """Load the files; raises ``ConfigError`` that names them if they cannot be used."""
+        self._files = files
+        self._field = field
+        self._verify = ssl.CERT_REQUIRED if must_show else ssl.CERT_OPTIONAL
+        self.on_failed: Callable[[ssl.SSLError], None] = lambda _error: None
+        self._loaded = self._digest()
+        self.front = self._current = self._build()
+        self.front.sni_callback = self._choose
+        told = {"failed": staticmethod(self._failed)}
+        self.front.sslobject_class = type("_Connection", (_Connection,), told)
+
+    async def keep(self) -> None:
+        """Look at the files for ever."""
+        while True:
+            await asyncio.sleep(self._files.check_seconds)
+            try:
+                if await asyncio.to_thread(self.refresh):
+                    log.info("serving certificate replaced", extra={"file": self._files.cert_file})
+            except ConfigError as error:
+                log.warning("serving certificate kept", extra={"problem": str(error)})
+
+    def refresh(self) -> bool:
+        """Serve what the files hold now; return whether that is something new.
+
+        Raises ``ConfigError``, and goes on serving the old one, if they cannot be used.
+        """
+        digest = self._digest()
+        if digest == self._loaded:
+            return False
+        self._current = self._build()
+        self._loaded = digest
+        return True
+
+    def _failed(self, error: ssl.SSLError) -> None:
+        self.on_failed(error)
+
+    def _choose(self, connection: ssl.SSLObject, _name: str | None, _front: ssl.SSLContext) -> None:
+        """Answer a handshake with the latest certificate; called with and without SNI."""
+        connection.context = self._current
+
+    def _build(self) -> ssl.SSLContext:
+        files = self._files
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(files.cert_file, files.key_file)
+            if files.client_ca_file is not None:
+                context.load_verify_locations(files.client_ca_file)
+                context.verify_mode = self._verify
+        except (OSError, ssl.SSLError) as error:
+            raise self._unusable(error) from error
+        return context
+
+    def _digest(self) -> bytes:
+        files = self._files
+        paths = [files.cert_file, files.key_file]
+        if files.client_ca_file is not None:
+            paths.append(files.client_ca_file)
+        try:
+            return b"".join(sha256(Path(path).read_bytes()).digest() for path in paths)
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> ConfigError:
+        files = self._files
+        return ConfigError(f"{self._field}: {files.cert_file}, {files.key_file}: {error}")

@@ -1,0 +1,1 @@
+"""Pure decisions over a ``muster.cluster.snapshot.Snapshot``: where a gang goes, and why not."""

@@ -1,0 +1,254 @@
+"""Where everybody goes: the pods of a set of moves, and the gang they make room for.
+
+::
+
+    lift the pods off their nodes (as if they waited)
+      │
+      ├─ 1  the moved first, away from the seats meant for the gang; then the gang
+      ├─ 2  the gang first, wherever the planner puts it; then the moved
+      └─ 3  every way to seat the moved, one by one; at each end the gang   (small sets only)
+
+It is the planner that seats them, gang by gang and beside the members that stay, so whatever
+holds for placing a pod holds for moving it: required level, affinity, devices, taints. The
+third way is tried where the first two fail, within a budget; it tells whether there is *no* way.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from muster.cluster.ids import NO_ROW, GangKey
+from muster.cluster.resumable import Steps
+from muster.cluster.snapshot import Snapshot
+from muster.placement import gang as gang_placement
+from muster.placement.decision import Decision, Plan
+from muster.placement.moves.movablepods import Prices
+from muster.placement.nodelabels import Mask
+from muster.placement.rules.feasibility import feasible
+from muster.placement.scoring.profiles import DEFAULT, Scoring
+
+SEATINGS: Final = 300
+"""Seats of moved pods tried one by one in all of a proposal; each costs a snapshot."""
+
+MOST_MOVED: Final = 6
+"""Moved pods whose seats are tried one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """About which gang, and what the planner would be asked with (``placement.gang.plan``)."""
+
+    gang: GangKey
+    now: float | None = None
+    refused: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    scoring: Scoring = DEFAULT
+
+
+def decided(snapshot: Snapshot, asked: Asked) -> Steps[Decision]:
+    """Return what the planner says of the gang; spares are not part of the question."""
+    return (
+        yield from gang_placement.plan(
+            snapshot,
+            asked.gang,
+            spare_count=0,
+            refused=asked.refused,
+            kept=asked.kept,
+            now=asked.now,
+            scoring=asked.scoring,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """One plan and the snapshot it was made on."""
+
+    snapshot: Snapshot
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """Everybody has a seat. ``targets``: pod row → node row of those that really move.
+
+    ``stages``: the plans of the moved, in the order made; ``last``: the waiting gang's, on the
+    cluster with all moves done.
+    """
+
+    targets: dict[int, int]
+    stages: tuple[Stage, ...]
+    last: Stage
+
+
+@dataclass(slots=True)
+class Seater:
+    """Settles sets of moves of one snapshot. ``left``: seats that may still be tried."""
+
+    snapshot: Snapshot
+    asked: Asked
+    prices: Prices
+    plain: bool
+    left: int = SEATINGS
+    _plain_crews: dict[int, bool] = field(default_factory=dict)
+
+    def settle(
+        self, rows: Sequence[int], seats: Sequence[int]
+    ) -> Steps[tuple[Settled | None, bool]]:
+        """Seat the pods ``rows`` and the gang; ``seats``: node rows meant for the gang.
+
+        The second value tells whether the answer is certain: a way was found, or there is none.
+        """
+        lifted = self.snapshot.overlay(moved=[(row, NO_ROW) for row in rows])
+        yield
+        first = yield from decided(lifted, self.asked)
+        if not isinstance(first, Plan):
+            return None, self.plain
+        found = yield from self._moved_first(lifted, rows, seats)
+        if found is None:
+            found = yield from self._gang_first(lifted, rows, first)
+        if found is not None:
+            return found, True
+        if not self._is_small(rows):
+            return None, False
+        return (yield from self._one_by_one(lifted, rows))
+
+    # --- by the planner -----------------------------------------------------------------
+
+    def _moved_first(
+        self, lifted: Snapshot, rows: Sequence[int], seats: Sequence[int]
+    ) -> Steps[Settled | None]:
+        names = tuple(self.snapshot.nodes.name(node) for node in seats)
+        moved = yield from self._crews(lifted, rows, (*self.asked.kept, *names))
+        if moved is None:
+            return None
+        stages, after = moved
+        plan = yield from decided(after, self.asked)
+        if not isinstance(plan, Plan):
+            return None
+        return self._settled(stages, Stage(after, plan))
+
+    def _gang_first(
+        self, lifted: Snapshot, rows: Sequence[int], plan: Plan
+    ) -> Steps[Settled | None]:
+        """Seat the gang, then the moved; then the gang is asked about once more, as it will be."""
+        taken = lifted.overlay(moved=_pairs(plan))
+        yield
+        moved = yield from self._crews(taken, rows, self.asked.kept)
+        if moved is None:
+            return None
+        stages, after = moved
+        ready = after.overlay(moved=[(row, NO_ROW) for row, _ in _pairs(plan)])
+        yield
+        again = yield from decided(ready, self.asked)
+        return self._settled(stages, Stage(ready, again)) if isinstance(again, Plan) else None
+
+    def _crews(
+        self, snapshot: Snapshot, rows: Sequence[int], kept: Sequence[str]
+    ) -> Steps[tuple[list[Stage], Snapshot] | None]:
+        """Place the moved members of every gang, those with most devices first."""
+        stages: list[Stage] = []
+        gangs = self.prices.by_gang(rows)
+        for gang in sorted(gangs, key=lambda g: (-sum(map(self.prices.devices, gangs[g])), g)):
+            members = np.array(gangs[gang], dtype=np.int32)
+            plan = yield from gang_placement.plan(
+                snapshot,
+                self.snapshot.gang_at(gang),
+                spare_count=0,
+                members=members,
+                kept=kept,
+                now=self.asked.now,
+                scoring=self.asked.scoring,
+            )
+            if not isinstance(plan, Plan) or len(plan.pods) < len(members):
+                return None
+            stages.append(Stage(snapshot, plan))
+            snapshot = snapshot.overlay(moved=_pairs(plan))
+            yield
+        return stages, snapshot
+
+    def _settled(self, stages: Sequence[Stage], last: Stage) -> Settled:
+        """Leave out who got its old node back: it does not move."""
+        at = self.snapshot.pods.node
+        pairs = [pair for stage in stages for pair in _pairs(stage.plan)]
+        return Settled(
+            {row: node for row, node in pairs if int(at[row]) != node}, tuple(stages), last
+        )
+
+    # --- one by one ---------------------------------------------------------------------
+
+    def _is_small(self, rows: Sequence[int]) -> bool:
+        gangs = self.prices.by_gang(rows)
+        return self.plain and len(rows) <= MOST_MOVED and all(map(self._is_plain, gangs))
+
+    def _is_plain(self, gang: int) -> bool:
+        """Tell whether a member's seat depends on its own rules and the required level alone."""
+        if gang not in self._plain_crews:
+            view = self.snapshot.gang(self.snapshot.gang_at(gang))
+            spec = None if view is None else view.spec
+            plain = spec is not None and not spec.slice_size and spec.relax_after is None
+            if plain and view is not None:
+                numbers = np.unique(self.snapshot.pods.pod_class[view.bound]).tolist()
+                classes = [self.snapshot.classes[number] for number in numbers]
+                plain = not any(c.spread or c.pod_affinity for c in classes)
+            self._plain_crews[gang] = plain
+        return self._plain_crews[gang]
+
+    def _one_by_one(
+        self, lifted: Snapshot, rows: Sequence[int]
+    ) -> Steps[tuple[Settled | None, bool]]:
+        """Try every seat of every moved pod, depth first; equal pods in ascending seats."""
+        order = sorted(rows, key=lambda row: (-self.prices.devices(row), self._kind(row), row))
+        stack: list[tuple[Snapshot, tuple[int, ...]]] = [(lifted, ())]
+        while stack:
+            here, targets = stack.pop()
+            if len(targets) == len(order):
+                plan = yield from decided(here, self.asked)
+                if isinstance(plan, Plan):
+                    pairs = dict(zip(order, targets, strict=True))
+                    return Settled(pairs, (), Stage(here, plan)), True
+                continue
+            for node in reversed(list(self._seats(here, order, targets))):
+                if self.left <= 0:
+                    return None, False
+                self.left -= 1
+                row = order[len(targets)]
+                stack.append((here.overlay(moved=[(row, node)]), (*targets, node)))
+                yield
+        return None, True
+
+    def _seats(self, here: Snapshot, order: Sequence[int], targets: Sequence[int]) -> Iterator[int]:
+        """Yield the nodes where the next pod could go, its own left out."""
+        row = order[len(targets)]
+        pods = self.snapshot.pods
+        pod_class = self.snapshot.classes[int(pods.pod_class[row])]
+        mask = feasible(here, pod_class, int(pods.labels[row])).mask & self._region(here, row)
+        mask[int(pods.node[row])] = False
+        if targets and self._kind(order[len(targets) - 1]) == self._kind(row):
+            mask[: targets[-1]] = False
+        yield from np.flatnonzero(mask).tolist()
+
+    def _kind(self, row: int) -> tuple[int, int, int]:
+        pods = self.snapshot.pods
+        return int(pods.gang[row]), int(pods.pod_class[row]), int(pods.labels[row])
+
+    def _region(self, here: Snapshot, row: int) -> Mask:
+        """Return bool[nodes]: where the gang's required level lets a member go."""
+        view = here.gang(here.gang_at(int(here.pods.gang[row])))
+        key = None if view is None or view.spec is None else view.spec.required_level
+        everywhere = here.nodes.alive.copy()
+        if view is None or key is None or key not in here.levels:
+            return everywhere
+        level = here.levels.index(key)
+        domain = here.topology.domain(level)
+        inside: Mask = (domain >= 0) & here.topology.labelled(level)[domain]
+        kin = here.pods.node[view.bound]
+        if len(kin):
+            inside &= domain == np.bincount(domain[kin][domain[kin] >= 0]).argmax()
+        return everywhere & inside
+
+
+def _pairs(plan: Plan) -> list[tuple[int, int]]:
+    return list(zip(plan.pods.tolist(), plan.nodes.tolist(), strict=True))

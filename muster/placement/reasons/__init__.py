@@ -1,0 +1,1 @@
+"""Why a gang waits, in words and numbers."""

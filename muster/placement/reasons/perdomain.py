@@ -1,0 +1,117 @@
+"""Domain by domain, what a gang would find there: for people who ask why not *there*.
+
+The level is the one that decides: what the gang requires, else what it prefers, else the
+one above the hosts. The members are those of the group that lacks most, as in ``why``.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.ids import GangKey
+from muster.cluster.resumable import Steps
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.podconstraints import PodClass
+from muster.placement.reasons.text import CLUSTER
+from muster.placement.reasons.waiting import domain_name, scarcest
+from muster.placement.request import Request, Wish, read
+from muster.placement.rules.refusednodes import masks, named
+from muster.placement.search.arena import Arena, Board, arenas_of
+from muster.placement.tree import ROOT, Tree, tree_of
+from muster.placement.world import World
+
+_CPU: Final = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One domain.
+
+    ``suitable``: nodes that the pods' rules allow and that have room for one member at
+    least. ``fits``: members that the domain has room for. ``free`` of ``total``: of the
+    resource that is named with the list, over all nodes of the domain.
+    """
+
+    domain: str
+    nodes: int
+    suitable: int
+    fits: int
+    free: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """All domains of ``level`` (a label key, or ``explain.CLUSTER``), roomiest first.
+
+    ``needed``: members that must go together; ``required``: into one such domain.
+    """
+
+    level: str
+    required: bool
+    needed: int
+    resource: str
+    rows: tuple[Candidate, ...]
+
+
+def candidates(
+    snapshot: Snapshot, key: GangKey, *, refused: tuple[str, ...], kept: tuple[str, ...]
+) -> Steps[Candidates | None]:
+    """Return where a gang could go, ``None`` for one that cannot be planned anywhere yet.
+
+    Arguments are ``muster.placement.gang.plan``'s. Raises ``KeyError`` for an unknown gang.
+    """
+    request = read(snapshot, key, spare_count=0, members=None)
+    if not isinstance(request, Request):
+        return None
+    topology = yield from snapshot.topology_steps()
+    board = Board(topology, tree_of(topology))
+    world = World(snapshot, refused=masks(snapshot, refused)[-1], kept=named(snapshot, kept))
+    arenas = yield from arenas_of(world, board, request.groups, request.wish)
+    yield
+    arena, needed = scarcest(snapshot, request, arenas)
+    level = _level(board.tree, request.wish)
+    return Candidates(
+        level=CLUSTER if level == ROOT else topology.levels[level],
+        required=request.wish.required != ROOT,
+        needed=needed,
+        resource=_resource(arena.group.pod_class),
+        rows=_rows(arena, level),
+    )
+
+
+def _level(tree: Tree, wish: Wish) -> int:
+    wished = wish.required if wish.required != ROOT else wish.preferred
+    return wished if wished != ROOT else tree.host - 1  # ROOT where hosts are the only level
+
+
+def _resource(pod_class: PodClass) -> str:
+    """Return the accelerator that the members ask most of, else CPU."""
+    asked = [(amount, name) for name, amount in pod_class.requests if "/" in name]
+    return max(asked)[1] if asked else _CPU
+
+
+def _rows(arena: Arena, level: int) -> tuple[Candidate, ...]:
+    tree, nodes = arena.board.tree, arena.world.snapshot.nodes
+    order, resource = arena.board.topology.order, _resource(arena.group.pod_class)
+
+    def summed(values: NDArray[np.generic]) -> list[int]:
+        sums: list[int] = tree.sums(values.astype(np.int64), level, tree.host).tolist()
+        return sums
+
+    columns = (
+        summed(np.ones(tree.size)),
+        summed(arena.feasibility.mask[order]),
+        arena.counts()[level].tolist(),
+        summed(np.maximum(arena.world.free(resource)[order], 0)),
+        summed(nodes.allocatable(resource)[order]),
+    )
+    labelled = [True] if level == ROOT else tree.labelled[level].tolist()
+    rows = [
+        Candidate(domain_name(arena.board, level, domain), *row)
+        for domain, row in enumerate(zip(*columns, strict=True))
+        if labelled[domain]
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.fits, -row.free, row.domain)))

@@ -1,0 +1,304 @@
+"""What exactly is asked for: members sorted into groups, wishes into level numbers.
+
+A *group* is a set of members that no rule can tell apart: equal pod class, and labels
+that every selector in play treats alike. Members of a group are interchangeable.
+
+``mandatory`` members must be placed together, or nothing is: the minima of the roles
+first, then by rank until ``min_count`` is reached. Members that already hold a place or
+have succeeded count towards it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.columns.columns import distinct
+from muster.cluster.ids import GangKey
+from muster.cluster.resumable import Steps, run
+from muster.cluster.snapshot import Snapshot
+from muster.cluster.specs.contradictions import Kind, contradictions
+from muster.cluster.specs.gangspec import GangSpec
+from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass
+from muster.cluster.tables.gangview import GangView
+from muster.cluster.tables.pods import PodFlag
+from muster.placement.decision import Explanation, Reject, RejectReason, Wait, WaitReason
+from muster.placement.rules.interpod import spread_term
+from muster.placement.tree import ROOT
+
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Interchangeable members. ``rows``: int32 pod rows, the ``mandatory`` ones first."""
+
+    pod_class: PodClass
+    labels_id: int
+    rows: Rows
+    mandatory: int
+
+    def request(self, resource: str) -> int:
+        """Return what one member asks of a resource."""
+        return self.pod_class.request(resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Levels by number, ``ROOT`` for none. ``slice_size`` 0: no slices.
+
+    ``wider``: slices of slices, (level, size in members), widest first.
+    """
+
+    required: int = ROOT
+    preferred: int = ROOT
+    slice_size: int = 0
+    slice_level: int = ROOT
+    wider: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def slices(self) -> tuple[tuple[int, int], ...]:
+        """Return (level, size) of every layer of slices, widest first."""
+        return (*self.wider, (self.slice_level, self.slice_size)) if self.slice_size else ()
+
+    @property
+    def slice_levels(self) -> set[int]:
+        """Return the levels of all layers of slices."""
+        return {level for level, _ in self.slices}
+
+    @property
+    def unsliced(self) -> "Wish":
+        """Return the same wish without slices."""
+        return replace(self, slice_size=0, slice_level=ROOT, wider=())
+
+    def order(self, host: int) -> tuple[int, ...]:
+        """Return all levels in the order in which their domains count."""
+        first = (level for level in (self.required, self.preferred) if level != ROOT)
+        return tuple(dict.fromkeys((*first, *range(host + 1))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A gang ready to be placed. ``anchors``: int32 node rows of members already placed.
+
+    ``relaxes_at``: until when its preferred level is required, seconds since the epoch;
+    ``None``: it is not, or not any more.
+    """
+
+    key: GangKey
+    generation: int
+    spec: GangSpec
+    wish: Wish
+    groups: tuple[Group, ...]
+    members: Rows
+    anchors: Rows
+    placed: Rows
+    spare_count: int
+    relaxes_at: float | None = None
+
+    @property
+    def mandatory(self) -> int:
+        """Members that must be placed together."""
+        return sum(group.mandatory for group in self.groups)
+
+
+def read(
+    snapshot: Snapshot,
+    key: GangKey,
+    *,
+    spare_count: int,
+    members: Rows | None,
+    now: float | None = None,
+) -> Request | Wait | Reject:
+    """Return what a gang asks for, or why it cannot be planned at all.
+
+    ``now``: seconds since the epoch; ``None``: late enough for every relaxation.
+    """
+    return run(reading(snapshot, key, spare_count=spare_count, members=members, now=now))
+
+
+def reading(
+    snapshot: Snapshot,
+    key: GangKey,
+    *,
+    spare_count: int,
+    members: Rows | None,
+    now: float | None = None,
+) -> Steps[Request | Wait | Reject]:
+    """As ``read``, in slices."""
+    view = snapshot.gang(key)
+    if view is None:
+        raise KeyError(f"gang {key!r} is not in snapshot generation {snapshot.generation}")
+    if view.spec is None:
+        return _missing(snapshot, view, "the object that describes the gang has not been seen yet")
+    yield
+    contradictory = _contradictory(snapshot, view, view.spec)
+    if contradictory is not None:
+        return contradictory
+    yield
+    request = yield from _members(snapshot, view, view.spec, spare_count, members)
+    return _strict(request, view, now) if isinstance(request, Request) else request
+
+
+def _strict(request: Request, view: GangView, now: float | None) -> Request:
+    """Return the request with its preferred level required while it is not to be relaxed yet."""
+    wish, after = request.wish, request.spec.relax_after
+    if after is None or now is None or now >= view.submitted_at + after:
+        return request
+    required = max(wish.required, wish.preferred)
+    wish = replace(wish, required=required)
+    return replace(request, wish=wish, relaxes_at=view.submitted_at + after)
+
+
+def _contradictory(snapshot: Snapshot, view: GangView, spec: GangSpec) -> Reject | None:
+    """Reject a gang that can be placed on no nodes whatever, with all that is wrong with it."""
+    found = contradictions(spec, snapshot.levels)
+    told = [*spec.problems, *map(str, found), *_device_problems(snapshot, view)]
+    if not told:
+        return None
+    levels_only = all(one.kind is Kind.UNKNOWN_LEVEL for one in found) and len(told) == len(found)
+    reason = RejectReason.UNKNOWN_LEVEL if levels_only else RejectReason.CONTRADICTORY_SPEC
+    return Reject(view.key, snapshot.generation, reason, f"gang {view.key}: {'; '.join(told)}")
+
+
+def _device_problems(snapshot: Snapshot, view: GangView) -> Iterable[str]:
+    """Return what in the waiting members' device asks contradicts itself."""
+    classes = distinct(snapshot.pods.pod_class[view.waiting]).tolist()
+    return dict.fromkeys(p for number in classes for p in snapshot.classes[number].devices.problems)
+
+
+def _missing(snapshot: Snapshot, view: GangView, remedy: str) -> Wait:
+    count = int(np.count_nonzero(snapshot.nodes.alive))
+    explanation = Explanation(count, count, (), remedy=remedy)
+    return Wait(view.key, snapshot.generation, WaitReason.MEMBERS_MISSING, explanation)
+
+
+def _members(
+    snapshot: Snapshot,
+    view: GangView,
+    spec: GangSpec,
+    spare_count: int,
+    chosen: Rows | None,
+) -> Steps[Request | Wait]:
+    members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
+    placed = np.concatenate([view.assumed, view.released, view.bound])
+    if chosen is not None:
+        placed = placed[~np.isin(placed, members)]
+    need = max(spec.min_count - len(placed) - view.succeeded, 0)
+    if not len(members) or (need > len(members) and not len(placed)):
+        return _missing(snapshot, view, _missing_text(spec, view, len(members)))
+    done = view.finished[snapshot.pods.has(view.finished, PodFlag.SUCCEEDED)]
+    counted = np.concatenate([placed, done])
+    yield
+    must, short = _mandatory(snapshot, spec, members, counted, min(need, len(members)))
+    if short and not len(placed):
+        return _missing(snapshot, view, short)
+    nodes = snapshot.pods.node[placed]
+    yield
+    groups = tuple(_groups(snapshot, members, must))
+    yield
+    return Request(
+        key=view.key,
+        generation=snapshot.generation,
+        spec=spec,
+        wish=_wish(snapshot, spec),
+        groups=groups,
+        members=members,
+        anchors=nodes[nodes >= 0].astype(np.int32),
+        placed=placed,
+        spare_count=spare_count,
+    )
+
+
+def _missing_text(spec: GangSpec, view: GangView, waiting: int) -> str:
+    text = f"{waiting} of {spec.min_count} members can be planned"
+    if len(view.blocked):
+        text += f"; {len(view.blocked)} are held back by other gates or are being deleted"
+    return text + "; the others must be created first"
+
+
+def _in_rank_order(snapshot: Snapshot, rows: Rows) -> Rows:
+    order: Rows = rows[np.argsort(snapshot.pods.rank[rows], kind="stable")].astype(np.int32)
+    return order
+
+
+def _mandatory(
+    snapshot: Snapshot, spec: GangSpec, members: Rows, counted: Rows, need: int
+) -> tuple[NDArray[np.bool_], str]:
+    """Return bool[members] and, when a role lacks members, a sentence that says so.
+
+    ``counted``: members that have a place or have succeeded, which count for their roles.
+    """
+    must = np.zeros(len(members), dtype=np.bool_)
+    short = ""
+    for role in spec.roles:
+        number = snapshot.pods.roles.find(role.name)
+        have = int(np.count_nonzero(snapshot.pods.role[counted] == number))
+        mine = np.flatnonzero(snapshot.pods.role[members] == number)
+        lack = max(role.min_count - have, 0)
+        if len(mine) < lack:
+            short = f"role {role.name} has {len(mine) + have} of {role.min_count} members"
+        must[mine[:lack]] = True
+    others = np.flatnonzero(~must)
+    must[others[: max(need - int(must.sum()), 0)]] = True
+    return must, short
+
+
+def _wish(snapshot: Snapshot, spec: GangSpec) -> Wish:
+    def number(level: str | None) -> int:
+        return ROOT if level not in snapshot.levels else snapshot.levels.index(level)
+
+    return Wish(
+        required=number(spec.required_level),
+        preferred=number(spec.preferred_level),
+        slice_size=spec.slice_size or 0,
+        slice_level=number(spec.slice_level),
+        wider=tuple((number(level), size) for level, size in spec.wider_slices),
+    )
+
+
+def _groups(snapshot: Snapshot, members: Rows, must: NDArray[np.bool_]) -> Iterator[Group]:
+    """Yield the groups in the order of their first member."""
+    classes = snapshot.pods.pod_class[members].astype(np.int64)
+    labels = snapshot.pods.labels[members].astype(np.int64)
+    kinds, sets = distinct(classes), distinct(labels)
+    if len(kinds) == len(sets) == 1:  # nearly every gang, and the largest
+        mine = np.concatenate([np.flatnonzero(must), np.flatnonzero(~must)])
+        kind = snapshot.classes[int(kinds[0])]
+        yield Group(kind, int(sets[0]), members[mine], int(must.sum()))
+        return
+    alike = _alike(snapshot, kinds, sets)
+    keys = classes * len(snapshot.label_sets) + alike[labels]
+    _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    for group in np.argsort(firsts).tolist():
+        mine = np.flatnonzero(inverse == group)
+        mine = np.concatenate([mine[must[mine]], mine[~must[mine]]])
+        yield Group(
+            pod_class=snapshot.classes[int(classes[mine[0]])],
+            labels_id=int(labels[mine[0]]),
+            rows=members[mine],
+            mandatory=int(must[mine].sum()),
+        )
+
+
+def _alike(
+    snapshot: Snapshot, classes: NDArray[np.int64], labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Map label set ids to the first id that every selector in play treats alike."""
+    table = np.arange(len(snapshot.label_sets))
+    if len(labels) == 1:
+        return table
+    terms = list(dict.fromkeys(t for c in classes.tolist() for t in _terms(snapshot.classes[c])))
+    first: dict[tuple[object, ...], int] = {}
+    for number in labels.tolist():
+        repelled = frozenset(term for term, _ in snapshot.anti_affinity_against(number))
+        signature = (repelled, *(snapshot.matches(term, number) for term in terms))
+        table[number] = first.setdefault(signature, number)
+    return table
+
+
+def _terms(pod_class: PodClass) -> Iterator[PodAffinityTerm]:
+    yield from pod_class.pod_affinity
+    yield from pod_class.pod_anti_affinity
+    yield from map(spread_term, pod_class.spread)

@@ -1,0 +1,1 @@
+"""What a node must have for a pod: one rule per file."""

@@ -1,0 +1,55 @@
+"""Keeping off nodes that kube-scheduler refused, and off their like.
+
+One refusal speaks of one node. Several in one place speak of the place: a disk that
+exists in one zone only is refused by every node of the others, and to learn that node by
+node would take longer than anybody waits. So refusals spread upwards::
+
+    two nodes of a rack ─► the rack ─► two racks of a block ─► the block ─► …
+
+That is a guess, and a guess may not cost a gang its last place: it is planned without the
+places first, and where that finds nothing, without the nodes alone.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from muster.cluster.snapshot import Snapshot
+from muster.placement.nodelabels import Mask
+
+SPREADS_AT: Final = 2  # refused children (or all of them) after which a domain is suspect
+
+
+def named(snapshot: Snapshot, names: Sequence[str]) -> Mask | None:
+    """Return bool[nodes] of ``names``, ``None`` when the cluster has none of them."""
+    rows = [row for row in map(snapshot.nodes.row, names) if row is not None]
+    if not rows:
+        return None
+    mask = np.zeros(snapshot.nodes.count, dtype=np.bool_)
+    mask[rows] = True
+    return mask
+
+
+def masks(snapshot: Snapshot, names: Sequence[str]) -> tuple[Mask | None, ...]:
+    """Return what to leave out, in the order of trying: bool[nodes], ``None`` for nothing."""
+    narrow = named(snapshot, names)
+    if narrow is None:
+        return (None,)
+    wide = _spread(snapshot, narrow)
+    return (narrow,) if np.array_equal(wide, narrow) else (wide, narrow)
+
+
+def _spread(snapshot: Snapshot, narrow: Mask) -> Mask:
+    """Return the refused nodes and all nodes of the domains that they make suspect."""
+    topology, wide = snapshot.topology, narrow.copy()
+    host = len(topology.levels) - 1
+    suspects = np.unique(topology.domain(host)[narrow])
+    suspects = suspects[suspects >= 0]
+    for level in range(host, 0, -1):
+        parent = topology.parent(level)
+        enough = np.minimum(np.bincount(parent, minlength=topology.size(level - 1)), SPREADS_AT)
+        domains, counts = np.unique(parent[suspects], return_counts=True)
+        suspects = domains[(counts >= enough[domains]) & topology.labelled(level - 1)[domains]]
+        wide |= np.isin(topology.domain(level - 1), suspects)
+    return wide

@@ -1,0 +1,1 @@
+"""The search for a place: from candidate domains to nodes."""

@@ -1,0 +1,119 @@
+"""What members of one group forbid each other, as caps on sets of nodes.
+
+::
+
+    anti-affinity to itself on key K   at most 1 per value of K
+    spread that counts itself          per value: maxSkew + minimum - already there
+    host ports                         at most 1 per node
+    budgets                            per budget: what it has room for
+    affinity to itself, first of kind  all members share one value of K ("together")
+
+The spread cap takes the minimum as it is now. Filling the emptiest values would raise it,
+which the search does not count on; when it finds nothing, ``sequential`` does just that.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.cluster.tables.topology import Topology
+from muster.placement.request import Group
+from muster.placement.rules.caps import Family, aligned_level, clip_nodes, single_nodes
+from muster.placement.rules.feasibility import budget_rooms
+from muster.placement.rules.interpod import Spread, codes_of, first_of_its_kind, spreads
+from muster.placement.tree import ROOT, Ints, Tree
+from muster.placement.world import World
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """``families`` of several nodes per set; ``node_caps`` (codes, caps) of one node each.
+
+    ``spreads``: the constraints that count the member itself. ``together``: the level all
+    members must share, ``together_loose``: codes of such keys that are no level. All codes
+    are int32[positions].
+    """
+
+    families: tuple[Family, ...]
+    node_caps: tuple[tuple[Codes, Ints], ...]
+    spreads: tuple[Spread, ...]
+    together: int
+    together_loose: tuple[Codes, ...]
+    one_per_node: bool
+
+    def clip(self, leaf: Ints) -> Ints:
+        """Return node capacities within the caps of single nodes."""
+        if self.one_per_node:
+            leaf = np.minimum(leaf, 1)
+        for codes, caps in self.node_caps:
+            leaf = clip_nodes(leaf, codes, caps)
+        return leaf
+
+
+def limits_of(
+    world: World, topology: Topology, tree: Tree, group: Group, *, spread_caps: bool = True
+) -> Limits:
+    """Return the caps that members of a group put on each other in a world."""
+    counted = tuple(s for s in spreads(world, group.pod_class, group.labels_id) if s.own)
+    caps = [*_anti_affinity(world, group), *_budgets(world, group)]
+    if spread_caps:
+        caps += [(s.constraint.topology_key, s.codes, s.room()) for s in counted]
+    families: list[Family] = []
+    single: list[tuple[Codes, Ints]] = []
+    for key, by_row, amounts in caps:
+        codes = by_row[topology.order]
+        if not (codes >= 0).any():
+            continue  # no node has the key: the rule binds nothing
+        if single_nodes(codes):
+            single.append((codes, amounts))
+        else:
+            level = aligned_level(tree, codes, topology.level_index(key))
+            families.append(Family(codes, amounts, level))
+    together, loose = _together(world, topology, tree, group)
+    return Limits(
+        families=tuple(families),
+        node_caps=tuple(single),
+        spreads=counted,
+        together=together,
+        together_loose=loose,
+        one_per_node=bool(group.pod_class.host_ports),
+    )
+
+
+def _anti_affinity(world: World, group: Group) -> Iterator[tuple[str, Codes, Ints]]:
+    """Terms that match the members themselves: one member per value."""
+    for term in group.pod_class.pod_anti_affinity:
+        if world.snapshot.matches(term, group.labels_id):
+            codes, values = codes_of(world.snapshot.nodes, term.topology_key)
+            yield term.topology_key, codes, np.ones(values, dtype=np.int64)
+
+
+def _budgets(world: World, group: Group) -> Iterator[tuple[str, Codes, Ints]]:
+    for name, nodes, room in budget_rooms(world, group.pod_class):
+        if room < len(group.rows):
+            codes = np.where(nodes, 0, -1).astype(np.int32)
+            yield f"budget {name}", codes, np.array([room], dtype=np.int64)
+
+
+def _together(
+    world: World, topology: Topology, tree: Tree, group: Group
+) -> tuple[int, tuple[Codes, ...]]:
+    """Return what all members must share when they start their own affinity group."""
+    if not first_of_its_kind(world, group.pod_class, group.labels_id):
+        return ROOT, ()
+    together, loose = ROOT, []
+    for term in group.pod_class.pod_affinity:
+        codes, _ = codes_of(world.snapshot.nodes, term.topology_key)
+        here = codes[topology.order]
+        level = topology.level_index(term.topology_key)
+        if single_nodes(here):
+            together = tree.host
+        elif aligned_level(tree, here, level) is not None and level is not None:
+            together = max(together, level)
+        else:
+            loose.append(here)
+    return together, tuple(loose)

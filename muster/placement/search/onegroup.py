@@ -1,0 +1,106 @@
+"""A gang of one group: the mandatory members at their best, the others where they fit.
+
+Members above the minimum must never make the minimum's place worse. So the minimum is
+placed first, for reference; then larger numbers are tried and taken when the first
+``mandatory`` members, in rank order, stand no worse than the reference. Last, whoever is
+left goes as near as there is room.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from muster.cluster.resumable import Steps
+from muster.placement.search.arena import Arena, search, standing
+from muster.placement.search.lonepod import place_lone
+from muster.placement.search.nearplaced import near
+from muster.placement.search.slices import partial_last
+from muster.placement.tree import ROOT, Ints, domains_used
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """``amounts``: int64[positions], all members; ``core``: those that were placed first.
+
+    ``proven``: all members are placed and no placement of them uses fewer domains.
+    """
+
+    amounts: Ints
+    core: Ints
+    proven: bool = False
+
+
+def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
+    """Place at least ``mandatory`` members, at most ``total``; ``None``: no fit.
+
+    Room that other plans keep as spares is used only where that saves domains.
+    """
+    if total == 1:
+        lone = yield from place_lone(arena)
+        if lone is not None:
+            return Found(lone, lone, proven=True)  # on one host whichever
+    found = yield from _place(arena, mandatory, total)
+    if arena.quiet is None or found is None:
+        return found
+    quiet = yield from _place(replace(arena, leaf=arena.quiet, quiet=None), mandatory, total)
+    if quiet is None or _worth(arena, quiet.amounts) > _worth(arena, found.amounts):
+        return found
+    return replace(quiet, proven=found.proven)  # it uses no more domains than the best can
+
+
+def _worth(arena: Arena, amounts: Ints) -> tuple[int, tuple[int, ...]]:
+    return -int(amounts.sum()), standing(arena, amounts)
+
+
+def _place(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
+    least = yield from search(arena, mandatory)
+    if least is None:
+        return None
+    found = least.amounts
+    if mandatory == total:
+        return Found(found, found, proven=least.proven)
+    bar = standing(arena, found)
+    for larger in _larger(arena, found, mandatory, total):
+        more = yield from search(arena, larger)
+        if more is None:
+            continue
+        if not mandatory or standing(arena, _first(arena, more.amounts, mandatory)) <= bar:
+            found = more.amounts
+            break
+    missing = total - int(found.sum())
+    if not missing or not found.any() or arena.wish.slice_size:
+        return Found(found, found)
+    others = yield from near(arena.after(found), found, missing)
+    return Found(found + others, found)
+
+
+def _larger(arena: Arena, found: Ints, mandatory: int, total: int) -> list[int]:
+    """Return the numbers of members worth trying, largest first."""
+    counts = arena.counts()
+    used = domains_used(arena.board.tree, found)
+    levels = [level for level, number in enumerate(used) if number == 1]
+    narrowest = max([ROOT, arena.wish.required, *levels])
+    room = {total, min(total, int(counts[arena.wish.required].max(initial=0)))}
+    room.add(min(total, int(counts[narrowest].max(initial=0))))
+    if arena.wish.slice_size:
+        size = arena.wish.slice_size
+        room |= {number // size * size for number in room}
+    return sorted((number for number in room if number > mandatory), reverse=True)
+
+
+def _first(arena: Arena, amounts: Ints, number: int) -> Ints:
+    """Return the amounts of the first ``number`` members in rank order."""
+    slots = partial_last(arena.board.tree, arena.wish, amounts)[:number]
+    return np.bincount(slots, minlength=len(amounts))
+
+
+def slots(amounts: Ints, core: Ints) -> Ints:
+    """Return one position per member in rank order: the hosts of ``core``, then the others.
+
+    The first ranks are those that were placed first and at their best; whoever came to
+    other hosts afterwards must not push them apart.
+    """
+    used = np.flatnonzero(amounts)  # of all hosts a gang has few
+    positions = np.repeat(used, amounts[used])
+    outside = core[positions] == 0
+    return np.concatenate([positions[~outside], positions[outside]])

@@ -1,0 +1,1 @@
+"""Spare nodes of a plan, and hot spares of a gang."""

@@ -1,0 +1,171 @@
+"""Whose VNIs are: the leader's own book, of which every line is an object in the API server.
+
+::
+
+              claim             made (the object is there)
+     FREE ───────────► CLAIMED ─────────────────────────────► HELD
+      ▲  ▲               │  │ no answer: it may be there          │ the gang has ended
+      │  │ refused       │  └──► the next list says: HELD or FREE │ (deletion is asked for)
+      │  └───────────────┘                                        ▼
+      │                     no node has a device of it        LEAVING
+      └───────────────────────────────────────────────────────────┘
+
+An object is named after its VNI, so two leaders that wrote at once could not both have it: the API
+server refuses the second. What the book adds: a gang has one network only, and a number is not
+given again while any node may still carry packets of it. Numbers go round: the one that was freed
+last is given last.
+"""
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from muster.cluster.ids import GangKey
+from muster.vni.pools import Pool
+
+
+class Standing(StrEnum):
+    """See the drawing in the module's docstring; what is free is not in the book."""
+
+    CLAIMED = "claimed"
+    HELD = "held"
+    LEAVING = "leaving"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One VNI that is not free, the gang it was given to, and the pool it is from."""
+
+    vni: int
+    gang: GangKey
+    pool: str
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A free VNI."""
+
+    vni: int
+    pool: Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """No pool has one left. ``message``: of which, and how many there are."""
+
+    message: str
+
+
+@dataclass(slots=True)
+class VniBook:
+    """The lines by VNI. Every method is one step of the drawing; others raise ``ValueError``."""
+
+    lines: dict[int, Line] = field(default_factory=dict)
+    _by_gang: dict[GangKey, int] = field(default_factory=dict)
+    _last: dict[str, int] = field(default_factory=dict)  # pool → the VNI that was given last
+
+    def of(self, gang: GangKey) -> Line | None:
+        """Return the line of the gang's network; None where it has none, or had one."""
+        vni = self._by_gang.get(gang)
+        return None if vni is None else self.lines[vni]
+
+    def choose(self, pools: Sequence[Pool], shunned: Container[int] = ()) -> Chosen | Exhausted:
+        """Return a free VNI of the first pool that has one. ``shunned``: seen in use elsewhere."""
+        for pool in pools:
+            for vni in self._round(pool):
+                if vni not in self.lines and vni not in shunned:
+                    return Chosen(vni, pool)
+        told = map(self._told, pools)
+        return Exhausted(f"no VNI free in pool {', nor in pool '.join(told)}")
+
+    def _told(self, pool: Pool) -> str:
+        leave = sum(
+            line.standing is Standing.LEAVING and vni in pool.range
+            for vni, line in self.lines.items()
+        )
+        more = f", {leave} of them being taken down by their nodes" if leave else ""
+        return f"{pool.name} ({self.used(pool)} of {len(pool.range)} used{more})"
+
+    def used(self, pool: Pool) -> int:
+        """Return how many VNIs of a pool's range are not free."""
+        return sum(vni in pool.range for vni in self.lines)
+
+    def _round(self, pool: Pool) -> Iterable[int]:
+        """Return the range from after the last that was given, round to it."""
+        first, last = pool.range.first, pool.range.last
+        after = self._last.get(pool.name, last) + 1
+        begin = after if after in pool.range else first
+        yield from range(begin, last + 1)
+        yield from range(first, begin)
+
+    def claim(self, vni: int, gang: GangKey, pool: str) -> None:
+        """Note that an object of this name is about to be created."""
+        if vni in self.lines or gang in self._by_gang:
+            raise ValueError(f"VNI {vni} for {gang}: {self.lines.get(vni) or self.of(gang)}")
+        self._put(Line(vni, gang, pool, Standing.CLAIMED))
+        self._last[pool] = vni
+
+    def made(self, vni: int) -> None:
+        """Note that the object is there."""
+        self._move(vni, Standing.CLAIMED, Standing.HELD)
+
+    def refused(self, vni: int) -> None:
+        """Note that the object was certainly not created."""
+        self._expect(vni, Standing.CLAIMED)
+        self._drop(vni)
+
+    def leaving(self, vni: int) -> None:
+        """Note that its deletion was asked for; the gang, if it is still there, gets another."""
+        line = self._move(vni, Standing.HELD, Standing.LEAVING)
+        if self._by_gang.get(line.gang) == vni:
+            del self._by_gang[line.gang]
+
+    def gone(self, vni: int) -> None:
+        """Note that the object is not there any more: the VNI is free."""
+        self._expect(vni, Standing.LEAVING)
+        self._drop(vni)
+
+    def listed(self, found: Iterable[Line], keeps: Callable[[Line], bool]) -> list[Line]:
+        """Take a whole list for the truth; return lines that are there too often, to be deleted.
+
+        Called while nothing is under way. A gang that has two networks, which only somebody
+        else's hand can have made, keeps the one for which ``keeps`` holds, else the lower.
+        """
+        self.lines, self._by_gang = {}, {}
+        surplus: list[Line] = []
+        for line in sorted(found, key=lambda line: (not keeps(line), line.vni)):
+            if line.standing is Standing.HELD and line.gang in self._by_gang:
+                surplus.append(line)
+                self.lines[line.vni] = line
+            else:
+                self._put(line)
+        return surplus
+
+    def validate(self) -> None:
+        """Raise ``AssertionError`` unless gangs and lines agree."""
+        for gang, vni in self._by_gang.items():
+            line = self.lines[vni]
+            assert line.gang == gang, (gang, line)  # noqa: S101  tests call this
+            assert line.standing is not Standing.LEAVING, line  # noqa: S101
+
+    def _put(self, line: Line) -> None:
+        self.lines[line.vni] = line
+        if line.standing is not Standing.LEAVING:
+            self._by_gang[line.gang] = line.vni
+
+    def _drop(self, vni: int) -> None:
+        line = self.lines.pop(vni)
+        if self._by_gang.get(line.gang) == vni:
+            del self._by_gang[line.gang]
+
+    def _expect(self, vni: int, standing: Standing) -> Line:
+        line = self.lines.get(vni)
+        if line is None or line.standing is not standing:
+            raise ValueError(f"VNI {vni} is not {standing}: {line}")
+        return line
+
+    def _move(self, vni: int, before: Standing, after: Standing) -> Line:
+        line = self._expect(vni, before)
+        self.lines[vni] = Line(vni, line.gang, line.pool, after)
+        return self.lines[vni]

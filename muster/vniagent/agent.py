@@ -1,0 +1,257 @@
+"""One node's agent: follows the networks that are to be here, and has the kernel agree.
+
+::
+
+    watch (only networks labelled with this node) ──► what is wanted
+                                                          │
+      every change, every resyncSeconds, after a failure  ▼
+    ┌───────────────────────────────────────────────────────────────────────────┐
+    │ read devices ─► say which VNIs are, or are about to be, here (NodeNetwork)  │
+    │   ─► look whether each new network is still there, itself, undeleted        │
+    │   ─► steps, until none is left (muster.vniagent.desired) ─► say what is here now   │
+    └───────────────────────────────────────────────────────────────────────────┘
+
+What is said is never less than what is here: it is said before a device is made, and taken back
+after it is gone. The leader gives a VNI away only when nobody says that he has it; so a network
+that is looked at after it was said, and is there, cannot have been given away.
+
+Until the first list is complete nothing is removed. While the API server is away, and when the
+agent ends, everything stays as it is: pods use it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, assert_never
+
+from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.client import MERGE, KubeClient
+from muster.kube.errors import KubeError, NotFound
+from muster.kube.kinds.jobnetworks import (
+    NETWORKS,
+    NODE_NETWORKS,
+    JobNetwork,
+    NodeNetworkStatus,
+    node_body,
+    node_label,
+)
+from muster.kube.watching.listwatch import ListWatch, Timing
+from muster.vniagent.desired import MARK, Clash, Present, Step, Wanted, held, ready, steps
+from muster.vniagent.links import LinkError
+from muster.vniagent.metrics import AgentMetrics
+
+log = logging.getLogger(__name__)
+
+PASSES: Final = 6  # three are enough: made, joined, filled; more if others meddle meanwhile
+RETRY_S: Final = (0.5, 30.0)  # after a failure: first and longest wait
+REPORT_S: Final = 300.0  # between reports that say nothing new, should somebody delete ours
+
+
+class Links(Protocol):
+    """What is needed of ``muster.vniagent.links.Links``."""
+
+    async def read(self) -> Present:
+        """See there."""
+        ...
+
+    async def underlay_mtu(self, address: str) -> int | None:
+        """See there."""
+        ...
+
+    async def apply(self, step: Step) -> None:
+        """See there."""
+        ...
+
+
+@dataclass(slots=True)
+class Agent:
+    """``node``: its name in the cluster; ``address``: its own in the underlay."""
+
+    client: KubeClient
+    links: Links
+    node: str
+    address: str
+    metrics: AgentMetrics
+    resync_s: float = 30.0
+    clock: Callable[[], float] = time.monotonic
+    timing: Timing = field(default_factory=Timing)
+    problem: str = "networks are not listed yet"
+    _networks: dict[str, JobNetwork] = field(default_factory=dict)
+    _synced: bool = False
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _said: NodeNetworkStatus | None = None
+    _said_at: float = 0.0
+    _looked_at: set[str] = field(default_factory=set)  # uids of networks seen after they were said
+    _clashes: frozenset[Clash] = frozenset()
+    _failures: int = 0
+
+    def healthy(self) -> str | None:
+        """Return what keeps the node's networks from being as they should, None when nothing."""
+        return self.problem or None
+
+    async def run(self) -> None:
+        """Watch and act for ever."""
+        watch = ListWatch(
+            self.client,
+            NETWORKS,
+            selectors={"labelSelector": node_label(self.node)},
+            timing=self.timing,
+            on_problem=lambda text: log.warning("watch", extra={"problem": text}),
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watch.run(self._sink), name="watch networks")
+            group.create_task(self._act(), name="devices")
+
+    def _sink(self, changes: Sequence[Change[JobNetwork]]) -> None:
+        for change in changes:
+            match change:
+                case Upserted(object=found):
+                    self._networks[found.metadata.name] = found
+                case Gone(meta=meta):
+                    self._networks.pop(meta.name, None)
+                case Synced():
+                    self._synced = True
+                case NotServed():
+                    log.warning("not served", extra={"resource": str(NETWORKS)})
+                case _ as unreachable:
+                    assert_never(unreachable)
+        self._wake.set()
+
+    async def _act(self) -> None:
+        while True:
+            wait_s = self.resync_s
+            if self._synced:
+                wait_s = await self.look()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+            finally:
+                self._wake.clear()
+
+    async def look(self) -> float:
+        """Have everything as it should be, once; return after how long to look again, seconds."""
+        try:
+            self.problem = await self._look()
+        except LinkError as error:
+            self._failed("kernel", error)
+        except KubeError as error:
+            self._failed("api", error)
+        else:
+            self._failures = 0
+            if not self.problem:
+                self.metrics.last_success.set_to_current_time()
+            return self.resync_s
+        first, longest = RETRY_S
+        return min(longest, first * (1 << min(self._failures - 1, 16)))
+
+    def _failed(self, cause: str, error: Exception) -> None:
+        self._failures += 1
+        self.problem = str(error)
+        self.metrics.failures.labels(cause).inc()
+        log.warning("devices are not as they should be", extra={"error": str(error)})
+
+    async def _look(self) -> str:
+        mtu = await self.links.underlay_mtu(self.address)
+        if mtu is None:
+            return f"no device of this node has the address {self.address}: set --address"
+        present, wanted = await self.links.read(), self._wanted()
+        self.metrics.wanted.set(len(wanted))
+        await self._say(mtu, held(present) | wanted.keys())
+        wanted = {vni: each for vni, each in wanted.items() if await self._is_still_there(vni)}
+        present, clashes = await self._change(wanted, present)
+        here = ready(wanted, present)
+        await self._say(mtu, held(present) | wanted.keys(), here)
+        self._measure(present, here, clashes)
+        self._tell(clashes)
+        return "; ".join(f"device {clash.name} is somebody else's" for clash in clashes)
+
+    def _wanted(self) -> dict[int, Wanted]:
+        """Return the networks that have this node among theirs."""
+        found: dict[int, Wanted] = {}
+        for network in self._networks.values():
+            spec = network.spec
+            nodes = {peer.name: peer.address for peer in spec.nodes}
+            if network.metadata.deletion_timestamp is None and self.node in nodes:
+                local = nodes.pop(self.node)
+                remotes = frozenset(nodes.values()) - {local}
+                found[spec.vni] = Wanted(spec.vni, spec.mtu, spec.port, local, remotes)
+        return found
+
+    async def _is_still_there(self, vni: int) -> bool:
+        """Tell whether a network that has just been said to be here may be made here."""
+        known = next((n for n in self._networks.values() if n.spec.vni == vni), None)
+        if known is None:
+            return False
+        uid = known.metadata.uid
+        if uid in self._looked_at:
+            return True
+        try:
+            found = await self.client.get(NETWORKS, known.metadata.name)
+        except NotFound:
+            return False
+        meta = found.metadata
+        if meta.uid != uid or meta.deletion_timestamp is not None:
+            return False  # the watch will tell
+        self._looked_at &= {each.metadata.uid for each in self._networks.values()}
+        self._looked_at.add(uid)
+        return True
+
+    async def _change(
+        self, wanted: dict[int, Wanted], present: Present
+    ) -> tuple[Present, list[Clash]]:
+        """Do steps until none is left; return what there is then, and what stands in the way."""
+        clashes: list[Clash] = []
+        for _ in range(PASSES):
+            todo, clashes = steps(wanted, present)
+            if not todo:
+                break
+            for step in todo:
+                await self._do(step)
+            present = await self.links.read()
+        return present, clashes
+
+    async def _do(self, step: Step) -> None:
+        name = type(step).__name__
+        try:
+            await self.links.apply(step)
+        except LinkError:
+            self.metrics.steps.labels(name, "failed").inc()
+            raise
+        self.metrics.steps.labels(name, "done").inc()
+        log.info("device", extra={"step": str(step)})
+
+    async def _say(self, mtu: int, vnis: set[int], here: Sequence[int] | None = None) -> None:
+        """Write the NodeNetwork, unless it says so. ``here``: None leaves what was ready."""
+        if here is None:
+            here = () if self._said is None else self._said.ready
+        kept = tuple(sorted(vni for vni in here if vni in vnis))
+        status = NodeNetworkStatus(
+            address=self.address, mtu=mtu, vnis=tuple(sorted(vnis)), ready=kept
+        )
+        if status == self._said and self.clock() - self._said_at < REPORT_S:
+            return
+        self._said = None  # without an answer it may say either
+        body = node_body(self.node, status)
+        try:
+            await self.client.patch(NODE_NETWORKS, self.node, dict(body), content_type=MERGE)
+        except NotFound:
+            await self.client.create(NODE_NETWORKS, body)
+        self._said, self._said_at = status, self.clock()
+
+    def _measure(self, present: Present, here: Sequence[int], clashes: Sequence[Clash]) -> None:
+        ours = sum(device.group == MARK for device in present.devices)
+        self.metrics.ready.set(len(here))
+        self.metrics.devices.set(ours)
+        self.metrics.clashes.set(len(clashes))
+
+    def _tell(self, clashes: Sequence[Clash]) -> None:
+        for clash in frozenset(clashes) - self._clashes:
+            log.error(
+                "device name taken",
+                extra={"vni": clash.vni, "device": clash.name, "kind": clash.kind},
+            )
+        self._clashes = frozenset(clashes)

@@ -1,0 +1,41 @@
+"""The agent's configuration file; everything has a default that suits a DaemonSet."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from muster.observability import configfile
+
+
+class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Where health and metrics are served. The pod is in the host's network, so is this port."""
+
+    host: str = "127.0.0.1"
+    port: int = 9447
+
+
+class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """``resync_seconds``: how often devices are looked at when nothing has changed."""
+
+    api_version: Literal["muster.dev/v1alpha1"] = msgspec.field(
+        default="muster.dev/v1alpha1", name="apiVersion"
+    )
+    kind: Literal["VNIAgentConfiguration"] = "VNIAgentConfiguration"
+    listen: Listen = Listen()
+    resync_seconds: float = 30.0
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+def load(path: Path) -> AgentConfig:
+    """Read ``path``; raises ``ConfigError`` whose text says what to mend."""
+    return configfile.load(path, AgentConfig, _problems)
+
+
+def _problems(config: AgentConfig) -> list[str]:
+    return configfile.out_of_range(
+        (
+            ("listen.port", config.listen.port, 0, 65535),
+            ("resyncSeconds", config.resync_seconds, 0.1, 3600),
+        )
+    )

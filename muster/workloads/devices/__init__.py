@@ -1,0 +1,1 @@
+"""What pods ask of devices, and what nodes offer, by resource name."""

@@ -1,0 +1,1 @@
+"""One file per dialect: a wire object in, a gang out."""

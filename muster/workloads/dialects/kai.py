@@ -1,0 +1,195 @@
+"""KAI Scheduler's PodGroups (scheduling.run.ai/v2alpha2).
+
+Pods name their PodGroup in the annotation ``pod-group-name`` and their sub-group in the
+label ``kai.scheduler/subgroup-name`` (pkg/common/constants/constants.go). KAI's podgrouper
+makes PodGroups for pods of its own scheduler name; pods that Muster has taken over are
+grouped by their owners' dialects instead, and only PodGroups made by hand remain.
+
+**Sub-groups** are a tree; the leaves hold pods and are roles here. ``minSubGroup`` (so many
+of the children will do) cannot be said: all of them are demanded, which never places less
+than was asked for. A level that a sub-group's members must share, while others may be
+elsewhere, cannot be said either and is a problem; that of the only sub-group is the gang's.
+
+**Status.** A group that waits has the scheduling condition that KAI's scheduler gives it, until
+it is placed (pkg/scheduler/cache/status_updater).
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from muster.cluster.ids import GangKey
+from muster.cluster.specs.gangspec import GangSpec, RoleSpec
+from muster.kube import wire
+from muster.workloads.dialect import Member, Watched, gang_key
+from muster.workloads.dialects.podgroups import count_problem, group, said
+from muster.workloads.groupconditions import Conditions, with_condition, without_condition
+from muster.workloads.keys.labels import overlay, read
+from muster.workloads.keys.levels import foreign
+from muster.workloads.keys.ranks import pod_rank
+from muster.workloads.status import Fields, Progress, Status
+
+POD_GROUP: Final = "pod-group-name"
+SCHEDULER: Final = "kai-scheduler"
+NODE_POOL: Final = "kai.scheduler/node-pool"  # label; pkg/common/constants/constants.go
+UNSCHEDULABLE: Final = "UnschedulableOnNodePool"
+CONDITIONS: Final = "schedulingConditions"
+SUB_GROUP: Final = "kai.scheduler/subgroup-name"
+_WRITTEN: Final = (
+    ("required_level", "spec.topologyConstraint.requiredTopologyLevel"),
+    ("preferred_level", "spec.topologyConstraint.preferredTopologyLevel"),
+)
+
+
+class TopologyConstraint(wire.Wire, frozen=True):
+    """Levels are node label keys of KAI's Topology."""
+
+    required_topology_level: str = ""
+    preferred_topology_level: str = ""
+
+
+class SubGroup(wire.Wire, frozen=True):
+    """A part of a PodGroup; one that others name as their parent has no pods of its own."""
+
+    name: str = ""
+    min_member: int | None = None
+    parent: str | None = None
+    topology_constraint: TopologyConstraint | None = None
+
+    @property
+    def minimum(self) -> int:
+        """Members that this part needs."""
+        return 1 if self.min_member is None else self.min_member
+
+    @property
+    def required(self) -> str:
+        """The level that its members must share, or ""."""
+        found = self.topology_constraint
+        return "" if found is None else found.required_topology_level
+
+
+class PodGroupSpec(wire.Wire, frozen=True):
+    """What Muster reads of a PodGroup's spec."""
+
+    min_member: int | None = None
+    queue: str = ""
+    sub_groups: tuple[SubGroup, ...] = ()
+    topology_constraint: TopologyConstraint = TopologyConstraint()
+
+
+class PodGroupStatus(wire.Wire, frozen=True):
+    """What Muster reads and writes of a PodGroup's status."""
+
+    scheduling_conditions: Conditions = ()
+
+
+class PodGroup(wire.Wire, frozen=True):
+    """scheduling.run.ai/v2alpha2 PodGroup."""
+
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+
+def spec(found: PodGroup) -> GangSpec:
+    """Return the gang of a PodGroup."""
+    meta, wanted = found.metadata, found.spec
+    leaves = _leaves(wanted.sub_groups)
+    needed = sum(leaf.minimum for leaf in leaves)
+    stated = needed if wanted.min_member is None else wanted.min_member
+    minimum = max(stated, needed) or 1
+    plain = group(Kai.name, meta, minimum, roles=_roles(leaves), queue=wanted.queue)
+    levels = wanted.topology_constraint
+    laid = replace(
+        plain,
+        required_level=_level(levels.required_topology_level),
+        preferred_level=_level(levels.preferred_topology_level),
+        problems=plain.problems + count_problem(stated or 1, "spec.minMember"),
+        written=(*plain.written, *_WRITTEN),
+    )
+    return overlay(_with_parts(laid, wanted.sub_groups), read(meta.labels, meta.annotations))
+
+
+def _leaves(parts: tuple[SubGroup, ...]) -> list[SubGroup]:
+    parents = {part.parent for part in parts}
+    return [part for part in parts if part.name not in parents]
+
+
+def _roles(leaves: list[SubGroup]) -> tuple[RoleSpec, ...]:
+    return tuple(RoleSpec(leaf.name, leaf.minimum) for leaf in leaves if leaf.minimum > 0)
+
+
+def _level(written: str) -> str | None:
+    return foreign(written) if written else None
+
+
+def _with_parts(laid: GangSpec, parts: tuple[SubGroup, ...]) -> GangSpec:
+    """Return the gang with the requirements of its sub-groups, as far as they can be said."""
+    bound = [part for part in parts if part.required]
+    if not bound:
+        return laid
+    if len(bound) == len(parts) == 1:
+        if laid.required_level is not None:
+            return laid
+        field = f"spec.subGroups[{bound[0].name}].topologyConstraint.requiredTopologyLevel"
+        level = _level(bound[0].required)
+        return replace(
+            laid, required_level=level, written=(("required_level", field), *laid.written)
+        )
+    names = ", ".join(part.name for part in bound)
+    problem = f"spec.subGroups: {names}: a required level of a part of the gang cannot be kept"
+    return replace(laid, problems=(*laid.problems, problem))
+
+
+def wanted(found: PodGroup, progress: Progress) -> Fields:
+    """Return the condition of a group that waits; once it has members placed, none, as KAI."""
+    before, waits = found.status.scheduling_conditions, progress.waits
+    if progress.placed:
+        return {CONDITIONS: without_condition(before, UNSCHEDULABLE)}
+    if waits is None:
+        return {}
+    told = with_condition(
+        before, UNSCHEDULABLE, status="True", reason="Unschedulable",
+        message=waits.message, at=waits.since,
+    )  # fmt: skip
+    pool = found.metadata.labels.get(NODE_POOL, "default")
+    return {CONDITIONS: tuple(msgspec.structs.replace(entry, node_pool=pool) for entry in told)}
+
+
+def _said(found: PodGroup) -> Fields:
+    return {CONDITIONS: found.status.scheduling_conditions}
+
+
+def _gang_of(found: PodGroup) -> GangKey:
+    return gang_key(Kai.name, found.metadata.namespace, found.metadata.name)
+
+
+class Kai:
+    """The dialect; stateless."""
+
+    name = "kai"
+    markers = (POD_GROUP,)
+    watched = (
+        Watched(
+            "scheduling.run.ai",
+            "v2alpha2",
+            "podgroups",
+            PodGroup,
+            spec,
+            status=Status(SCHEDULER, _gang_of, wanted, _said),
+        ),
+    )
+
+    def member(self, pod: wire.Pod) -> Member | None:
+        """Return the PodGroup that the annotation names."""
+        meta = pod.metadata
+        named = said(meta, POD_GROUP)
+        if not named:
+            return None
+        role = meta.labels.get(SUB_GROUP) or read(meta.labels, meta.annotations).keys.role
+        return Member(gang_key(self.name, meta.namespace, named), role, pod_rank(meta))
+
+    def spec_from_pod(self, _pod: wire.Pod) -> GangSpec | None:
+        """Return ``None``: the PodGroup says it."""
+        return None

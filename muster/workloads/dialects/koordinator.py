@@ -1,0 +1,183 @@
+"""Koordinator's gangs (apis/extension/coscheduling.go, network_topology.go).
+
+A gang is named in the annotation ``gang.scheduling.koordinator.sh/name``, with its numbers
+beside it on every pod; or by the label ``pod-group.scheduling.sigs.k8s.io``, with a PodGroup
+of the old group ``scheduling.sigs.k8s.io`` that carries the same annotations. (Old
+coscheduling wrote that label and PodGroup too and is read here.)
+
+**Gang groups.** ``…/groups`` lists gangs, as namespace/name, that are bound together or not
+at all. Each repeats the same list; they become one gang with one role for each of them
+(``muster.workloads.gangbook``).
+
+**Topology.** ``…/network-topology-spec`` lists layers to gather in. Layers are found among
+the cluster's levels by name (``muster.workloads.keys.levels``): the narrowest layer of *MustGather*
+is required, of *PreferGather* preferred. ``podCountMultiple`` of a layer asks that its domains hold
+multiples of a number; with slices of that size they do.
+
+``mode``, ``match-policy`` and ``waiting-time`` say what becomes of room that is held while
+members are missing. Muster holds none, so they mean nothing here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from muster.cluster.ids import GangKey
+from muster.cluster.specs.gangspec import GangSpec
+from muster.kube import wire
+from muster.workloads.dialect import NO_RANK, Member, Watched, gang_key
+from muster.workloads.dialects.podgroups import group, number, said
+from muster.workloads.keys.labels import overlay, read
+from muster.workloads.keys.levels import foreign
+from muster.workloads.keys.ranks import index, pod_rank
+
+PREFIX: Final = "gang.scheduling.koordinator.sh/"
+NAME: Final = PREFIX + "name"
+MINIMUM: Final = PREFIX + "min-available"
+TOTAL: Final = PREFIX + "total-number"
+GROUPS: Final = PREFIX + "groups"
+TOPOLOGY: Final = PREFIX + "network-topology-spec"
+TOPOLOGY_INDEX: Final = PREFIX + "network-topology-index"
+_WRITTEN: Final = tuple(
+    (name, f"metadata.annotations[{TOPOLOGY}]{of}")
+    for name, of in (
+        ("required_level", " MustGather"),
+        ("preferred_level", " PreferGather"),
+        ("slice_level", " layer"),
+        ("slice_size", " podCountMultiple"),
+    )
+)
+POD_GROUP: Final = "pod-group.scheduling.sigs.k8s.io"
+
+
+class PodGroupSpec(wire.Wire, frozen=True):
+    """What Muster reads of a PodGroup's spec."""
+
+    min_member: int = 1
+
+
+class PodGroup(wire.Wire, frozen=True):
+    """scheduling.sigs.k8s.io/v1alpha1 PodGroup."""
+
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class Rule(wire.Wire, frozen=True):
+    """One layer of a network topology specification."""
+
+    layer: str = ""
+    strategy: str = ""
+    pod_count_multiple: int = 0
+
+
+class Topology(wire.Wire, frozen=True):
+    """What ``network-topology-spec`` says, wide layers first."""
+
+    gather_strategy: tuple[Rule, ...] = ()
+
+
+def spec(found: PodGroup) -> GangSpec:
+    """Return the gang of a PodGroup."""
+    plain = group(Koordinator.name, found.metadata, found.spec.min_member)
+    return _with_annotations(plain, found.metadata)
+
+
+def _from_pod(meta: wire.ObjectMeta, name: str) -> GangSpec:
+    minimum, problems = number(said(meta, MINIMUM), f"metadata.annotations[{MINIMUM}]")
+    named = msgspec.structs.replace(meta, name=name)
+    plain = group(Koordinator.name, named, minimum, field=f"metadata.annotations[{MINIMUM}]")
+    return _with_annotations(replace(plain, problems=problems), meta)
+
+
+def _with_annotations(plain: GangSpec, meta: wire.ObjectMeta) -> GangSpec:
+    """Return the gang with what the annotations of its PodGroup or pods add."""
+    problems: list[str] = list(plain.problems)
+    laid = replace(
+        plain,
+        size=_size(plain, meta, problems),
+        unit=_unit(plain, meta, problems),
+    )
+    laid = _with_topology(laid, meta, problems)
+    laid = replace(laid, problems=tuple(problems))
+    return overlay(laid, read(meta.labels, meta.annotations))
+
+
+def _size(plain: GangSpec, meta: wire.ObjectMeta, problems: list[str]) -> int | None:
+    text = said(meta, TOTAL)
+    if not text:
+        return None
+    size, wrong = number(text, f"metadata.annotations[{TOTAL}]")
+    problems += wrong
+    return max(size, plain.min_count)
+
+
+def _unit(plain: GangSpec, meta: wire.ObjectMeta, problems: list[str]) -> tuple[GangKey, ...]:
+    """Return the keys of the gang group in order, nothing for a gang on its own."""
+    text = said(meta, GROUPS)
+    if not text:
+        return ()
+    try:
+        names = msgspec.json.decode(text, type=list[str])
+    except (msgspec.DecodeError, RecursionError):
+        names = [""]
+    if not all(name.count("/") == 1 and all(name.split("/")) for name in names):
+        problems.append(f'metadata.annotations[{GROUPS}]: is not a list of "namespace/name"')
+        return ()
+    keys = {gang_key(Koordinator.name, *name.split("/")) for name in names} | {plain.key}
+    return tuple(sorted(keys)) if len(keys) > 1 else ()
+
+
+def _with_topology(laid: GangSpec, meta: wire.ObjectMeta, problems: list[str]) -> GangSpec:
+    text = said(meta, TOPOLOGY)
+    if not text:
+        return laid
+    try:
+        rules = msgspec.json.decode(text, type=Topology).gather_strategy
+    except (msgspec.DecodeError, RecursionError) as error:
+        problems.append(f"metadata.annotations[{TOPOLOGY}]: {error}")
+        return laid
+    multiples = [rule for rule in rules if rule.pod_count_multiple > 1]
+    if len(multiples) > 1:
+        problems.append(f"metadata.annotations[{TOPOLOGY}]: Muster keeps one podCountMultiple")
+        return laid
+    part = multiples[0] if multiples else None
+    return replace(
+        laid,
+        required_level=_narrowest(rules, "MustGather"),
+        preferred_level=_narrowest(rules, "PreferGather"),
+        slice_size=part.pod_count_multiple if part else None,
+        slice_level=foreign(part.layer) if part else None,
+        written=(*laid.written, *_WRITTEN),
+    )
+
+
+def _narrowest(rules: Sequence[Rule], strategy: str) -> str | None:
+    found = [rule.layer for rule in rules if rule.strategy == strategy and rule.layer]
+    return foreign(found[-1]) if found else None
+
+
+class Koordinator:
+    """The dialect; stateless."""
+
+    name = "koordinator"
+    markers = (NAME, POD_GROUP)
+    watched = (Watched("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", PodGroup, spec),)
+
+    def member(self, pod: wire.Pod) -> Member | None:
+        """Return the gang that annotation or label names."""
+        meta = pod.metadata
+        named = said(meta, NAME, POD_GROUP)
+        if not named:
+            return None
+        role = read(meta.labels, meta.annotations).keys.role
+        rank = index(meta, TOPOLOGY_INDEX)
+        rank = rank if rank != NO_RANK else pod_rank(meta)
+        return Member(gang_key(self.name, meta.namespace, named), role, rank)
+
+    def spec_from_pod(self, pod: wire.Pod) -> GangSpec | None:
+        """Return what the annotations say, None for a pod whose PodGroup says it."""
+        named = said(pod.metadata, NAME)
+        return _from_pod(pod.metadata, named) if named else None

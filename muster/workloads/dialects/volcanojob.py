@@ -1,0 +1,139 @@
+"""Volcano's Jobs (batch.volcano.sh/v1alpha1): all pods of a Job are one gang.
+
+Its controller makes a PodGroup for every Job, which repeats ``minAvailable`` and the tasks'
+minima but not how many pods there will be. So the Job itself is read, and its PodGroup only
+for the status that the controller waits for (``muster.workloads.dialects.volcano``).
+
+A task without ``minAvailable`` needs all its replicas, and the tasks' minima count only
+while their sum does not exceed the Job's (see ``muster.workloads.dialects.volcano``). Tasks with
+``dependsOn`` are made after others run: they are not waited for.
+"""
+
+from typing import Final
+
+from muster.cluster.specs.gangspec import GangSpec
+from muster.kube import wire
+from muster.workloads.dialect import Member, PodTemplate, Watched, created, gang_key
+from muster.workloads.dialects.podgroups import count_problem, over_size, said
+from muster.workloads.dialects.volcano import (  # fmt: skip
+    JOB_GROUP,
+    JOB_NAME,
+    TASK,
+    TASK_INDEX,
+    NetworkTopology,
+    SubGroupPolicy,
+    task_roles,
+    with_topology,
+)
+from muster.workloads.keys.labels import overlay, read
+from muster.workloads.keys.ranks import index
+
+_PART_SIZE: Final = "spec.tasks[{}].partitionPolicy.partitionSize"
+_MINIMUM: Final = "spec.minAvailable"
+DEFAULT_TASK: Final = "default"  # DefaultTaskSpec: the name of a task without one
+
+
+class Partition(wire.Wire, frozen=True):
+    """A task's division into parts of equal size."""
+
+    partition_size: int = 0
+    min_partitions: int | None = None
+    network_topology: NetworkTopology | None = None
+
+
+class Present(wire.Wire, frozen=True):
+    """A field of which only the presence matters."""
+
+
+class Task(wire.Wire, frozen=True):
+    """One task: so many equal pods."""
+
+    name: str = DEFAULT_TASK
+    replicas: int = 0
+    min_available: int | None = None
+    template: PodTemplate = PodTemplate()
+    depends_on: Present | None = None
+    partition_policy: Partition | None = None
+
+    @property
+    def minimum(self) -> int:
+        """Pods that the task needs to begin."""
+        return self.replicas if self.min_available is None else self.min_available
+
+
+class JobSpec(wire.Wire, frozen=True):
+    """What Muster reads of a Job's spec."""
+
+    min_available: int = 0
+    tasks: tuple[Task, ...] = ()
+    queue: str = ""
+    network_topology: NetworkTopology | None = None
+
+
+class Job(wire.Wire, frozen=True):
+    """batch.volcano.sh/v1alpha1 Job."""
+
+    metadata: wire.ObjectMeta = wire.ObjectMeta()
+    spec: JobSpec = JobSpec()
+
+
+def spec(job: Job) -> GangSpec | None:
+    """Return the gang of a Job, None for one without pods."""
+    meta, tasks = job.metadata, job.spec.tasks
+    size = sum(max(task.replicas, 0) for task in tasks)
+    if size < 1:
+        return None
+    first = [task for task in tasks if task.depends_on is None]
+    at_start = sum(task.replicas for task in first)
+    asked = job.spec.min_available
+    minimum = min(asked or size, max(at_start, 1))
+    plain = GangSpec(
+        key=gang_key(VolcanoJobs.name, meta.namespace, meta.name),
+        namespace=meta.namespace,
+        name=meta.name,
+        dialect=VolcanoJobs.name,
+        min_count=max(minimum, 1),
+        size=size,
+        roles=task_roles({task.name: task.minimum for task in first}, minimum),
+        queue=job.spec.queue,
+        submitted_at=created(meta),
+        problems=(*count_problem(asked or 1, _MINIMUM), *over_size(asked, size, _MINIMUM)),
+        written=(("min_count", _MINIMUM),),
+    )
+    laid = with_topology(plain, job.spec.network_topology, _parts(tasks), _PART_SIZE)
+    return overlay(laid, read(meta.labels, meta.annotations))
+
+
+def _parts(tasks: tuple[Task, ...]) -> tuple[SubGroupPolicy, ...]:
+    """Return the divisions of the tasks in the words of a PodGroup."""
+    return tuple(
+        SubGroupPolicy(
+            name=task.name,
+            sub_group_size=policy.partition_size,
+            min_sub_groups=policy.min_partitions,
+            network_topology=policy.network_topology,
+        )
+        for task in tasks
+        if (policy := task.partition_policy) is not None
+    )
+
+
+class VolcanoJobs:
+    """The dialect; stateless."""
+
+    name = "volcano-job"
+    markers = (JOB_NAME,)
+    watched = (Watched(JOB_GROUP, "v1alpha1", "jobs", Job, spec),)
+
+    def member(self, pod: wire.Pod) -> Member | None:
+        """Return the Job whose name the controller writes on its pods."""
+        meta = pod.metadata
+        job = said(meta, JOB_NAME)
+        if not job:
+            return None
+        key = gang_key(self.name, meta.namespace, job)
+        return Member(key, said(meta, TASK) or DEFAULT_TASK, index(meta, TASK_INDEX))
+
+    def spec_from_pod(self, _pod: wire.Pod) -> GangSpec | None:
+        """Return ``None``: the Job says it."""
+        return None

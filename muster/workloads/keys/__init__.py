@@ -1,0 +1,1 @@
+"""Labels and annotations that users write, and owners of pods."""

@@ -1,0 +1,175 @@
+"""Topology and queue as other schedulers' users write them, on pods and pod templates.
+
+These keys say nothing about who belongs to whom, so they are no dialect: a Job, a JobSet
+or a PodGroup of any kind may carry them. Muster's own keys win over them.
+
+- Kueue (apis/kueue/v1beta1/topology_types.go): ``podset-required-topology``,
+  ``podset-preferred-topology``, ``podset-slice-required-topology`` with
+  ``podset-slice-size``, and the layers of ``podset-slice-required-topology-constraints``.
+  ``podset-unconstrained-topology`` asks for nothing. Where Kueue itself has chosen the
+  domains (label ``kueue.x-k8s.io/tas``) its node selectors stand on the pods and the
+  wishes are already met.
+- KAI (docs/topology, pkg/podgrouper): ``topology-required-placement``,
+  ``topology-preferred-placement``, ``segment-size`` with
+  ``segment-topology-required-placement``; ``batch-min-member``.
+- Volcano (apis, topology/v1alpha1/labels.go): ``network-topology-mode`` with
+  ``network-topology-highest-tier``.
+
+A wish that the model cannot say is a problem of the gang if it is a requirement, and is
+left out if it is a preference.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Final
+
+import msgspec
+
+from muster.workloads.keys.levels import foreign, tier
+
+KUEUE: Final = "kueue.x-k8s.io/"
+KAI: Final = "kai.scheduler/"
+KUEUE_DECIDES: Final = KUEUE + "tas"
+_REQUIRED: Final = (KUEUE + "podset-required-topology", KAI + "topology-required-placement")
+_PREFERRED: Final = (KUEUE + "podset-preferred-topology", KAI + "topology-preferred-placement")
+_SLICE_LEVEL: Final = (
+    KUEUE + "podset-slice-required-topology", KAI + "segment-topology-required-placement"
+)  # fmt: skip
+_SLICE_SIZE: Final = (KUEUE + "podset-slice-size", KAI + "segment-size")
+_LAYERS: Final = KUEUE + "podset-slice-required-topology-constraints"
+_QUEUE: Final = (
+    KUEUE + "queue-name", KAI + "queue", "scheduling.volcano.sh/queue-name",
+    "volcano.sh/queue-name", "yunikorn.apache.org/queue",
+)  # fmt: skip
+_MINIMUM: Final = KAI + "batch-min-member"
+_MODE: Final = "volcano.sh/network-topology-mode"
+_TIER: Final = "volcano.sh/network-topology-highest-tier"
+TOPOLOGY_KEYS: Final = frozenset(
+    (*_REQUIRED, *_PREFERRED, *_SLICE_LEVEL, *_SLICE_SIZE, _LAYERS, _MINIMUM, _MODE, _TIER)
+)
+"""Those that can contradict each other or the gang."""
+_KEYS: Final = TOPOLOGY_KEYS.union(_QUEUE)
+_FIELDS: Final = (
+    ("required_level", (*_REQUIRED, _TIER, _MODE)),
+    ("preferred_level", (*_PREFERRED, _MODE)),
+    ("slice_level", (_LAYERS, *_SLICE_LEVEL)),
+    ("slice_size", (_LAYERS, *_SLICE_SIZE)),
+    ("min_count", (_MINIMUM,)),
+)
+_LARGEST: Final = 1_000_000  # members of one gang, as muster.workloads.keys.userkeys.MAX_MEMBERS
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What was written, levels still to be looked up (``muster.workloads.keys.levels``).
+
+    ``written``: (field of ``GangSpec``, key) of what is there.
+    """
+
+    required: str | None = None
+    preferred: str | None = None
+    slice_sizes: tuple[int, ...] = ()
+    slice_levels: tuple[str, ...] = ()
+    queue: str = ""
+    minimum: int | None = None
+    problems: tuple[str, ...] = ()
+    written: tuple[tuple[str, str], ...] = ()
+
+
+class _Layer(msgspec.Struct, frozen=True):
+    """One entry of Kueue's list; the size may be written as text."""
+
+    topology: str
+    size: Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)]
+
+
+NONE: Final = Wishes()
+
+
+def wishes(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Wishes:
+    """Return what labels and annotations wish for; most carry nothing of the sort."""
+    if _KEYS.isdisjoint(labels) and _KEYS.isdisjoint(annotations):
+        return NONE
+    said = {**annotations, **labels}
+    problems: list[str] = []
+    queue, minimum = _first(said, _QUEUE), _number(said, _MINIMUM, problems)
+    if KUEUE_DECIDES in said:
+        written = (("min_count", _MINIMUM),)
+        return Wishes(queue=queue, minimum=minimum, problems=tuple(problems), written=written)
+    slices = _slices(said, problems)
+    required, preferred = _first(said, _REQUIRED), _first(said, _PREFERRED)
+    hard, soft = tiers(said.get(_MODE, ""), said.get(_TIER, ""))
+    return Wishes(
+        required=foreign(required) if required else hard,
+        preferred=foreign(preferred) if preferred else soft,
+        slice_sizes=tuple(size for size, _ in slices),
+        slice_levels=tuple(level for _, level in slices),
+        queue=queue,
+        minimum=minimum,
+        problems=tuple(problems),
+        written=tuple(_written(said)),
+    )
+
+
+def _written(said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (field, key) for the keys that say something, in the order in which they count."""
+    return ((name, key) for name, keys in _FIELDS for key in keys if said.get(key))
+
+
+def tiers(mode: str, highest: str) -> tuple[str | None, str | None]:
+    """Return the required and the preferred level of a Volcano network topology.
+
+    ``hard`` keeps the gang in one HyperNode of at most that tier, ``soft`` tries to; both
+    look at the lowest tier first. Without a tier ``hard`` only asks for any HyperNode.
+    """
+    number = int(highest) if highest.isascii() and highest.isdigit() else 0
+    if mode not in {"hard", "soft"}:
+        return None, None
+    if mode == "soft" or not number:
+        return None, tier(1)
+    return tier(number), tier(1) if number > 1 else None
+
+
+def _slices(said: Mapping[str, str], problems: list[str]) -> list[tuple[int, str]]:
+    """Return (size, level) of every layer of slices, widest first."""
+    if _LAYERS in said:
+        return _layers(said[_LAYERS], problems)
+    level = _first(said, _SLICE_LEVEL)
+    size = next((_number(said, key, problems) for key in _SLICE_SIZE if key in said), None)
+    if level and size is None and not problems:
+        key = next(key for key in _SLICE_LEVEL if key in said)
+        problems.append(f'{key}: "{level}" needs the size of a slice beside it')
+    return [(size, foreign(level))] if level and size is not None else []
+
+
+def _layers(text: str, problems: list[str]) -> list[tuple[int, str]]:
+    """Read Kueue's list of nested slices, widest first."""
+    try:
+        layers = msgspec.json.decode(text, type=list[_Layer], strict=False)
+    except (msgspec.DecodeError, RecursionError) as error:
+        problems.append(f"{_LAYERS}: {error}")
+        return []
+    for wide, narrow in pairwise(layers):
+        if wide.size % narrow.size or wide.size == narrow.size:
+            problems.append(
+                f"{_LAYERS}: slices of {wide.size} cannot consist of slices of {narrow.size}: "
+                "write multiples, the largest first"
+            )
+            return []
+    return [(layer.size, foreign(layer.topology)) for layer in layers]
+
+
+def _number(said: Mapping[str, str], key: str, problems: list[str]) -> int | None:
+    text = said.get(key)
+    if text is None:
+        return None
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(_LARGEST))
+    if not digits or not 1 <= int(text) <= _LARGEST:
+        problems.append(f'{key}: "{text[:80]}" is not allowed: a whole number from 1 to {_LARGEST}')
+        return None
+    return int(text)
+
+
+def _first(said: Mapping[str, str], keys: tuple[str, ...]) -> str:
+    return next((said[key] for key in keys if said.get(key)), "")

@@ -1,0 +1,103 @@
+"""What controllers of other schedulers wait to read in the status of their gang objects.
+
+A controller may hold back pods, or report a job as stuck, until *its* scheduler has moved
+the status of a PodGroup. That scheduler is absent, so Muster writes what it would have
+written: a pure function from the object and the gang to the wanted fields, and an effect
+in the extender that sends them (``extender.watchover.groupstatuses``).
+
+Only groups whose pods Muster takes over from that scheduler are written to
+(``managed.rewrite`` names the scheduler); next to a scheduler that is really there, two
+would write one field.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from muster.cluster.ids import GangKey
+from muster.cluster.tables.gangview import GangView
+from muster.workloads.groupconditions import GroupCondition
+
+ObjectT = TypeVar("ObjectT")
+Fields = Mapping[str, str | int | tuple[GroupCondition, ...]]
+"""Fields of a status by their names on the wire; what is not named stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Why a gang waits, as users are told. ``since``: seconds since the epoch.
+
+    ``cause``: one CamelCase word of a closed set; ``message``: all of it, with numbers.
+    """
+
+    cause: str
+    message: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a gang is, in members. ``placed`` are bound or have succeeded.
+
+    ``waits``: why others wait, None where that has not been told to users. ``now``: seconds
+    since the epoch. ``version``: of the API that the object was read in.
+    """
+
+    present: int = 0
+    bound: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    waits: Waits | None = None
+    now: float = 0.0
+    version: str = ""
+
+    @property
+    def placed(self) -> int:
+        """Members that have their place, or are done with it."""
+        return self.bound + self.succeeded
+
+    @property
+    def ended(self) -> bool:
+        """Whether every member there is has finished."""
+        return 0 < self.present == self.succeeded + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Status(Generic[ObjectT]):
+    """How the status of one kind is kept. ``scheduler``: whose place Muster takes.
+
+    None: kube-scheduler's own, which says nothing of pods that a gate keeps from it.
+
+    ``gang``: the key of the gang that an object stands for, which need not be its own.
+    ``wanted`` returns the fields as they should be, given the object and its gang's progress.
+    ``said`` returns the same fields as the object has them now.
+    """
+
+    scheduler: str | None
+    gang: Callable[[ObjectT], GangKey]
+    wanted: Callable[[ObjectT, Progress], Fields]
+    said: Callable[[ObjectT], Fields]
+
+    def change(self, found: ObjectT, progress: Progress) -> Fields:
+        """Return the fields to be written, empty when the object already says so."""
+        before = self.said(found)
+        wanted = self.wanted(found, progress)
+        return {name: value for name, value in wanted.items() if before.get(name) != value}
+
+
+def progress(
+    gang: GangView | None, *, waits: Waits | None = None, now: float = 0.0, version: str = ""
+) -> Progress:
+    """Return how far a gang is; one without members is at its beginning."""
+    if gang is None:
+        return Progress(now=now, version=version)
+    unfinished = (gang.waiting, gang.blocked, gang.assumed, gang.released, gang.bound)
+    return Progress(
+        present=sum(len(rows) for rows in unfinished) + len(gang.finished),
+        bound=len(gang.bound),
+        succeeded=gang.succeeded,
+        failed=len(gang.finished) - gang.succeeded,
+        waits=waits,
+        now=now,
+        version=version,
+    )

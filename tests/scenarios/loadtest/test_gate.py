@@ -1,0 +1,64 @@
+"""`muster bench gate` as a program: what it measures is real, and its exit code is the verdict."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+# No plan costs less than a hundredth of a pass, and none costs a million of them.
+FAR_OFF = """
+ratios:
+  - {name: plan, of: plan, over: pass, unit: ms, bound: 1900000, recorded: 1000000,
+     seen: [1000000, 1000000], runs: 1, look: placement/}
+  - {name: plan-mixed, of: mixed plan, over: pass, unit: ms, bound: 0.015, recorded: 0.01,
+     seen: [0.01, 0.01], runs: 1, look: placement/kinds.py}
+"""
+
+
+def gate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "muster.cli.main", "bench", "gate", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+@pytest.fixture
+def bounds(tmp_path: Path) -> Path:
+    path = tmp_path / "bounds.yaml"
+    path.write_text(FAR_OFF, encoding="utf-8")
+    return path
+
+
+def test_a_ratio_over_its_bound_fails_after_three_measurements_and_one_within_passes(
+    bounds: Path,
+) -> None:
+    done = gate("--bounds", str(bounds), "--json")
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    tries = {each["name"]: len(each["tries"]) for each in report["ratios"]}
+    assert tries == {"plan": 1, "plan-mixed": 3}
+    assert {each["name"]: each["good"] for each in report["ratios"]} == {
+        "plan": True,
+        "plan-mixed": False,
+    }
+
+
+def test_what_cannot_be_used_ends_with_2_and_one_line(bounds: Path) -> None:
+    bounds.write_text(FAR_OFF.replace("plan-mixed", "plan-fast"), encoding="utf-8")
+    for arguments, words in (
+        (["--bounds", str(bounds)], "ratios[1].name: 'plan-fast' is not measured"),
+        (["--only", "nothing"], "--only nothing: no such ratio: there are plan, "),
+    ):
+        done = gate(*arguments)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert done.stdout == ""
+        assert done.stderr.count("\n") == 1

@@ -1,0 +1,149 @@
+"""The load test under faults, small, judged by its own verdict: every gang whole, nothing doubled.
+
+::
+
+    phase one: 60 low pods come for 1.5 s      phase two: 30 high pods, for which low gives way
+               └── half bound: a fault                    └── and another
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.extenders.progress import but_progress, ends_of_logs
+
+from loadtest.testbed.controlplane.assets import MINORS, Minor
+
+ROOT = Path(__file__).parents[3]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+PHASES = """
+nodes: 60
+patience: 30
+classes:
+  low: {priority: 1}
+  high: {priority: 9}
+phases:
+  - name: one
+    title: Low priority fills the cluster
+    arrivals: [{class: low, pods: 60, gangs: GANGS, perSecond: 40, figure: ours}]
+    chaos: CHAOS
+  - name: two
+    title: High priority makes it give way
+    arrivals: [{class: high, pods: 30, gangs: {6: 1, 3: 1}, perSecond: 20, figure: ours}]
+    remove: [high]
+"""
+
+
+def loadtest(
+    folder: Path, *arguments: str, chaos: str = "[]", gangs: str = "{6: 1, 4: 1}"
+) -> subprocess.CompletedProcess[str]:
+    file = folder / "phases.yaml"
+    file.write_text(PHASES.replace("CHAOS", chaos).replace("GANGS", gangs), encoding="utf-8")
+    words = ["loadtest", "--nodes", "60", "--phases", str(file), "--out", str(folder / "out")]
+    return subprocess.run(
+        [sys.executable, "-m", "muster.cli.main", *words, "--json", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+def survived(folder: Path, *arguments: str, **shape: str) -> dict[str, dict[str, Any]]:
+    """Run, expect a good verdict; return what is told of each fault, by kind and phase."""
+    done = loadtest(folder, *arguments, **shape)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    report = json.loads(done.stdout)
+    waited = {phase["name"]: phase["unplaced_gangs"] for phase in report["phases"]}
+    assert not any(waited.values()), f"{waited}\n{report['faults']}\n{ends_of_logs(folder / 'out')}"
+    assert but_progress(done.stderr) == ""
+    assert report["verdict"]["good"]
+    phases = {phase["name"]: phase for phase in report["phases"]}
+    for fault in report["faults"]:
+        phase = phases[fault["phase"]]
+        assert phase["began"] <= fault["struck_s"] <= fault["over_s"] <= phase["ended"]
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert page.count('<g class="mark">') == 3 * len(report["faults"])  # plots over time
+    text = (folder / "out" / "report.md").read_text(encoding="utf-8")
+    assert all(f"| {fault['kind']}" in text for fault in report["faults"])
+    return {f"{fault['kind']}@{fault['phase']}": fault for fault in report["faults"]}
+
+
+def assert_planning_went_on(fault: dict[str, Any]) -> None:
+    assert fault["longest_gap_s"] >= fault["next_bound_after_s"] > 0
+    assert fault["ready_again_after_s"] > 0
+
+
+def test_a_killed_extender_finds_its_place_again_and_lost_nodes_tear_no_gang(
+    tmp_path: Path,
+) -> None:
+    found = survived(tmp_path, "--chaos", "kill-extender@one,node-failures@two")
+    assert set(found) == {"kill-extender@one", "node-failures@two"}
+    assert_planning_went_on(found["kill-extender@one"])
+    lost = found["node-failures@two"]
+    assert lost["over_s"] - lost["struck_s"] >= 5.0
+    assert lost["told"].startswith("z0-")
+
+
+def test_a_change_of_leaders_between_slow_answers_conflicts_and_cut_watches(
+    tmp_path: Path,
+) -> None:
+    chaos = "[{kind: leader-change}, {kind: slow-responses}, {kind: watch-drops, at: 0.1}]"
+    # Pods on their own are released by a PATCH each, which answers can be slow to.
+    found = survived(tmp_path, "--chaos", "conflicts", chaos=chaos, gangs="{6: 1, 1: 6}")
+    assert set(found) == {
+        "leader-change@one", "slow-responses@one", "watch-drops@one", "conflicts@one",
+        "conflicts@two",
+    }  # fmt: skip
+    before, after = found["leader-change@one"]["told"].split(" to ")
+    assert before != after
+    assert not found["slow-responses@one"]["told"].startswith("0 ")
+    assert found["watch-drops@one"]["told"] != "0 times"
+
+
+def test_a_storm_of_410s_while_the_clock_jumps(tmp_path: Path) -> None:
+    found = survived(tmp_path, "--chaos", "gone-storm@one,clock-step@one,clock-step@two:1")
+    assert set(found) == {"gone-storm@one", "clock-step@one", "clock-step@two"}
+    assert found["gone-storm@one"]["told"] == "4 times"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--chaos", "restart-api-server@two"), "phase two: restart-api-server: the simulated API"),
+        (("--chaos", "flood"), "--chaos flood: 'flood' is no fault"),
+    ],
+)
+def test_a_fault_that_cannot_be_made_is_refused_before_anything_starts(
+    tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    done = loadtest(tmp_path, *words)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_killed_extender_and_a_killed_api_server_on_a_real_control_plane(
+    tmp_path: Path, minor: Minor
+) -> None:
+    plane = ("--control-plane", "real", "--kubernetes", minor)
+    found = survived(tmp_path, *plane, "--chaos", "kill-extender@two,restart-api-server@one")
+    assert_planning_went_on(found["kill-extender@two"])
+    assert found["restart-api-server@one"]["next_bound_after_s"] is not None
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("minor", MINORS)
+def test_faults_between_muster_and_a_real_api_server(tmp_path: Path, minor: Minor) -> None:
+    # The list of so many nodes has more than the 128 KiB from which on an API server packs answers.
+    plane = ("--control-plane", "real", "--kubernetes", minor, "--nodes", "240")
+    chaos = "[{kind: gone-storm}, {kind: slow-responses}, {kind: conflicts}]"
+    found = survived(tmp_path, *plane, "--chaos", "watch-drops@two", chaos=chaos)
+    assert len(found) == 4

@@ -1,0 +1,58 @@
+"""A simulated API server that also says whose a token is and what its owner may do."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+from support.apiservers.apifaults import FaultyServer
+
+from muster.kube.reviews import ACCESS_REVIEWS, TOKEN_REVIEWS
+
+JSON = dict[str, Any]
+
+
+@dataclass
+class Account:
+    """The owner of a token, what it was made for, and what RBAC lets the owner get."""
+
+    user: str
+    groups: list[str] = field(default_factory=list)
+    audiences: list[str] = field(default_factory=list)  # empty: the API server's own
+    may_get: list[str] = field(default_factory=list)
+
+
+class ReviewingServer(FaultyServer):
+    """``accounts``: token → its owner. ``open``: cleared, reviews are not answered."""
+
+    def __init__(self, accounts: dict[str, Account]) -> None:
+        super().__init__()
+        self.accounts = accounts
+        self.open = asyncio.Event()
+        self.open.set()
+        self.reviews: list[JSON] = []
+
+    async def handle(self, raw: web.BaseRequest) -> web.StreamResponse:
+        """Answer a review; everything else as the simulated server does."""
+        failing = any(fault.left > 0 and fault.path in raw.path for fault in self.faults)
+        if raw.path not in (TOKEN_REVIEWS, ACCESS_REVIEWS) or failing:
+            return await super().handle(raw)
+        body: JSON = await raw.json()
+        self.reviews.append(body)
+        await self.open.wait()
+        review = self._token if raw.path == TOKEN_REVIEWS else self._access
+        return web.json_response({**body, "status": review(body["spec"])}, status=201)
+
+    def _token(self, spec: JSON) -> JSON:
+        account = self.accounts.get(spec["token"])
+        asked = spec.get("audiences", [])
+        if account is None or (asked and set(asked).isdisjoint(account.audiences)):
+            return {"authenticated": False, "error": "invalid bearer token"}
+        user = {"username": account.user, "groups": account.groups}
+        known = [audience for audience in account.audiences if audience in asked]
+        return {"authenticated": True, "user": user, "audiences": known}
+
+    def _access(self, spec: JSON) -> JSON:
+        path = spec["nonResourceAttributes"]["path"]
+        named = [a for a in self.accounts.values() if a.user == spec["user"]]
+        return {"allowed": any(path in account.may_get for account in named)}

@@ -1,0 +1,132 @@
+"""A planner on a state made by hand: no HTTP, no API server, time as an argument."""
+
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+
+from extender.config.settings import ExtenderConfig
+from extender.engine import Engine
+from extender.metrics import ExtenderMetrics
+from extender.pendingpods import PendingPods
+from extender.planning.holding import Holding
+from extender.planning.planner import Planner
+from extender.reporting.reporter import Reporter
+from extender.timeslice import Pace
+from muster.cluster.events import GangUpserted, NodeUpserted, PodReleased, PodUpserted
+from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.specs.gangspec import GangSpec
+from muster.cluster.specs.podconstraints import LabelSet, PodClass
+from muster.cluster.state import ClusterState
+from muster.cluster.tables.gangview import GangView
+from muster.kube import names
+from muster.kube.names import HOST, RACK
+from muster.kube.writing.events import EventRecorder
+
+LEVELS = (RACK, HOST)
+
+
+class _NoClient:
+    """Events are recorded and never written: nothing runs the recorder."""
+
+
+@dataclass
+class Bench:
+    """One planner; ``now`` is the clock, ``released`` what was handed to the release."""
+
+    config: ExtenderConfig = field(default_factory=lambda: ExtenderConfig(spare_count=0))
+    now: float = 1_000.0
+    steps: float = 0.0
+    released: list[PodUid] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.state = ClusterState("test", levels=LEVELS)
+        self.engine = Engine(self.state, lambda: self.now)
+        metrics = ExtenderMetrics(CollectorRegistry())
+        pods = PendingPods()
+        recorder = EventRecorder(_NoClient(), controller="test", instance="test")  # type: ignore[arg-type]
+        reporter = Reporter(self.state, pods, recorder, metrics)
+        self.holding = Holding(self.engine)
+        self.planner = Planner(
+            self.engine,
+            self.config,
+            self.holding,
+            self._release,
+            reporter,
+            metrics,
+            Pace(self._tick),
+        )
+
+    def _tick(self) -> float:
+        """Count a millisecond per look at the monotonic clock, so that every pause is taken."""
+        self.steps += 0.001
+        return self.steps
+
+    def _release(self, uids: list[PodUid]) -> None:
+        self.released.extend(uids)
+        for uid in uids:
+            self.engine.apply(PodReleased(uid))
+
+    def node(self, name: str, rack: str = "r1", gpus: int = 8) -> None:
+        """Add a node."""
+        self.engine.apply(
+            NodeUpserted(
+                name,
+                labels={RACK: rack, HOST: name},
+                allocatable={"cpu": 100_000, "pods": 110, "nvidia.com/gpu": gpus},
+            )
+        )
+
+    def gang(
+        self,
+        name: str,
+        members: int,
+        *,
+        gpus: int = 8,
+        priority: int = 0,
+        at: float = 0.0,
+        **spec: object,
+    ) -> GangKey:
+        """Add a gang with all its members; ``spec`` overrides fields of its GangSpec."""
+        key = GangKey(f"muster/ns/{name}")
+        made = GangSpec(
+            key, "ns", name, "muster", **({"min_count": members, "size": members} | spec)
+        )  # type: ignore[arg-type]
+        self.engine.apply(GangUpserted(made))
+        for rank in range(members):
+            self.member(key, rank, gpus=gpus, priority=priority, at=at)
+        return key
+
+    def member(
+        self, key: GangKey, rank: int, *, gpus: int = 8, priority: int = 0, at: float = 0.0
+    ) -> PodUid:
+        """Add one gated member."""
+        uid = PodUid(f"{key}:{rank}".encode()[-16:].rjust(16, b"."))
+        pod_class = PodClass(requests=(("nvidia.com/gpu", gpus), ("pods", 1)))
+        self.engine.apply(
+            PodUpserted(
+                uid,
+                "ns",
+                f"{key.rpartition('/')[2]}-{rank}",
+                pod_class,
+                LabelSet("ns"),
+                gates=frozenset({names.PLAN_GATE}),
+                gang=key,
+                rank=rank,
+                priority=priority,
+                created=at or self.now,
+                managed=True,
+                owned=True,
+            )
+        )
+        return uid
+
+    def view(self, key: GangKey) -> GangView:
+        """Return a gang that exists."""
+        found = self.state.gang(key)
+        assert found is not None
+        return found
+
+    def is_released(self, key: GangKey) -> bool:
+        """Whether every member of a gang is released."""
+        view = self.view(key)
+        return not len(view.waiting) and not len(view.assumed) and bool(len(view.released))

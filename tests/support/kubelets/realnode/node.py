@@ -1,0 +1,345 @@
+"""The node itself: containerd and kubelet in a sandbox, and what tests ask of them."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+from support.kubelets.realnode import images, settings
+from support.kubelets.realnode.podresources import healthy_devices
+from support.kubelets.realnode.pods import Seen, pod_spec, status_of
+from support.kubelets.realnode.sandbox import CONTROL_PLANE, Inside, Sandbox
+from support.kubelets.realnode.settings import NodeOptions
+from support.networks.netns import run
+
+from loadtest.testbed.client.api import JSON, Api, ApiFailed
+from loadtest.testbed.controlplane.controlplane import ControlPlane
+from loadtest.testbed.controlplane.nodeassets import NodeAssets, ensure
+
+PATIENCE_S: Final = 30.0  # for what takes a second on a machine that is not crowded
+_POLL_S: Final = 0.05
+PODS: Final = "/api/v1/namespaces/default/pods"
+EVENTS: Final = "/api/v1/namespaces/default/events"
+
+
+@dataclass(slots=True)
+class RealNode:
+    """One node: where its sockets are, its parts, its pods."""
+
+    plane: ControlPlane
+    options: NodeOptions
+    assets: NodeAssets
+    sandbox: Sandbox
+    api: Api
+    containerd: Inside = field(init=False)
+    kubelet: Inside = field(init=False)
+    _old_socket: tuple[int, int] | None = field(init=False, default=None)
+
+    # -- places, all as seen from the test --------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self.options.name
+
+    @property
+    def directory(self) -> Path:
+        return self.sandbox.directory
+
+    @property
+    def device_plugins(self) -> Path:
+        """/var/lib/kubelet/device-plugins: the same directory, by a path of the test's."""
+        return self.directory / "kubelet" / "device-plugins"
+
+    @property
+    def plugins_registry(self) -> Path:
+        """/var/lib/kubelet/plugins_registry."""
+        return self.directory / "kubelet" / "plugins_registry"
+
+    @property
+    def pod_resources(self) -> Path:
+        """The socket of the pod-resources API."""
+        return self.directory / "kubelet" / "pod-resources" / "kubelet.sock"
+
+    @property
+    def cdi(self) -> Path:
+        """The directory where containerd finds CDI specs."""
+        return self.directory / "cdi"
+
+    # -- the kubelet ------------------------------------------------------------------------------
+
+    async def start_kubelet(self) -> None:
+        """Start the kubelet and wait until the node is Ready and its socket is a new one."""
+        self._old_socket = _identity(self.device_plugins / "kubelet.sock")
+        self.kubelet.start()
+        await self.kubelet.wait_ready()
+
+    async def stop_kubelet(self) -> None:
+        """End the kubelet in an orderly way; its socket stays, and so do containers and plugins."""
+        await self.kubelet.stop()
+
+    def kill_kubelet(self) -> None:
+        self.kubelet.kill()
+
+    async def restart_kubelet(self) -> None:
+        await self.stop_kubelet()
+        await self.start_kubelet()
+
+    # -- the node's object ------------------------------------------------------------------------
+
+    async def node(self) -> JSON:
+        return await self.api.get(f"/api/v1/nodes/{self.name}")
+
+    async def allocatable(self, resource: str) -> int | None:
+        """What the API server shows at this moment; None where the resource is not there."""
+        return _quantity(await self.node(), "allocatable", resource)
+
+    async def capacity(self, resource: str) -> int | None:
+        return _quantity(await self.node(), "capacity", resource)
+
+    async def until_allocatable(self, resource: str, count: int | None) -> None:
+        """Wait until the Node says so and the kubelet has them, which may be a while apart.
+
+        An instance of a plugin that follows another has as many: the Node's number is the same
+        before, in between and after, while the kubelet refuses every pod in between.
+        """
+
+        async def reached() -> bool:
+            if await self.allocatable(resource) != count:
+                return False
+            return await healthy_devices(self.pod_resources, resource) == (count or 0)
+
+        await self.until(reached, f"{resource} allocatable: {count}")
+
+    # -- pods -------------------------------------------------------------------------------------
+
+    async def run_pod(
+        self, name: str, limits: Mapping[str, int | str] | None = None, **more: Any
+    ) -> JSON:
+        """Create a pod as `create_pod` does and wait until it runs; returns the pod."""
+        await self.create_pod(name, limits, **more)
+        return await self.until_phase(name, "Running", "Succeeded")
+
+    async def create_pod(
+        self,
+        name: str,
+        limits: Mapping[str, int | str] | None = None,
+        *,
+        look_at: Iterable[str] = (),
+        pinned: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        spec: Mapping[str, Any] | None = None,
+        **container: Any,
+    ) -> JSON:
+        """Create a pod of the witness image in the namespace "default"; returns it as it is then.
+
+        `look_at` are paths that `seen` will tell of; `pinned` leaves kube-scheduler out; the rest
+        are further fields of the pod's metadata, of its spec and of its container.
+        """
+        made = pod_spec(limits or {}, look_at, **container) | dict(spec or {})
+        if pinned:
+            made["nodeName"] = self.name
+        pod = {"metadata": {**(metadata or {}), "name": name}, "spec": made}
+        return await self.api.create(PODS, {"apiVersion": "v1", "kind": "Pod", **pod})
+
+    async def pod(self, name: str) -> JSON:
+        return await self.api.get(f"{PODS}/{name}")
+
+    async def until_phase(self, name: str, *phases: str) -> JSON:
+        """Wait for the pod's phase; AssertionError at once when it ends in another one."""
+        pod: JSON = {}
+
+        async def reached() -> bool:
+            nonlocal pod
+            pod = await self.pod(name)
+            phase = pod["status"].get("phase")
+            assert phase in phases or phase not in {"Failed", "Succeeded"}, status_of(pod)
+            return phase in phases
+
+        await self.until(reached, lambda: f"pod {name} {' or '.join(phases)}: {status_of(pod)}")
+        return pod
+
+    async def until_event(self, name: str, reason: str) -> str:
+        """Wait until somebody told that of the pod, and return the message.
+
+        A pod that the kubelet does not admit has its event at once and its phase Failed up to 10 s
+        later: the status manager's period in pkg/kubelet/status (seen in both minors).
+        """
+        messages: list[str] = []
+
+        async def told() -> bool:
+            query = f"involvedObject.name={name},reason={reason}"
+            found = await self.api.get(EVENTS, fieldSelector=query)
+            messages[:] = [event["message"] for event in found["items"]]
+            return bool(messages)
+
+        await self.until(told, f"event {reason} of pod {name}")
+        return messages[0]
+
+    async def seen(self, name: str) -> Seen:
+        """What the pod's container found, read from its log through the API server."""
+        told: JSON = {}
+
+        async def told_it() -> bool:
+            nonlocal told
+            with suppress(ApiFailed):  # 400 until the container has started
+                told = await self.api.get(f"{PODS}/{name}/log")
+            return "env" in told
+
+        await self.until(told_it, f"a report of pod {name}")
+        return Seen(told["env"], told["paths"])
+
+    async def delete_pod(self, name: str, grace_s: int = 1) -> None:
+        """Delete a pod, and wait until the kubelet has let it go."""
+        await self.api.delete(f"{PODS}/{name}", grace_s=grace_s)
+
+        async def gone() -> bool:
+            try:
+                await self.pod(name)
+            except ApiFailed as refused:
+                return refused.code == 404
+            return False
+
+        await self.until(gone, f"pod {name} gone")
+
+    # -- anything else ----------------------------------------------------------------------------
+
+    def command(self, *words: str | Path) -> tuple[str, ...]:
+        """Return the command that runs another one on the node (nsenter)."""
+        return self.sandbox.command(*words)
+
+    def program(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        ready: Callable[[], Awaitable[bool]],
+    ) -> Inside:
+        """Return a program of the test's that runs on the node; the test starts and stops it."""
+        return self.sandbox.program(name, command, ready=ready)
+
+    def kubeconfig(self, user: str = "admin") -> Path:
+        """Write and return a kubeconfig for programs on the node; see ControlPlane.kubeconfig."""
+        port = self.plane.url.rpartition(":")[2]
+        return self.plane.kubeconfig(user, server=f"https://{CONTROL_PLANE}:{port}")
+
+    async def until(
+        self, condition: Callable[[], Awaitable[bool]], what: str | Callable[[], str]
+    ) -> None:
+        """Poll until the condition holds; AssertionError with the kubelet's last words."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not await condition():
+            if time.monotonic() > deadline:
+                said = what if isinstance(what, str) else what()
+                raise AssertionError(
+                    f"not within {PATIENCE_S:.0f} s: {said}\n{self.kubelet.log_tail()}"
+                )
+            await asyncio.sleep(_POLL_S)
+
+    # -- coming up --------------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Write the files, start containerd with its images, then the kubelet."""
+        for folder in ("cdi", "cni"):
+            (self.directory / folder).mkdir()
+        (self.directory / "cni" / "10-pods.conflist").write_text(settings.network())
+        config = self.directory / "containerd.toml"
+        config.write_text(settings.containerd(self.directory, self.sandbox.private, self.assets))
+        self.containerd = self.sandbox.program(
+            "containerd",
+            (self.assets.containerd, "--config", config),
+            ready=lambda: _listens(self.directory / "containerd.sock"),
+            path=(self.assets.containerd.parent, self.assets.runc.parent),
+        )
+        self.containerd.start()
+        await self.containerd.wait_ready()
+        await self.import_images(self._images())
+        self.kubelet = self._kubelet()
+        await self.start_kubelet()
+
+    def _images(self) -> Path:
+        path = self.directory / "images.tar"
+        images.write(path, self.assets.witness)
+        return path
+
+    async def import_images(self, archive: Path) -> None:
+        """Give the node the images of a docker-archive or OCI tar."""
+        ctr = self.assets.containerd.with_name("ctr")
+        words = (ctr, "-a", self.directory / "containerd.sock", "-n", "k8s.io", "images", "import")
+        await run(*self.command(*words, archive))
+
+    def _kubelet(self) -> Inside:
+        config, kubeconfig = (self.directory / name for name in ("kubelet.yaml", "kubeconfig"))
+        config.write_text(settings.kubelet(self.directory, self.options))
+        kubeconfig.write_text(settings.kubelet_user(self.kubeconfig(), self.name))
+        labels = ",".join(f"{key}={value}" for key, value in self.options.labels.items())
+        words: list[str | Path] = [
+            self.assets.kubelet,
+            f"--config={config}",
+            f"--kubeconfig={kubeconfig}",
+            f"--hostname-override={self.name}",
+            f"--node-ip={self.sandbox.inside}",
+            "--root-dir=/var/lib/kubelet",
+            *([f"--node-labels={labels}"] if labels else []),
+        ]
+        return self.sandbox.program("kubelet", words, ready=self._ready)
+
+    async def _ready(self) -> bool:
+        """Ready by the API server's word, and with a socket that the last kubelet had not."""
+        if _identity(self.device_plugins / "kubelet.sock") in {None, self._old_socket}:
+            return False
+        try:
+            conditions = (await self.node())["status"].get("conditions", ())
+        except (ApiFailed, aiohttp.ClientError):
+            return False
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+@asynccontextmanager
+async def real_node(
+    plane: ControlPlane, options: NodeOptions | None = None
+) -> AsyncIterator[RealNode]:
+    """Join a node to the plane (see plane_options), Ready; afterwards nothing of it is left."""
+    options = options or NodeOptions()
+    assets = await asyncio.to_thread(ensure, minor=plane.minor)
+    async with plane.api() as api:
+        try:
+            async with Sandbox(numa_nodes=options.numa_nodes) as sandbox:
+                node = RealNode(plane, options, assets, sandbox, api)
+                await node.begin()
+                yield node
+        finally:
+            await _forget(api, options.name)  # its kubelet is gone and cannot come back to it
+
+
+async def _forget(api: Api, name: str) -> None:
+    """Remove the pods and the node from the API server, which may be gone already."""
+    with suppress(ApiFailed, aiohttp.ClientError):
+        await api.delete(PODS, fieldSelector=f"spec.nodeName={name}")
+        await api.delete(f"/api/v1/nodes/{name}")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Tell one socket from the next at the same path: inodes are used again, times are not."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_ctime_ns
+
+
+async def _listens(path: Path) -> bool:
+    try:
+        _, writer = await asyncio.open_unix_connection(path)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def _quantity(node: JSON, part: str, resource: str) -> int | None:
+    found = node["status"].get(part, {}).get(resource)
+    return None if found is None else int(found)

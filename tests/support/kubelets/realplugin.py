@@ -1,0 +1,75 @@
+"""The device plugin as a program beside a real kubelet, with the rights that it is shipped with."""
+
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import yaml
+from support.kubelets.realnode import RealNode
+
+from loadtest.testbed.controlplane.controlplane import collection
+from loadtest.testbed.controlplane.programs import Program, free_port
+
+COMPONENT: Final = Path(__file__).parents[3] / "manifests/components/device-plugin"
+
+
+@asynccontextmanager
+async def plugin_on(
+    node: RealNode, settings: Mapping[str, Any]
+) -> AsyncIterator[tuple[Program, Path]]:
+    """Run the plugin for a real node with the shipped rights, its token made for that node.
+
+    It simulates a DGX H100; yields it with the file that switches its faults. `settings` are its
+    configuration.
+    """
+    faults = node.directory / "faults.yaml"
+    config = node.directory / "device-plugin.yaml"
+    config.write_text(yaml.safe_dump(dict(settings)))
+    port = free_port()
+    program = Program(
+        "device-plugin",
+        [
+            *(sys.executable, "-m", "deviceplugin", "--config", config, "--port", str(port)),
+            *("--simulate", "dgx-h100", "--faults", faults, "--node-name", node.name),
+            *("--kubelet-dir", node.directory / "kubelet", "--cdi-dir", node.cdi),
+            *("--kubeconfig", await kubeconfig(node)),
+        ],
+        directory=node.directory,
+        ready=lambda: _answers(f"http://127.0.0.1:{port}"),
+    )
+    program.start()
+    await program.wait_ready()
+    try:
+        yield program, faults
+    finally:
+        await program.stop()
+
+
+async def kubeconfig(node: RealNode) -> Path:
+    """Install rights and policy as shipped; return credentials as the DaemonSet's pod has them."""
+    files = ("rbac.yaml", "admission.yaml")
+    for file in files:
+        for obj in yaml.safe_load_all((COMPONENT / file).read_text()):
+            await node.api.create(f"{collection(obj)}?fieldValidation=Strict", obj)
+    meta = (await node.node())["metadata"]
+    bound = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": meta["uid"]}
+    path = "/api/v1/namespaces/muster-nodes/serviceaccounts/muster-device-plugin/token"
+    asked = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+    made = await node.api.create(path, asked | {"spec": {"boundObjectRef": bound}})
+    config = yaml.safe_load(node.plane.kubeconfig("observer").read_text())
+    config["users"][0]["user"] = {"token": made["status"]["token"]}
+    written = node.directory / "plugin.kubeconfig"
+    written.write_text(yaml.safe_dump(config))
+    return written
+
+
+async def _answers(url: str) -> bool:
+    try:
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as answer:
+            return answer.status == HTTPStatus.OK
+    except (aiohttp.ClientError, TimeoutError):
+        return False

@@ -1,0 +1,125 @@
+"""All that a Node says, put together from real parts."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from support.devices.gpunodes import cut, gpu, instance, nic, node
+
+from deviceplugin.health.config import HealthConfig
+from deviceplugin.health.monitor import Monitor
+from deviceplugin.mig.reconfiguration import Progress, State
+from deviceplugin.model.inventory import Inventory
+from deviceplugin.model.signals import DeviceLost
+from deviceplugin.publication.levels import Sources
+from deviceplugin.publication.nodecontent import Known, PublicationSettings, says
+from deviceplugin.resources.advertising import advertise
+from deviceplugin.resources.settings import (
+    MemorySlices,
+    Pool,
+    ResourceSettings,
+    Rule,
+    SharingSettings,
+    Ways,
+)
+from muster.kube.names import NODE_ALLOCATIONS, NODE_TOPOLOGY, RACK
+
+POOL = Pool("hca", devices=())
+PLAIN = ResourceSettings()
+
+
+def known(inventory: Inventory, settings: ResourceSettings = PLAIN, lost: str = "") -> Known:
+    monitor = Monitor(HealthConfig())
+    monitor.see(inventory, 0.0)
+    if lost:
+        monitor.hear(DeviceLost(lost, "fell off the bus"), 1.0)
+    return Known(inventory, advertise(inventory, settings), settings, monitor.standings())
+
+
+def devices(found: Known) -> list[dict[str, object]]:
+    said, _ = says(found, PublicationSettings())
+    listed: list[dict[str, object]] = json.loads(said.annotations[NODE_TOPOLOGY])["devices"]
+    return listed
+
+
+def test_what_is_advertised_is_what_the_planner_is_told() -> None:
+    settings = ResourceSettings(rdma=(Pool("hca"),))
+    found = devices(known(node(gpu(0), gpu(1), nics=(nic(0, 0),)), settings))
+    assert [(each["name"], each["resource"]) for each in found] == [
+        ("GPU-00000000", "nvidia.com/gpu"),
+        ("GPU-00000001", "nvidia.com/gpu"),
+        ("mlx5_0", "rdma/hca"),
+    ]
+
+
+def test_a_lost_device_is_told_to_the_planner_with_the_reason_and_in_the_condition() -> None:
+    found = known(node(gpu(0), gpu(1)), lost="GPU-00000001")
+    first, second = devices(found)
+    assert "healthy" not in first
+    assert second["healthy"] is False
+    assert "fell off the bus" in str(second["reason"])
+    _, condition = says(found, PublicationSettings())
+    assert condition.healthy is False
+    assert "GPU-00000001" in condition.message
+
+
+@pytest.mark.parametrize("rename", [False, True])
+def test_replicas_are_units_of_a_gpu_under_the_name_they_are_shown_under(rename: bool) -> None:  # noqa: FBT001
+    rule = Rule("gpu", 4)
+    ways = Ways(time_slicing=SharingSettings((rule,), rename_by_default=rename))
+    found = known(node(gpu(0)), ResourceSettings(sharing=ways))
+    (device,) = devices(found)
+    assert device["counters"] == {"memory": 40960, "replicas": 4}
+    assert device["resource"] == ("nvidia.com/gpu.shared" if rename else "nvidia.com/gpu")
+    labels = says(found, PublicationSettings())[0].labels
+    assert labels["nvidia.com/gpu.replicas"] == "4"
+    assert labels["nvidia.com/gpu.product"].endswith("-SHARED") is not rename
+
+
+def test_units_of_memory_are_told_as_memory_and_not_as_replicas() -> None:
+    settings = ResourceSettings(memory=(MemorySlices("aliyun.com/gpu-mem"),))
+    (device,) = devices(known(node(gpu(0)), settings))
+    assert device["counters"] == {"memory": 40960}
+    assert device["resource"] == "aliyun.com/gpu-mem"
+
+
+def test_an_instance_that_is_ill_is_no_place_any_more() -> None:
+    inventory = node(cut(0, instance(1), instance(2, start=1)))
+    settings = ResourceSettings(mig_strategy="mixed")
+    (device,) = devices(known(inventory, settings))
+    assert device["placements"] == [{"name": "1g.5gb", "masks": [[0, 1], [1, 2]]}]
+
+
+def test_labels_levels_and_the_state_of_mig_stand_side_by_side() -> None:
+    base = known(node(gpu(0)))
+    found = Known(
+        base.inventory,
+        base.advertisement,
+        base.settings,
+        base.standings,
+        allocations='{"version":1}',
+        progress=Progress("all-1g.5gb", State.PENDING),
+        sources=Sources({}, {RACK: "r7"}),
+    )
+    said, condition = says(found, PublicationSettings())
+    assert said.labels[RACK] == "r7"
+    assert said.labels["nvidia.com/mig.config.state"] == "pending"
+    assert said.annotations[NODE_ALLOCATIONS] == '{"version":1}'
+    assert condition.healthy
+
+
+def test_what_is_switched_off_is_not_said() -> None:
+    base = known(node(gpu(0)))
+    found = Known(
+        base.inventory, base.advertisement, base.settings, sources=Sources({}, {RACK: "r7"})
+    )
+    said, _ = says(found, PublicationSettings(labels=False, levels=()))
+    assert said.labels == {}
+
+
+def test_what_is_about_to_be_cut_is_not_there_for_the_planner_and_no_illness_of_the_node() -> None:
+    first, second = node(gpu(0), gpu(1)).gpus
+    base = replace(known(node(first, second)), held=frozenset({first.uuid}))
+    told = {each["name"]: (each.get("healthy", True), each.get("reason")) for each in devices(base)}
+    assert told == {first.uuid: (False, "is about to be cut anew"), second.uuid: (True, None)}
+    assert says(base, PublicationSettings())[1].healthy is True

@@ -1,0 +1,74 @@
+"""Who must have been rolled back, and who must not have been touched.
+
+::
+
+    job of 3, all needed:   0 s first member bound ── 1 s second bound ── the third never
+"""
+
+import pytest
+
+from loadtest.chaos.jobs import Job
+from loadtest.chaos.records import PodRecord
+from loadtest.chaos.torsos import Torsos
+
+PATIENCE_S = 30.0
+LONG_S = 500.0
+
+
+def job(*, owned: bool = True) -> Job:
+    return Job(
+        name="g", size=3, minimum=3, gpus=8, required="", seen=True, scheduler="", owned=owned,
+        grouped=False, urgent=False, lone=False, held=False, life_s=60.0,
+    )  # fmt: skip
+
+
+def members(bound: int, released: int = 0) -> list[PodRecord]:
+    """Return three pods: some bound, some released, the others waiting."""
+    return [
+        PodRecord(
+            uid=str(rank), name=f"g-{rank}", gang="g", node="n" if rank < bound else "",
+            phase="Running" if rank < bound else "Pending", gated=rank >= bound + released,
+            blocked=False, going=False, target="n" if rank < bound + released else "",
+            requests={},
+        )
+        for rank in range(3)
+    ]  # fmt: skip
+
+
+def stands(torsos: Torsos, gang: Job, pods: list[PodRecord], until: float) -> float:
+    """Look at the start and at the end; return for how long it is overdue."""
+    torsos.look(gang, pods, 0.0)
+    torsos.look(gang, pods, until)
+    return torsos.overdue(gang, until, calm_since=0.0, process_since=0.0)
+
+
+def test_a_torso_that_stands_longer_than_the_patience_is_overdue() -> None:
+    assert stands(Torsos(PATIENCE_S), job(), members(2), LONG_S) == LONG_S
+    assert not stands(Torsos(PATIENCE_S), job(), members(2), PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("gang", "pods", "patience"),
+    [
+        (job(), members(2), None),
+        (job(owned=False), members(2), PATIENCE_S),
+        (job(), members(2, released=1), PATIENCE_S),
+        (job(), members(3), PATIENCE_S),
+    ],
+    ids=["never asked for", "no controller", "kube-scheduler's turn", "whole"],
+)
+def test_who_need_not_be_rolled_back(
+    gang: Job, pods: list[PodRecord], patience: float | None
+) -> None:
+    assert not stands(Torsos(patience), gang, pods, LONG_S)
+
+
+def test_a_gang_that_is_whole_or_was_seen_to_run_may_not_be_evicted() -> None:
+    torsos, gang = Torsos(PATIENCE_S), job()
+    whole, torso = members(3), members(2)
+    assert torsos.wrongly_evicted(gang, whole[0], whole, 0.0)
+    torsos.look(gang, whole, 0.0)
+    torsos.look(gang, torso, 100.0)
+    assert torsos.wrongly_evicted(gang, torso[0], torso, 0.0)
+    assert not torsos.wrongly_evicted(gang, torso[0], torso, process_since=99.0)
+    assert not torsos.wrongly_evicted(gang, torso[2], torso, 0.0), "it holds nothing"

@@ -1,0 +1,186 @@
+"""Shares on devices: what fits beside what, and which device is taken.
+
+A device offers 1000 milli and its memory in MiB; a node here has two to four of them.
+"""
+
+from itertools import permutations
+
+import pytest
+
+from muster.cluster.devices.needs import is_model
+from muster.cluster.devices.onenode import (
+    WIDTH,
+    Layout,
+    Slot,
+    choose,
+    named_seats,
+    needs_of,
+    put,
+    room,
+    seat_name,
+)
+from muster.cluster.specs.deviceasks import DeviceAsk, DeviceAsks, Memory, Mig, Milli, Shared, Whole
+from muster.cluster.specs.deviceshape import DeviceShape
+from muster.cluster.specs.podconstraints import PodClass
+from muster.workloads.devices import mig
+
+GPU = "nvidia.com/gpu"
+GIB = 1024
+
+
+def gpus(count: int, *, memory: int = 80 * GIB, replicas: int = 1, **fields: object) -> Layout:
+    counters = (("memory", memory), ("replicas", replicas))
+    shape = DeviceShape(GPU, family="nvidia", counters=counters, **fields)  # type: ignore[arg-type]
+    return (Slot(shape, healthy=True),) * count
+
+
+def a100s(count: int) -> Layout:
+    card = mig.card_of(mig.load(), "NVIDIA-A100-SXM4-40GB", ())
+    assert card is not None
+    return (Slot(DeviceShape("", family="nvidia", placements=card.profiles), healthy=True),) * count
+
+
+def kind(*asks: DeviceAsk, **fields: object) -> PodClass:
+    whole = [a for a in asks if isinstance(a, Whole)]
+    return PodClass(
+        requests=tuple((a.resource, a.count) for a in whole),
+        devices=DeviceAsks(tuple(a for a in asks if a not in whole), **fields),  # type: ignore[arg-type]
+    )
+
+
+class Node:
+    """Devices that pods are put on one after the other."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.uses = [0] * (len(layout) * WIDTH)
+        self.names = [f"g{i}" for i in range(len(layout))]
+
+    def take(self, *asks: DeviceAsk, **fields: object) -> list[str] | None:
+        needs = needs_of(self.layout, kind(*asks, **fields))
+        seats = None if needs is None else choose(self.layout, self.uses, needs)
+        for seat in seats or ():
+            put(self.uses, seat)
+        return None if seats is None else [seat_name(self.layout, self.names, s) for s in seats]
+
+    def room(self, *asks: DeviceAsk) -> int:
+        return room(self.layout, self.uses, needs_of(self.layout, kind(*asks)) or (), 100)
+
+
+def test_half_a_gpu_goes_beside_the_other_half_and_not_onto_an_empty_one() -> None:
+    node = Node(gpus(3))
+    assert node.take(Milli("nvidia", 1, 500)) == ["g0"]
+    assert node.take(Milli("nvidia", 1, 600)) == ["g1"]
+    assert node.take(Milli("nvidia", 1, 400)) == ["g1"]
+    assert node.take(Milli("nvidia", 1, 500)) == ["g0"]
+    assert node.take(Whole(GPU, 1)) == ["g2"]
+    assert node.take(Milli("nvidia", 1, 1)) is None
+
+
+def test_a_share_takes_its_share_of_the_memory_too() -> None:
+    node = Node(gpus(1))
+    assert node.take(Memory("nvidia", 1, 41 * GIB))
+    assert node.take(Milli("nvidia", 1, 500)) is None
+    assert node.take(Milli("nvidia", 1, 480))
+
+
+def test_a_whole_gpu_is_one_that_nobody_is_on() -> None:
+    node = Node(gpus(2))
+    node.take(Memory("nvidia", 1, 1))
+    assert node.take(Whole(GPU, 2)) is None
+    assert node.take(Whole(GPU, 1)) == ["g1"]
+
+
+def test_shares_of_several_gpus_are_on_different_ones() -> None:
+    node = Node(gpus(2))
+    assert node.take(Milli("nvidia", 2, 300)) == ["g0", "g1"]
+    assert node.take(Milli("nvidia", 3, 100)) is None
+
+
+def test_all_the_cores_of_a_vgpu_keep_everybody_else_off_it() -> None:
+    node = Node(gpus(2, replicas=10, by_memory=True))
+    assert node.take(Memory("nvidia", 1, 1000, cores=100)) == ["g0"]
+    assert node.take(Memory("nvidia", 1, 1000)) == ["g1"]
+    assert node.take(Memory("nvidia", 1, 1000, cores=100)) is None
+
+
+def test_a_vgpu_of_which_no_memory_is_named_has_all_of_it() -> None:
+    node = Node(gpus(1, replicas=10, by_memory=True))
+    assert node.take(Whole(GPU, 1)) == ["g0"]
+    assert node.take(Memory("nvidia", 1, 1)) is None
+
+
+def test_replicas_of_one_pod_are_on_different_gpus_while_there_are_any() -> None:
+    node = Node(gpus(2, replicas=3))
+    assert node.take(Shared(GPU, 2)) == ["g0", "g1"]
+    assert node.take(Shared(GPU, 3)) == ["g0", "g0", "g1"]
+    assert node.take(Shared(GPU, 2)) is None
+
+
+def test_a_device_of_another_model_is_passed_over() -> None:
+    (h100,) = gpus(1, model="NVIDIA-H100-80GB-HBM3")
+    (a10,) = gpus(1, model="NVIDIA-A10")
+    node = Node((a10, h100))
+    assert node.take(Milli("nvidia", 1, 500), models=("A100", "H100")) == ["g1"]
+    assert node.take(Milli("nvidia", 1, 500), models=("A100",)) is None
+    assert node.take(Milli("nvidia", 1, 500), avoided=("A10",)) == ["g1"]
+
+
+def test_a_device_that_is_not_healthy_takes_nothing() -> None:
+    (one,) = gpus(1)
+    node = Node((Slot(one.shape, healthy=False), one))
+    assert [node.take(Whole(GPU, 1)), node.take(Whole(GPU, 1))] == [["g1"], None]
+
+
+@pytest.mark.parametrize(
+    ("product", "asked", "same"),
+    [
+        ("NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-80GB", True),
+        ("NVIDIA-H100-80GB-HBM3", "h100", True),
+        ("NVIDIA H100 80GB HBM3", "H100 80GB", True),
+        ("Tesla-V100-SXM2-32GB", "V100", True),
+        ("NVIDIA-A100-SXM4-40GB", "A10", False),
+        ("NVIDIA-A10", "A100", False),
+        ("NVIDIA-A10G", "A10", True),
+        ("NVIDIA-H100-80GB-HBM3", "H100-NVL", False),
+        ("", "H100", False),
+        ("H100", "", False),
+    ],
+)
+def test_products_match_by_the_beginning_of_their_names(
+    product: str, asked: str, *, same: bool
+) -> None:
+    assert is_model(product, asked) is same
+
+
+def test_two_containers_compete_for_the_devices_of_one_node() -> None:
+    node = Node(gpus(2))
+    assert node.room(Milli("nvidia", 1, 700), Milli("nvidia", 1, 300)) == 2
+    assert node.take(Milli("nvidia", 1, 300), Milli("nvidia", 1, 700)) == ["g0", "g0"]
+    assert node.take(Milli("nvidia", 1, 700), Milli("nvidia", 1, 700)) is None
+
+
+def test_a_mig_instance_goes_where_it_spoils_least() -> None:
+    node = Node(a100s(1))
+    assert node.take(Mig("1g.5gb", 1, "nvidia.com/mig-1g.5gb")) == ["g0/1g.5gb@6"]
+    assert node.take(Mig("3g.20gb", 1, "r")) == ["g0/3g.20gb@0"]
+    assert node.take(Mig("2g.10gb", 1, "r")) == ["g0/2g.10gb@4"]
+    assert node.take(Mig("1g.5gb", 1, "r")) is None
+
+
+def test_names_say_which_place_and_nothing_else_is_believed() -> None:
+    layout = a100s(2)
+    needs = needs_of(layout, kind(Mig("3g.20gb", 2, "r")))
+    assert needs is not None
+    found = named_seats(layout, ["a", "b"], needs, ["a/3g.20gb@4", "b/3g.20gb@0"])
+    assert found is not None
+    assert [(seat.device, seat.start, seat.mask) for seat in found] == [(0, 4, 0xF0), (1, 0, 0x0F)]
+    for wrong in (["a/3g.20gb@2", "b/3g.20gb@0"], ["a", "b"], ["a/4g.20gb@0", "b/3g.20gb@0"],
+                  ["c/3g.20gb@0", "b/3g.20gb@0"], ["a/3g.20gb@0"]):  # fmt: skip
+        assert named_seats(layout, ["a", "b"], needs, wrong) is None
+
+
+@pytest.mark.parametrize("order", list(permutations(["4g.20gb", "2g.10gb", "1g.5gb"])))
+def test_what_can_stand_on_one_card_is_found_in_any_order(order: tuple[str, ...]) -> None:
+    node = Node(a100s(1))
+    assert all(node.take(Mig(profile, 1, "r")) for profile in order), node.uses

@@ -1,0 +1,42 @@
+"""Our own application of our own patches does what an independent one does."""
+
+import json
+
+import jsonpatch
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.injection.patching.apply import applied
+from muster.injection.patching.operations import Operation, pointer
+from muster.injection.templates.manifests import templates
+
+PLACES = st.sampled_from(["in a map", "in a list"])
+KEYS = st.sampled_from(["a", "b", "x/y", "x~y", "~1"])
+
+
+@given(st.dictionaries(KEYS, st.lists(st.integers(), min_size=1)), KEYS, PLACES, st.data())
+def test_adding_to_maps_and_lists(
+    document: dict[str, list[int]], key: str, where: str, data: st.DataObject
+) -> None:
+    operation = Operation(pointer("m", key), "value")
+    if where == "in a list" and key in document:
+        at = data.draw(st.sampled_from(["-", "0", str(len(document[key]))]))
+        operation = Operation(pointer("m", key, at), "value")
+    patch = json.loads(msgspec.json.encode([operation]))
+    assert applied({"m": document}, [operation]) == jsonpatch.apply_patch({"m": document}, patch)
+
+
+def test_a_template_is_found_wherever_its_kind_keeps_it() -> None:
+    pod = {"spec": {"containers": [{"name": "c"}]}}
+    jobset = {
+        "spec": {
+            "replicatedJobs": [
+                {"replicas": 2, "template": {"spec": {"parallelism": 4, "template": pod}}}
+            ]
+        }
+    }
+    (found,) = templates(jobset)
+    assert found.where == "spec.replicatedJobs[0].template.spec.template"
+    assert found.pods == 8
+    assert found.pod == pod

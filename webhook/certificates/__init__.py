@@ -1,0 +1,1 @@
+"""The webhook's certificate: made, renewed, published and served."""

@@ -1,0 +1,1 @@
+"""What the webhook knows of its cluster: profiles, policies, owners and the extender's answers."""

@@ -1,0 +1,68 @@
+"""One kind of object and what its changes mean; ``follow`` tells them as they come.
+
+What a source does with an object takes microseconds, so it is done where the frame is read: there
+is no queue that could grow, and reading waits for nothing.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NoReturn, TypeVar, assert_never
+
+from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
+from muster.kube.resources import KubeObject, Resource
+from muster.kube.watching.listwatch import Client, ListWatch
+from muster.kube.wire import ObjectMeta
+
+T = TypeVar("T", bound=KubeObject)
+
+
+def _ignore(_seen: frozenset[str] | None) -> None:
+    pass
+
+
+@dataclass(slots=True)
+class Source(Generic[T]):
+    """``tracks``: the watch remembers names and says ``gone`` after a list by itself.
+
+    ``on_synced``: told when a list is complete, with the UIDs in it
+    (``muster.kube.changes.Synced``). A kind that the API server does not serve counts as synced:
+    there is nothing of it.
+    """
+
+    resource: Resource[T]
+    upserted: Callable[[T], None]
+    gone: Callable[[ObjectMeta], None]
+    tracks: bool = True
+    on_synced: Callable[[frozenset[str] | None], None] = _ignore
+    synced: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, changes: Sequence[Change[T]]) -> None:
+        """Apply what a watch tells."""
+        for change in changes:
+            match change:
+                case Upserted(object=found):
+                    self.upserted(found)
+                case Gone(meta=meta):
+                    self.gone(meta)
+                case Synced(seen=seen):
+                    self.on_synced(seen)
+                    self.synced.set()
+                case NotServed():
+                    self.synced.set()
+                case _ as unreachable:
+                    assert_never(unreachable)
+
+
+def follow(
+    client: Client, source: Source[T], problem: Callable[[str, str], None]
+) -> Coroutine[Any, Any, NoReturn]:
+    """List and watch for ever; ``problem`` gets the resource and what went wrong."""
+    name = str(source.resource)
+    watch = ListWatch(
+        client,
+        source.resource,
+        tracks=source.tracks,
+        on_problem=lambda text: problem(name, text),
+    )
+    return watch.run(source.take)

@@ -1,0 +1,1 @@
+"""The HTTP server: bodies, budgets, deadlines and callers."""

@@ -1,0 +1,299 @@
+"""One webhook process, from configuration to the last drained request.
+
+::
+
+    listen on a port ─► certificates ─► register (if asked to) ─► one line of JSON
+         ─► cluster listed: ready ─► … requests, a refresh of the certificates now and then …
+         ─► SIGTERM: not ready, still serving for the drain time ─► closed
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import socket
+import time
+from asyncio.sslproto import SSLProtocol
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, NoReturn
+
+from aiohttp import web
+
+from muster.injection.subject import Facts
+from muster.kube.client import KubeClient
+from muster.kube.errors import KubeError
+from muster.kube.http import auth
+from muster.kube.http.transport import Transport
+from muster.kube.writing.events import EventRecorder
+from muster.observability.health import Health
+from muster.observability.metrics import new_registry
+from muster.workloads.managedpods import Policy
+from webhook.certificates.clusterapi import ClusterApi, TransportApi
+from webhook.certificates.servingcertificate import Certificates, create, keep
+from webhook.config import Registration, WebhookConfig
+from webhook.errors import CertificateError
+from webhook.facts.extenderclient import ask
+from webhook.facts.livecluster import LiveFacts
+from webhook.facts.owners import OwnerLookup
+from webhook.facts.profileevents import CONTROLLER, Reporter
+from webhook.facts.profilestatuses import StatusWriter
+from webhook.facts.sources import follows, knowledge, live_facts
+from webhook.http.bodybudget import PIECE_BYTES
+from webhook.http.callers import Callers
+from webhook.http.idleconnections import HANDSHAKE_S, Door, busy
+from webhook.http.server import Owners, Server
+from webhook.metrics import Metrics
+from webhook.registration.configurations import Configuration, Target, configurations
+from webhook.registration.creation import register
+from webhook.review.injectionmode import Early, Mode
+from webhook.review.reservedplaces import Reservations
+from webhook.review.validation import Rules, planned_by
+
+KEEP_ALIVE_S: Final = 90.0  # longer than Go's idle time-out for its connections to us
+GC_THRESHOLDS: Final = (20_000, 20, 100)
+"""Reviews leave hardly a cycle behind; the usual 700 would look for some in each of them."""
+_BACKLOG: Final = 1024
+_LINGER_S: Final = 1.0  # for the rest of a body that nobody reads
+_RETRY_S: Final = 1.0  # between attempts to get the first certificate
+_log = logging.getLogger(__name__)
+
+
+async def run(
+    config: WebhookConfig,
+    kubeconfig: str | None,
+    *,
+    in_cluster: bool,
+    announce: Callable[[str], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT; ``announce`` gets the base URL when ready."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with _cluster(kubeconfig, in_cluster=in_cluster) as cluster:
+        api = cluster.api if cluster is not None else None
+        certificates = create(config, api, lambda: datetime.now(UTC))
+        health, metrics = Health(), Metrics(new_registry())
+        facts = _Facts.of(config, cluster, metrics)
+        await _first(certificates)
+        health.add("certificate", certificates.problem)
+        if facts.live is not None:
+            health.add("cluster", facts.live.problem)
+        async with _listening(config, certificates, health, metrics, facts) as url:
+            await _register(config, api, certificates, url)
+            # What is here now stays: collections need not walk over it while reviews wait.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*GC_THRESHOLDS)
+            announce(url)
+            await _until(stop, config, certificates, metrics, facts)
+            health.add("shutdown", lambda: "shutting down")
+            await asyncio.sleep(config.drain_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """The API server: raw objects by path, and watches, over one pool of connections."""
+
+    api: ClusterApi
+    client: KubeClient
+    transport: Transport
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Where injection's facts come from, and what keeps them: one task each."""
+
+    current: Callable[[], Facts | Early | None]
+    live: LiveFacts | None = None
+    owners: Owners | None = None
+    keepers: Mapping[str, Callable[[], Coroutine[Any, Any, NoReturn]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: WebhookConfig, cluster: "_Cluster | None", metrics: Metrics) -> "_Facts":
+        """Return them as configured; raises ``ConfigError`` where they need an API server."""
+        policy, _ = policy_and_rules(config)
+        if not follows(config, has_api_server=cluster is not None) or cluster is None:
+            return cls(knowledge(config, policy, None))
+        recorder = EventRecorder(
+            cluster.client, controller=CONTROLLER, instance=socket.gethostname()
+        )
+        statuses = StatusWriter(cluster.client)
+        live = live_facts(config, policy, cluster.client, Reporter(recorder, statuses, metrics))
+        keepers = {"facts": live.run, "events": recorder.run, "statuses": statuses.run}
+        owners = OwnerLookup(cluster.transport.send).facts
+        return cls(knowledge(config, policy, live), live, owners, keepers)
+
+    def start(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
+        """Start what keeps them."""
+        return [group.create_task(run(), name=name) for name, run in self.keepers.items()]
+
+
+def policy_and_rules(config: WebhookConfig) -> tuple[Policy, Rules]:
+    """Return the two decisions of a configuration."""
+    trusted = config.trusted
+    policy = Policy.of(config.managed)
+    return policy, Rules(
+        levels=config.levels,
+        users=frozenset(trusted.users),
+        groups=frozenset(trusted.groups),
+        ungate_groups=frozenset(trusted.ungate_groups),
+        opt_out_groups=frozenset(trusted.opt_out_groups),
+        devices=policy.device_problems,
+        plans=planned_by(policy),
+        unread=policy.devices.unread,
+        reserves=config.reservations is not None,
+    )
+
+
+def built(config: WebhookConfig, bundle: bytes, url: str = "") -> tuple[Configuration, ...]:
+    """Return the webhook configurations for this configuration; ``url`` is our own address."""
+    registration = config.registration or Registration()
+    policy, rules = policy_and_rules(config)
+    asked = url if registration.url == "auto" else registration.url
+    target = Target(asked, registration.service, registration.namespace)
+    return configurations(
+        bundle,
+        target,
+        policy=policy,
+        rules=rules,
+        name=registration.name,
+        every_pod=registration.every_pod,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _cluster(kubeconfig: str | None, *, in_cluster: bool) -> AsyncIterator[_Cluster | None]:
+    """Give the way to the API server, ``None`` where there is none to talk to."""
+    if kubeconfig is None and not in_cluster:
+        yield None
+        return
+    identity = auth.load(kubeconfig)
+    async with Transport(identity, user_agent="muster-webhook") as transport:
+        client = KubeClient(identity, transport=transport)
+        yield _Cluster(TransportApi(transport), client, transport)
+
+
+async def _first(certificates: Certificates) -> None:
+    """Wait for the first certificate; the API server may still be starting."""
+    while True:
+        try:
+            await certificates.refresh()
+        except (CertificateError, KubeError) as error:
+            _log.warning("no certificate yet", extra={"error": str(error)})
+            await asyncio.sleep(_RETRY_S)
+        else:
+            return
+
+
+@contextlib.asynccontextmanager
+async def _listening(
+    config: WebhookConfig,
+    certificates: Certificates,
+    health: Health,
+    metrics: Metrics,
+    facts: _Facts,
+) -> AsyncIterator[str]:
+    """Serve inside the block; gives the base URL."""
+    inner = web.Server(
+        busy(_server(config, health, metrics, facts).handle),
+        access_log=None,
+        keepalive_timeout=KEEP_ALIVE_S,
+        lingering_time=_LINGER_S,
+        handler_cancellation=True,
+        read_bufsize=PIECE_BYTES,
+    )
+    runner = web.ServerRunner(inner)
+    await runner.setup()
+    listener = socket.create_server((config.listen.host, config.listen.port), backlog=_BACKLOG)
+    try:
+        async with _through(_door(config, inner, metrics), listener, certificates):
+            metrics.certificate(certificates.expires())
+            yield f"https://{config.listen.host}:{listener.getsockname()[1]}"
+    finally:
+        await runner.cleanup()
+
+
+def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Facts) -> Server:
+    policy, rules = policy_and_rules(config)
+    return Server(
+        policy,
+        rules,
+        metrics,
+        health,
+        facts.current,
+        owners=facts.owners,
+        mode=config.injection.mode if config.injection is not None else Mode.ON,
+        limits=config.limits,
+        callers=Callers(config.callers) if config.callers is not None else None,
+        reservations=_reservations(config),
+        body_limit_bytes=config.body_limit_bytes,
+        body_seconds=config.body_seconds,
+    )
+
+
+def _reservations(config: WebhookConfig) -> Reservations | None:
+    asked = config.reservations
+    return None if asked is None else Reservations(partial(ask, asked), time.monotonic)
+
+
+def _door(config: WebhookConfig, inner: web.Server, metrics: Metrics) -> Door:
+    return Door(
+        inner,
+        metrics,
+        time.monotonic,
+        connections=config.limits.connections,
+        head_seconds=config.limits.head_seconds,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _through(
+    door: Door, listener: socket.socket, certificates: Certificates
+) -> AsyncIterator[None]:
+    """Take connections inside the block; those that are open stay open after it."""
+    # For each connection asyncio fills a buffer of this size with zeros; it has no other setting.
+    SSLProtocol.max_size = PIECE_BYTES
+    server = await asyncio.get_running_loop().create_server(
+        door,
+        sock=listener,
+        ssl=certificates.context.front,
+        ssl_handshake_timeout=HANDSHAKE_S,
+        backlog=_BACKLOG,
+    )
+    sweeping = asyncio.create_task(door.run(), name="slow connections")
+    try:
+        yield
+    finally:
+        sweeping.cancel()
+        server.close()
+
+
+async def _register(
+    config: WebhookConfig, api: ClusterApi | None, certificates: Certificates, url: str
+) -> None:
+    if config.registration is None or not config.registration.create or api is None:
+        return
+    for configuration in built(config, certificates.bundle, url):
+        await register(api, configuration)
+
+
+async def _until(
+    stop: asyncio.Event,
+    config: WebhookConfig,
+    certificates: Certificates,
+    metrics: Metrics,
+    facts: _Facts,
+) -> None:
+    """Keep certificates and facts until it is time to stop; a defect in that ends us loudly."""
+    async with asyncio.TaskGroup() as group:
+        keeping = group.create_task(
+            keep(certificates, config.certificates.check_seconds, metrics), name="certificates"
+        )
+        tasks = [keeping, *facts.start(group)]
+        await stop.wait()
+        for task in tasks:
+            task.cancel()

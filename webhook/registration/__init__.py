@@ -1,0 +1,1 @@
+"""The webhook configurations that the API server is given."""

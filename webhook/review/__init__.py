@@ -1,0 +1,1 @@
+"""From an admission review to its answer."""

@@ -1,0 +1,261 @@
+"""One admission request in, one verdict out: which resource goes to which rule. Pure.
+
+Anything that is not for this webhook is answered, never dropped: a wrong kind is refused
+with the rule to mend, since it can only come from a wrong webhook configuration. Requests
+without an object to look at (DELETE, CONNECT) are always allowed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Final, TypeVar
+
+import msgspec
+
+from muster.injection.overrides.application import Overridden
+from muster.injection.patching.operations import Operation
+from muster.injection.podview import PodView
+from muster.injection.run import Injection, inject, opted_out, overridden
+from muster.injection.subject import Facts, gang_as
+from muster.kube import wire
+from muster.workloads import gangproblems
+from muster.workloads.managedpods import Policy, is_bound_by_nature
+from muster.workloads.registry import Placed, place
+from webhook.errors import MalformedReview
+from webhook.review import groupobjects, jobtemplates, namespaceoptout, templates
+from webhook.review.gate import NOTHING, Mutation, in_namespace, mutate
+from webhook.review.injectionmode import NOT_INJECTED, TOO_EARLY, Early, Mode
+from webhook.review.jobs import admit_job, completes, shadowed
+from webhook.review.validation import (
+    Findings,
+    Rules,
+    check_new,
+    check_pod,
+    check_templates,
+    is_planned,
+)
+from webhook.review.wire import ALLOWED, UNREADABLE, AdmissionRequest, Verdict, denied
+
+
+class _Reviewed(wire.Pod, frozen=True):
+    """A pod as the API server sends it; a patch of one without these parts would not apply."""
+
+    metadata: wire.ObjectMeta
+    spec: wire.PodSpec
+
+
+_READERS: Final = (templates, jobtemplates, groupobjects)
+_POD: Final = msgspec.json.Decoder(_Reviewed)
+_NAMESPACE: Final = msgspec.json.Decoder(wire.Namespace)
+_VIEW: Final = msgspec.json.Decoder(PodView)
+
+T = TypeVar("T")
+
+
+def admit_mutating(
+    request: AdmissionRequest,
+    policy: Policy,
+    rules: Rules,
+    facts: Facts | Early | None = None,
+    mode: Mode = Mode.ON,
+) -> tuple[Verdict, Mutation]:
+    """Return the verdict and what was done to the pod.
+
+    A pod that is refused is refused here already, which saves the second call for every
+    pod: ``webhook.registration.matchconditions`` sends new pods to validation only where this is
+    not called. ``facts``: what injection works from; ``None``: there is none, and no override
+    policies; ``Early``: they are not known yet.
+    """
+    if not _is_pod(request):
+        if completes(request.resource):
+            known = None if isinstance(facts, Early) else facts
+            return _admit_job(request, policy, known, mode)
+        return _wrong_kind(request, "pods and jobs"), NOTHING
+    if request.operation != "CREATE" or request.sub_resource:
+        return ALLOWED, NOTHING
+    pod = _pod(request.object, request)
+    placed = place(pod)
+    findings = check_new(pod, placed, request.user_info, rules)
+    if findings.code is not HTTPStatus.OK:
+        return _verdict(findings), NOTHING
+    if facts is None or not policy.covers(request.namespace, {}):
+        return _gated(pod, placed, policy, findings.warnings)
+    if isinstance(facts, Early):
+        return _too_early(pod, placed, policy, findings.warnings, facts)
+    decided = _decide(request, pod, placed, policy, rules, facts)
+    if mode is Mode.SHADOW:
+        verdict, gate = _gated(pod, placed, policy, findings.warnings)
+        kept = replace(gate, overridden=decided.overridden, injected=decided.injected)
+        return verdict, kept
+    return _acted_upon(decided, findings.warnings)
+
+
+def _admit_job(
+    request: AdmissionRequest, policy: Policy, facts: Facts | None, mode: Mode
+) -> tuple[Verdict, Mutation]:
+    if mode is Mode.SHADOW:
+        verdict, outcome = ALLOWED, shadowed(request, policy, facts)
+    else:
+        verdict, outcome = admit_job(request, policy, facts)
+    return verdict, Mutation(templates=outcome) if outcome else NOTHING
+
+
+def _gated(
+    pod: wire.Pod, placed: Placed | None, policy: Policy, warnings: tuple[str, ...]
+) -> tuple[Verdict, Mutation]:
+    done = mutate(pod, policy, explicit=_names_group(placed))
+    return Verdict(operations=done.patch(pod), warnings=warnings), done
+
+
+def _too_early(
+    pod: wire.Pod, placed: Placed | None, policy: Policy, warnings: tuple[str, ...], early: Early
+) -> tuple[Verdict, Mutation]:
+    """Return what becomes of a pod that injection cannot decide about yet."""
+    if is_bound_by_nature(pod) or opted_out(pod.metadata):
+        return _gated(pod, placed, policy, warnings)
+    if early is Early.REFUSE:
+        return denied(HTTPStatus.SERVICE_UNAVAILABLE, TOO_EARLY, warnings), NOTHING
+    return _gated(pod, placed, policy, (*warnings, NOT_INJECTED))
+
+
+def _decide(
+    request: AdmissionRequest,
+    pod: wire.Pod,
+    placed: Placed | None,
+    policy: Policy,
+    rules: Rules,
+    facts: Facts,
+) -> Mutation:
+    """Return everything that this cluster does to the pod: override policies, gate, injection."""
+    overrides = _overridden(request, pod, rules, facts)
+    changed = overrides or Overridden(request.object)
+    if changed.operations:
+        pod = _pod(changed.pod, request)
+        placed = place(pod)
+    done = mutate(pod, policy, explicit=_names_group(placed))
+    if is_bound_by_nature(pod):
+        return replace(done, overridden=overrides)
+    injected = _injected(changed.pod, request, placed, facts, done.annotations)
+    return replace(done, overridden=overrides, injected=injected)
+
+
+def _acted_upon(decided: Mutation, warnings: tuple[str, ...]) -> tuple[Verdict, Mutation]:
+    """Return the answer that does what was decided."""
+    overrides, injected = decided.overridden, decided.injected or Injection()
+    changes: tuple[Operation, ...] = ()
+    if overrides is not None:
+        changes, warnings = overrides.operations, warnings + overrides.warnings
+    if injected.refusals:
+        refused = denied(HTTPStatus.FORBIDDEN, "; ".join(injected.refusals), warnings)
+        return refused, Mutation(overridden=overrides, injected=injected)
+    operations = (*changes, *decided.operations, *injected.operations)
+    return Verdict(operations=operations, warnings=warnings + injected.warnings), decided
+
+
+def _names_group(placed: Placed | None) -> bool:
+    return placed is not None and placed.explicit
+
+
+def _overridden(
+    request: AdmissionRequest, pod: wire.Pod, rules: Rules, facts: Facts
+) -> Overridden | None:
+    """Return the pod as this cluster's override policies have it."""
+
+    def refused(changed: bytes) -> str:
+        return check_pod(_pod(changed, request), None, request.user_info, rules).message
+
+    return overridden(request.object, pod.metadata, request.namespace, facts, refused)
+
+
+def _injected(
+    data: bytes | msgspec.Raw,
+    request: AdmissionRequest,
+    placed: Placed | None,
+    facts: Facts,
+    annotations: Mapping[str, str],
+) -> Injection:
+    """Return what the cluster adds, and ``annotations``."""
+    try:
+        view = _VIEW.decode(data)
+    except UNREADABLE as error:
+        raise _malformed(request, error) from error
+    return inject(view, request.namespace, facts, gang_as(placed), annotations)
+
+
+def admit_validating(request: AdmissionRequest, rules: Rules) -> Verdict:
+    """Return the verdict on a pod, or on an object that makes pods."""
+    resource = request.resource.group, request.resource.resource
+    read = next(filter(None, (each.reader(*resource) for each in _READERS)), None)
+    if read is None and not _is_pod(request) and resource != namespaceoptout.RESOURCE:
+        return _wrong_kind(request, "pods, namespaces and objects with pod templates")
+    if request.operation not in {"CREATE", "UPDATE"} or request.sub_resource:
+        return ALLOWED
+    if resource == namespaceoptout.RESOURCE:
+        return _verdict(_check_namespace(request, rules))
+    findings = _check_pod(request, rules) if read is None else _check_object(request, read, rules)
+    return _verdict(findings)
+
+
+def _verdict(findings: Findings) -> Verdict:
+    if findings.code is HTTPStatus.OK:
+        return Verdict(warnings=findings.warnings) if findings.warnings else ALLOWED
+    return denied(findings.code, findings.message, findings.warnings)
+
+
+def _check_pod(request: AdmissionRequest, rules: Rules) -> Findings:
+    old = _pod(request.old_object, request) if request.operation == "UPDATE" else None
+    return check_pod(_pod(request.object, request), old, request.user_info, rules)
+
+
+def _check_namespace(request: AdmissionRequest, rules: Rules) -> Findings:
+    try:
+        new = _NAMESPACE.decode(request.object)
+        old = _NAMESPACE.decode(request.old_object) if request.operation == "UPDATE" else None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _malformed(request, error) from error
+    return Findings(tuple(namespaceoptout.problems(new, old, request.user_info, rules)))
+
+
+def _check_object(request: AdmissionRequest, read: templates.Reader, rules: Rules) -> Findings:
+    try:
+        new, old = request.object, request.old_object
+        before = read(old) if request.operation == "UPDATE" else []
+        templates = read(new)
+        findings = check_templates(templates, before, rules)
+        if findings.invalid or not any(is_planned(each, rules) for each in templates):
+            return findings
+        told = _gang_problems(request, new, rules)
+        known = _gang_problems(request, old, rules) if told and before else []
+        return replace(findings, invalid=tuple(text for text in told if text not in known))
+    except UNREADABLE as error:
+        raise _malformed(request, error) from error
+
+
+def _gang_problems(request: AdmissionRequest, data: msgspec.Raw, rules: Rules) -> list[str]:
+    resource = request.resource
+    return gangproblems.of_object(resource.group, resource.resource, data, rules.levels)
+
+
+def _pod(data: bytes | msgspec.Raw, request: AdmissionRequest) -> wire.Pod:
+    try:
+        return in_namespace(_POD.decode(data), request.namespace)
+    except UNREADABLE as error:
+        raise _malformed(request, error) from error
+
+
+def _malformed(request: AdmissionRequest, error: Exception) -> MalformedReview:
+    kind, where = request.kind.kind, f"{request.namespace}/{request.name}"
+    return MalformedReview(f"object {kind} {where} cannot be read: {error}")
+
+
+def _is_pod(request: AdmissionRequest) -> bool:
+    return request.resource.group == "" and request.resource.resource == "pods"
+
+
+def _wrong_kind(request: AdmissionRequest, wanted: str) -> Verdict:
+    asked = request.resource
+    text = (
+        f'resource "{asked.resource}" of group "{asked.group}" is not handled here: this webhook '
+        f"takes {wanted}; correct the rules of the webhook configuration"
+    )
+    return denied(HTTPStatus.BAD_REQUEST, text)
