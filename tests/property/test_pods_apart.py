@@ -95,7 +95,7 @@ def test_names_of_other_lengths_and_spares_tell_nobody_apart() -> None:
     assert not apart.is_of(own(pin("n10", "n1000", key="other"), b""), "n10", ["n1000"])
 
 
-def test_many_spares_and_long_ones_tell_nobody_apart() -> None:
+def test_plans_with_many_spares_or_long_ones_are_alike_too() -> None:
     """Anybody may write a plan's annotation."""
     for spares in ([f"m{n}" for n in range(300)], ["n" * size for size in (127, 128, 40_000)]):
         apart = Apart.of(own(pin("n0", *spares), b""), "n0", spares)
