@@ -42,7 +42,7 @@ assets: $(STAMP)
 	@$(BIN)/muster assets
 
 test: $(STAMP) assets
-	$(BIN)/pytest --hypothesis-profile=ci $(WORKERS) $(PYTEST_FLAGS)
+	$(BIN)/pytest --hypothesis-profile=ci --second-chance $(WORKERS) $(PYTEST_FLAGS)
 
 # Not part of `make test`: a test is right or wrong, a ratio is measured (docs/loadtest.md).
 gate: $(STAMP) assets

@@ -1,7 +1,7 @@
 """What every test shares: the path of `support`, how deep hypothesis digs, and who runs what.
 
 `MUSTER_HYPOTHESIS_PROFILE=deep` digs for hours' worth of bugs; the default is for
-development, `ci` for every push.
+development. `ci`, for every push, draws the same each time: what is red is so because of a change.
 """
 
 import os
@@ -17,13 +17,20 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
 
+from support import secondchance
+
 # No deadline: tests do not time anything, and a crowded machine is not a failure.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", max_examples=30, stateful_step_count=30, **_COMMON)
-settings.register_profile("ci", max_examples=200, stateful_step_count=50, **_COMMON)
-# 2,000 runs of 60 steps: 120,000 steps of each state machine.
+settings.register_profile(
+    "ci", max_examples=100, stateful_step_count=50, derandomize=True, database=None, **_COMMON
+)
+# 2,000 runs of 60 steps, drawn anew each time: 120,000 steps of each state machine.
 settings.register_profile("deep", max_examples=2000, stateful_step_count=60, **_COMMON)
 settings.load_profile(os.environ.get("MUSTER_HYPOTHESIS_PROFILE", "fast"))
+
+pytest_addoption = secondchance.pytest_addoption
+pytest_configure = secondchance.pytest_configure
 
 # Most of a run is waiting for real programs, so there are more workers than cores.
 _WORKERS_PER_CORE = 1.5

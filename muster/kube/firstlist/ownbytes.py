@@ -13,7 +13,7 @@ from muster.protogen import kubernetes_v1_pb2 as messages
 
 _PLANNED: Final = PLAN.encode()
 _DEVICES: Final = DEVICES_HEALTHY.encode()
-_MARK: Final = 0xFF  # stands, with another one, where a name stood: no text has such bytes
+_MARK: Final = b"\xff%d\xff"  # stands where a name stood: no text has such bytes
 _VALUE: Final = b"\x1a"  # tag of a value of a rule of node affinity
 _TOKEN: Final = re.compile(rb"(?<=kube-api-access-)[a-z0-9]{5}")
 """Of the volume that kube-apiserver adds to each pod (plugin/pkg/admission/serviceaccount)."""
@@ -114,7 +114,7 @@ def looks_planned(labels: bytes) -> bool:
 def _form(pin: bytes, nodes: Sequence[str]) -> bytes:
     """Return an affinity with marks where a value is a node, another one for each of the plan's."""
     for place, node in enumerate(nodes):
-        pin = pin.replace(_value(node.encode()), bytes((_MARK, _MARK - place)))
+        pin = pin.replace(_value(node.encode()), _MARK % place)
     return pin
 
 
@@ -129,7 +129,9 @@ def _unpinned(pin: bytes, nodes: Sequence[str]) -> bytes | None:
     terms += [
         one.preference for one in node_affinity.preferredDuringSchedulingIgnoredDuringExecution
     ]
-    marks = {node: f"\0{place}" for place, node in enumerate(nodes)}
+    marks = dict[str, str]()
+    for place, node in enumerate(nodes):
+        marks.setdefault(node, f"\0{place}")  # one that is named twice has its first place's
     for term in terms:
         for rule in (*term.matchExpressions, *term.matchFields):
             rule.values[:] = [marks.get(value, value) for value in rule.values]
@@ -142,5 +144,9 @@ def _value(name: bytes) -> bytes:
 
 
 def _size(text: bytes) -> bytes:
-    size = len(text)
-    return bytes((size,)) if size < MORE else bytes((size & 0x7F | MORE, size >> 7))
+    size, groups = len(text), bytearray()
+    while size >= MORE:
+        groups.append(size & 0x7F | MORE)
+        size >>= 7
+    groups.append(size)
+    return bytes(groups)

@@ -17,7 +17,7 @@ from loadtest.chaos import run
 from loadtest.chaos.settings import Settings
 from loadtest.testbed.standins.scheduler import filters
 
-STEPS_PER_EXAMPLE = 30  # of the hypothesis profile: 900, 6,000 with `make test`, 60,000 deep
+STEPS_PER_EXAMPLE = 30  # of the hypothesis profile: 900, 3,000 with `make test`, 60,000 deep
 ZEROS = (
     "double_allocations",
     "partial_gangs",

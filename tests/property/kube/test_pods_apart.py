@@ -5,7 +5,7 @@
     one ──► Apart.of ──► is_of(other)?  ═══  Apart.of(other) ── is the same?
 """
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loadtest.testbed.standins.packers import packed
@@ -47,9 +47,11 @@ def own(pin: bytes, volumes: bytes) -> OwnBytes:
 
 
 PODS = st.builds(own, PINS, VOLUMES)
-SPARES = st.lists(NODES, max_size=1).map(tuple)
+SPARES = st.lists(NODES, max_size=3).map(tuple)  # a node may be named twice
 
 
+@example(own(pin("n0"), b""), "n0", (), own(pin("n0"), b""), "n0", ("n0",))
+@example(own(pin("n0"), b""), "n1", ("n0",), own(pin("n0"), b""), "n1", ("n0", "n0"))
 @given(PODS, NODES, SPARES, PODS, NODES, SPARES)
 def test_a_pod_is_apart_as_another_one_when_the_same_tells_them_apart(
     one: OwnBytes,
@@ -91,3 +93,13 @@ def test_names_of_other_lengths_and_spares_tell_nobody_apart() -> None:
     assert not apart.is_of(other, "n1000", ["n10"])
     assert not apart.is_of(other, "n10")
     assert not apart.is_of(own(pin("n10", "n1000", key="other"), b""), "n10", ["n1000"])
+
+
+def test_plans_with_many_spares_or_long_ones_are_alike_too() -> None:
+    """Anybody may write a plan's annotation."""
+    for spares in ([f"m{n}" for n in range(300)], ["n" * size for size in (127, 128, 40_000)]):
+        apart = Apart.of(own(pin("n0", *spares), b""), "n0", spares)
+        others = [spare.swapcase() for spare in spares]
+        assert apart.is_of(own(pin("n1", *others), b""), "n1", others)
+        assert apart.is_of(own(pin("n1", *others), b""), "n1", others)
+        assert not apart.is_of(own(pin("n1", *others), b""), "n1", others[:-1])

@@ -42,8 +42,15 @@ PINNED = {
 ODD = (
     *("index", "devices", "spares", "elsewhere", "size", "network", "label", "asks", "ill"),
     *("token", "claim", "early", "free", "form", "rank", "plan", "name", "attached"),
-    *("secret", "dash"),
+    *("secret", "dash", "itself", "twice", "many", "long"),
 )
+ODD_SPARES = {
+    "spares": ["n2"],
+    "twice": ["n2", "n2"],
+    "many": [f"n{n}" for n in range(2, 302)],
+    "long": ["n" * 40_000],
+}
+"""Anybody may write an annotation, so a plan may name what Muster would not."""
 LIKE_THE_OTHERS = (
     *("index", "devices", "network", "token", "form", "rank", "plan", "name", "attached"),
 )
@@ -182,7 +189,8 @@ def member(gang: str, rank: int, *, node: str = "n0", odd: str = "", kept: int =
     number = ord(gang) * 100 + rank + (50 if odd == "early" else 0)
     index = {INDEX: "x" if odd == "index" else str(rank)}
     devices = {node: ["gpu-0"]} if odd == "devices" else {}
-    spares = ["n2"] if odd == "spares" else [f"{node}{rank}-{n}" for n in range(kept)]
+    own = [f"{node}{rank}-{n}" for n in range(kept)]
+    spares = [node] if odd == "itself" else ODD_SPARES.get(odd, own)
     at = "n9" if odd == "elsewhere" else node
     note = PlanNote(
         f"plan-{'y' if odd == 'plan' else gang}", at, tuple(spares), devices,
