@@ -17,7 +17,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
 
-from support import secondchance
+from support.machine import secondchance
 
 # No deadline: tests do not time anything, and a crowded machine is not a failure.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

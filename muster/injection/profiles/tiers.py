@@ -11,7 +11,7 @@ from muster.injection.patching.additions import Part
 from muster.kube.wire import Taint
 
 T = TypeVar("T")
-_FILES: Final = "injection"
+_FILES: Final = "muster.injection.profiles"
 
 
 class Tier(Part, frozen=True):

@@ -13,14 +13,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
-from support.apifaults import FaultyServer, api_server
-from support.extenders import World, running_extender, until
-from support.filechanges import FileChanges, file_changes, product_folders
+from support.apiservers.apifaults import FaultyServer, api_server
+from support.extenders.extenders import World, running_extender, until
+from support.extenders.filechanges import FileChanges, file_changes, product_folders
 
-from extender.config import ExtenderConfig
-from kube import names
-from loadtest.api import JSON
-from loadtest.pods import Gang, create_owner, members
+from extender.config.settings import ExtenderConfig
+from loadtest.testbed.client.api import JSON
+from loadtest.testbed.client.pods import Gang, create_owner, members
+from muster.kube import names
 
 AT_MOST = 1_600  # changes of file; 1,597 now
 PLANS, RELEASES = "Planner.settle", "Releaser.submit"  # the first calls of those parts

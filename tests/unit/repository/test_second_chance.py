@@ -12,7 +12,7 @@ TESTS = Path(__file__).parents[2]
 CONFTEST = f"""
 import sys
 sys.path.insert(0, {str(TESTS)!r})
-from support.secondchance import pytest_addoption, pytest_configure
+from support.machine.secondchance import pytest_addoption, pytest_configure
 """
 OTHERS = """
 import pathlib

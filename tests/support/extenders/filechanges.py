@@ -55,7 +55,7 @@ class Way(StrEnum):
 class Call:
     """One call event."""
 
-    file: str  #: relative to the folder that the package lies in: "extender/sync.py"
+    file: str  #: relative to the folder that the package lies in: "extender/intake/sync.py"
     function: str  #: qualified name
     way: Way
     caller: str  #: "file:line function" of the nearest frame of the product, "" without one
