@@ -18,6 +18,7 @@ DECISIONS = DOCS / "adr"  # indexed by a page of its own
 FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<target>[^)\s#]+)(?:#[^)\s]*)?\)")
 ELSEWHERE = re.compile(r"[a-z]+:")
+LONGEST_README_LINES = 200
 
 
 def links(page: Path) -> Iterator[Path]:
@@ -67,3 +68,8 @@ def test_the_index_names_every_page_once_in_the_order_of_the_navigation() -> Non
 
 def test_the_index_of_decisions_names_every_decision() -> None:
     assert set(DECISIONS.glob("0*.md")) <= set(links(DECISIONS / "README.md"))
+
+
+def test_the_readme_can_be_read_in_one_go() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) < LONGEST_README_LINES
