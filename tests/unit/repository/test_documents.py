@@ -17,6 +17,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("manifests/*
 DECISIONS = DOCS / "adr"  # indexed by a page of its own
 FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?P<target>[^)\s#]+)(?:#[^)\s]*)?\)")
+#: A file or folder of ours in code marks; ``.py`` may be left out.
+NAMED = re.compile(r"`((?:muster|extender|webhook|deviceplugin|loadtest|tests|proto)/[\w./-]*)`")
 ELSEWHERE = re.compile(r"[a-z]+:")
 LONGEST_README_LINES = 200
 
@@ -48,6 +50,15 @@ def navigation() -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_leads_to_a_file_that_exists(page: Path) -> None:
     assert [str(target) for target in links(page) if not target.exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    if page.parent == DECISIONS:
+        return  # a decision names the files of its day
+    named = NAMED.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+    there = [(ROOT / path).exists() or (ROOT / f"{path}.py").exists() for path in named]
+    assert [path for path, exists in zip(named, there, strict=True) if not exists] == []
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
