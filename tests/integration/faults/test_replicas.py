@@ -30,7 +30,7 @@ from support.extenders.replicas import (
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import ApiFailed
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.controlplane.wallclock import WallClock
 from loadtest.testbed.deployment.muster import RBAC
@@ -61,9 +61,9 @@ async def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     return Audit(tmp_path_factory.mktemp("audit"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(audit: Audit, request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
-    options = Options(minor=request.param, rbac=RBAC, api_server_flags=audit.flags)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(audit: Audit, minor: Minor) -> AsyncIterator[ControlPlane]:
+    options = Options(minor=minor, rbac=RBAC, api_server_flags=audit.flags)
     async with ControlPlane(options) as running:
         yield running
 
