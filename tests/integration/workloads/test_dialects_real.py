@@ -41,7 +41,7 @@ ON_EACH = [
     (minor, case)
     for minor in MINORS
     for case in of_minor(minor, CASES)
-    if minor in minors.ONE or case.minor
+    if case.minor or minor in minors.ONE
 ]
 
 
@@ -88,7 +88,7 @@ class Fleet:
 async def fleet(minor: Minor) -> AsyncIterator[Fleet]:
     """One control plane for all dialects, with no CRD but those that the cases need."""
     definitions = await asyncio.to_thread(crds.ensure)
-    objects = [obj for case in of_minor(minor, CASES) for obj in case.objects]
+    objects = [obj for each, case in ON_EACH if each == minor for obj in case.objects]
     async with ControlPlane(native_gangs(minor, rbac=RBAC)) as plane:
         async with plane.api() as api:
             plurals = await install(api, definitions, objects)

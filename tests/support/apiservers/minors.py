@@ -22,7 +22,6 @@ DIFFERS: Final = MappingProxyType(
         "integration/placement/test_preempt_real.py": "victims are deleted by other code",
         "integration/workloads/test_native_gangs.py": "Kubernetes' own gangs: another API each",
         "integration/workloads/test_native_real.py": "Kubernetes' own gangs: another API each",
-        "integration/workloads/test_dialects_real.py": "the dialect of Kubernetes' own gangs",
         "integration/webhook/test_reviews_real.py": "the webhook's whole duty, once on each minor",
         "integration/webhook/test_policies_real.py": "v1beta1 or v1, and another CEL",
         "integration/kube/test_reads.py": "lists: encodings and order of fields",
@@ -35,7 +34,8 @@ DIFFERS: Final = MappingProxyType(
 """Files under tests/ that run on every minor, with what can differ there.
 
 The contract suite runs on every minor, too: kube-scheduler's queue and what it sends an extender,
-lists and watches, webhooks, the kubelet (tests/contract/conftest.py and test_kubelets.py).
+lists and watches, webhooks, the kubelet (tests/contract/conftest.py and test_kubelets.py). Of the
+dialects only that of Kubernetes' own gangs differs (integration/workloads/test_dialects_real.py).
 """
 
 _TESTS = Path(__file__).parents[2]
