@@ -171,7 +171,7 @@ async def in_force(api: Api, cases: Iterable[tuple[JSON, str]]) -> None:
 
 async def _until_changed(api: Api, pod: JSON, namespace: str) -> None:
     while not await _is_changed(api, pod, namespace):  # noqa: ASYNC110 - nothing to wait on
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.2)
 
 
 async def _is_changed(api: Api, pod: JSON, namespace: str) -> bool:
