@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush
 
-from muster.cluster.columns.nametable import NameTable
-from muster.cluster.columns.pagedlists import PagedList
+from muster.cluster.columns.paged import NameTable, PagedList
 from muster.cluster.columns.poddirectory import Directory
 from muster.cluster.devices.table import DeviceTable
 from muster.cluster.events import BudgetUpserted

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import read_only
-from muster.cluster.columns.nametable import NameView
-from muster.cluster.columns.pagedlists import PagedListView
+from muster.cluster.columns.paged import NameView, PagedListView
 from muster.cluster.devices.view import DeviceView
 from muster.cluster.events import BudgetUpserted, GangUpserted, NodeGone, NodeUpserted, PodUpserted
 from muster.cluster.ids import GangKey

@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import Column
-from muster.cluster.columns.nametable import NameTable
-from muster.cluster.columns.pagedlists import PagedList
+from muster.cluster.columns.paged import NameTable, PagedList
 from muster.cluster.devices.claims import (
     CLAIM,
     GIVEN,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.nametable import NameView
-from muster.cluster.columns.pagedlists import PagedListView
+from muster.cluster.columns.paged import NameView, PagedListView
 from muster.cluster.devices import rooms as devicerooms
 from muster.cluster.devices.onenode import WIDTH, Layout, Slot
 from muster.cluster.events import DeviceSpec

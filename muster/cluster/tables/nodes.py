@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import Column, PagedColumn
-from muster.cluster.columns.nametable import NameTable
+from muster.cluster.columns.columns import Column
 from muster.cluster.columns.nodelabels import LabelTable
+from muster.cluster.columns.paged import NameTable, PagedColumn
 from muster.cluster.ids import NO_ROW
 from muster.cluster.specs.podconstraints import Taint
 from muster.cluster.tables.nodepods import NodePods

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedView, read_only
-from muster.cluster.columns.nametable import NameTable, NameView
+from muster.cluster.columns.columns import read_only
 from muster.cluster.columns.nodelabels import LabelColumn, LabelView
-from muster.cluster.columns.pagedlists import PagedListView
+from muster.cluster.columns.paged import NameTable, NameView, PagedListView, PagedView
 from muster.cluster.specs.podconstraints import Taint
 
 

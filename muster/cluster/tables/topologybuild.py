@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import read_only
-from muster.cluster.columns.nametable import NameView
 from muster.cluster.columns.nodelabels import ABSENT, LabelColumn
+from muster.cluster.columns.paged import NameView
 from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import ITEMS_PER_STEP, Steps, sorted_order
 from muster.cluster.tables.nodeview import NodeView
