@@ -19,6 +19,7 @@ Single cells are read and written through ``memoryview``, which is three times f
 indexing a numpy array from Python.
 """
 
+from collections.abc import Iterable
 from typing import Final, Generic, Protocol, TypeVar, cast
 
 import numpy as np
@@ -46,6 +47,11 @@ def read_only(array: NDArray[S]) -> NDArray[S]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def freeze_all(columns: "Iterable[Column[S, V]]", count: int) -> tuple[NDArray[S], ...]:
+    """Return the first ``count`` rows of several columns, as ``Column.freeze`` does."""
+    return tuple([column.freeze(count) for column in columns])
 
 
 class Column(Generic[S, V]):

@@ -476,15 +476,16 @@ class NameTable(Generic[N]):
 class NameView(Generic[N]):
     """The frozen side: a sequence of values by id; a freed id reads as ``None``."""
 
-    __slots__ = ("__weakref__", "_live", "_own", "values")
+    __slots__ = ("__weakref__", "_live", "_own", "count", "values")
 
     def __init__(self, values: PagedListView[N | None], live: NameTable[N]) -> None:
         self.values = values
+        self.count = values.count
         self._live = live
         self._own: dict[N, int] | None = None
 
     def __len__(self) -> int:
-        return len(self.values)
+        return self.count
 
     def __getitem__(self, number: int) -> N:
         """Return the value behind an id in use."""
@@ -496,7 +497,7 @@ class NameView(Generic[N]):
     def find(self, value: N) -> int | None:
         """Return the id of ``value``, ``None`` when it had none when this was frozen."""
         number = self._live.find(value)
-        if number is not None and number < len(self.values) and self.values[number] == value:
+        if number is not None and number < self.count and self.values[number] == value:
             return number
         return None if self._live.freeze() is self else self._search(value)
 

@@ -209,8 +209,9 @@ class GangTable:
     def grow(self, count: int) -> None:
         """Make room for ``count`` gangs."""
         self.members.grow(count)
+        capacity = self.members.capacity
         for name in COLUMNS:
-            getattr(self, name).grow(self.members.capacity)
+            getattr(self, name).grow(capacity)
 
     def _set_reason(self, row: int, reason: str) -> None:
         old = self.reason[row]

@@ -249,6 +249,7 @@ class PodTable:
 
     def _grow(self) -> None:
         self.uids.grow(self.count)
-        self.names.grow(self.uids.capacity)
+        capacity = self.uids.capacity
+        self.names.grow(capacity)
         for name in COLUMNS:
-            getattr(self, name).grow(self.uids.capacity)
+            getattr(self, name).grow(capacity)
