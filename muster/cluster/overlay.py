@@ -28,7 +28,7 @@ def overlay(
     /,
 ) -> Snapshot:
     """Return the scratch cluster's snapshot. Raises ``ValueError`` for a row without a pod."""
-    model = Model(snapshot.cluster, snapshot.levels, snapshot.tables)
+    model = Model(snapshot.cluster, snapshot.levels, snapshot)
     model.share_topology(snapshot.topology_cell)
     ignored = Outcome()
     for row in without_pods:

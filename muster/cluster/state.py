@@ -14,6 +14,7 @@ in with the event, so a recorded stream of events leads to the same state every 
 """
 
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,6 +125,12 @@ class ClusterState:
             self.generation += 1
             self._snapshot = None
             self._gangs.clear()
+        elif isinstance(event, PricesLearned):
+            self.generation += 1
+            if self._snapshot is not None:  # nothing else is different: all tables are as they were
+                self._snapshot = replace(
+                    self._snapshot, learned=event.learned, generation=self.generation
+                )
         return out.effects()
 
     def _dispatch(self, event: Event, out: Outcome, now: float) -> None:  # noqa: C901, PLR0912  # a table
@@ -147,7 +154,6 @@ class ClusterState:
                 planevents.stood_by(model, event, out)
             case PricesLearned(learned):
                 model.learned = learned
-                out.changed = True
             case PodReleased():
                 planevents.released(model, event, out)
             case PodForgotten():

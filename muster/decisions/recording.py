@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from muster.cluster.columns.columns import PAGE_ROWS
+from muster.cluster.columns.paged import PAGE_ROWS
 from muster.cluster.dump.blocks import PAGES_PER_PIECE, BlockWriter, Pieces, line
 from muster.cluster.dump.container import frame
 from muster.cluster.dump.writer import Frozen, freeze_past

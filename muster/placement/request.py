@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import distinct
+from muster.cluster.columns.paged import distinct
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps, run
 from muster.cluster.snapshot import Snapshot

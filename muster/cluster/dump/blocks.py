@@ -21,7 +21,7 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PAGE_ROWS
+from muster.cluster.columns.paged import PAGE_ROWS
 from muster.cluster.dump.codec import decode, encode
 from muster.cluster.dump.container import frame
 

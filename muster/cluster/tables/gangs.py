@@ -13,9 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedColumn, PagedView
-from muster.cluster.columns.nametable import NameTable, NameView
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import (
+    NameTable,
+    NameView,
+    PagedColumn,
+    PagedList,
+    PagedListView,
+    PagedView,
+)
 from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.tables.gangview import GangFacts
@@ -204,8 +209,9 @@ class GangTable:
     def grow(self, count: int) -> None:
         """Make room for ``count`` gangs."""
         self.members.grow(count)
+        capacity = self.members.capacity
         for name in COLUMNS:
-            getattr(self, name).grow(self.members.capacity)
+            getattr(self, name).grow(capacity)
 
     def _set_reason(self, row: int, reason: str) -> None:
         old = self.reason[row]

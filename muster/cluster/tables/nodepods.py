@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedColumn
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import PagedColumn, PagedList, PagedListView
 
 _ROW: Final = struct.Struct("i")  # as numpy packs an int32
 _ROWS: Final = np.dtype(np.int32)

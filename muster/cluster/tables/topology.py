@@ -27,8 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.nametable import NameView
 from muster.cluster.columns.nodelabels import ABSENT
+from muster.cluster.columns.paged import NameView
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import read_only
-from muster.cluster.columns.nametable import NameView
 from muster.cluster.columns.nodelabels import ABSENT, LabelColumn
+from muster.cluster.columns.paged import NameView
 from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import ITEMS_PER_STEP, Steps, sorted_order
 from muster.cluster.tables.nodeview import NodeView
@@ -91,7 +91,7 @@ def build(inputs: Inputs) -> Steps[Topology]:
     by_path = yield from sorted_order(keys)
     order = rows[by_path]
     yield
-    count = len(inputs.names)
+    count = inputs.names.count
     built: list[Level] = []
     above = np.zeros(len(order), dtype=np.int32)  # the domain one level up, along `order`
     for key, column in zip(inputs.levels[:-1], inputs.labels, strict=True):
@@ -134,7 +134,7 @@ def _texts(column: LabelColumn | None) -> list[str]:
 def _all(names: NameView[str]) -> list[str]:
     """Return all values by id; a freed id, which no row has, may show anything."""
     found: list[str] = list(chain.from_iterable(names.values.pages))  # type: ignore[arg-type]
-    del found[len(names) :]
+    del found[names.count :]
     return found
 
 

@@ -76,7 +76,7 @@ def movable(snapshot: Snapshot, waiting: GangView) -> Movable:
     """Sort the pods that stand on nodes out: who may be moved for ``waiting``, who may not."""
     pods = snapshot.pods
     flags, state = pods.flags.array(), pods.state.array()
-    own = snapshot.tables.gangs.keys.find(waiting.key)
+    own = snapshot.gang_columns.keys.find(waiting.key)
     standing = pods.node.array() >= 0
 
     def without(flag: PodFlag) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from muster.cluster.columns.columns import PAGE_ROWS
+from muster.cluster.columns.paged import PAGE_ROWS
 from muster.cluster.devices.needs import asks_of
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps

@@ -1,6 +1,6 @@
 """Ids of values: stable while in use, reused afterwards, and views that remember."""
 
-from muster.cluster.columns.nametable import NameTable
+from muster.cluster.columns.paged import NameTable
 from muster.cluster.columns.texts import ABSENT
 
 
