@@ -1,4 +1,4 @@
-"""Gives the site's pages targets for their links that lead out of ``docs/``.
+"""Hooks of mkdocs: targets for links that lead out of ``docs/``, and formulas as MathML.
 
 mkdocs knows only the files below ``docs/``, while readers of the repository follow links to
 ``../ARCHITECTURE.md`` or to a file of data. So that both work:
@@ -8,10 +8,12 @@ mkdocs knows only the files below ``docs/``, while readers of the repository fol
 - a link to a folder keeps its words and loses its target.
 """
 
+import html
 import posixpath
 import re
 from pathlib import Path
 
+from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -27,6 +29,8 @@ PAGES = {
     "THREAT_MODEL.md": "project/threat-model.md",
     "manifests/README.md": "project/manifests.md",
 }
+#: How pymdownx.arithmatex leaves a formula.
+FORMULA = re.compile(r'<span class="arithmatex">\\\((.+?)\\\)</span>', re.DOTALL)
 LINK = re.compile(r"\[(?P<words>[^\]\[]*)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -51,6 +55,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"[{link['words']}]({relative}{link['anchor'] or ''})"
 
     return LINK.sub(rewritten, markdown)
+
+
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  mkdocs names them
+    """Put MathML, which browsers draw by themselves, in the place of each formula."""
+    return FORMULA.sub(lambda formula: convert(html.unescape(formula[1])), content)
 
 
 def _uri(target: str, config: MkDocsConfig, files: Files) -> str | None:
