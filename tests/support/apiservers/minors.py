@@ -28,14 +28,14 @@ DIFFERS: Final = MappingProxyType(
         "integration/kube/test_watches.py": "watches: bookmarks, WatchList, what is too old",
         "integration/kube/test_writes.py": "answers to patches, Bindings and evictions",
         "integration/installation/test_manifests_real.py": "the schemas that manifests must meet",
-        "integration/deviceplugin/test_device_plugin_real.py": "the kubelet's device plugin API",
     }
 )
 """Files under tests/ that run on every minor, with what can differ there.
 
 The contract suite runs on every minor, too: kube-scheduler's queue and what it sends an extender,
-lists and watches, webhooks, the kubelet (tests/contract/conftest.py and test_kubelets.py). Of the
-dialects only that of Kubernetes' own gangs differs (integration/workloads/test_dialects_real.py).
+lists and watches, webhooks (tests/contract/conftest.py), the kubelet's device plugin API on a real
+node (tests/contract/test_kubelets.py). Of the dialects only that of Kubernetes' own gangs differs
+(integration/workloads/test_dialects_real.py).
 """
 
 _TESTS = Path(__file__).parents[2]
