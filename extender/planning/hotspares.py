@@ -22,8 +22,9 @@ from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import standby_seats
 from muster.cluster.tables.gangview import GangView
-from muster.decisions.answer import Question, spare_seats
-from muster.placement.spares.hotspares import seats_of
+from muster.decisions.answer import spare_seats
+from muster.placement.hotspares import seats_of
+from muster.placement.question import Question
 
 ATTEMPTS: Final = 3  # in a row; seats that keep going stale are looked for when room appears
 MOST_NAMED: Final = 8  # nodes that a line names

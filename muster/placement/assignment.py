@@ -20,15 +20,15 @@ from muster.placement.request import Request, Rows
 from muster.placement.search.arena import Arena, Board
 from muster.placement.search.fewestnewdomains import closest
 from muster.placement.search.joint import Joint
-from muster.placement.search.mixed import (
+from muster.placement.search.nearplaced import near, near_slices, near_whole, region_of
+from muster.placement.search.onegroup import Found, place_single, slots
+from muster.placement.search.severalgroups import (
+    Mixed,
     add_near,
     place_anchored,
     place_mixed_slices,
     seat_slices_exactly,
 )
-from muster.placement.search.mixedtask import Mixed
-from muster.placement.search.nearplaced import near, near_slices, near_whole, region_of
-from muster.placement.search.onegroup import Found, place_single, slots
 from muster.placement.search.sliceorder import Roll
 from muster.placement.search.slices import partial_last
 from muster.placement.tree import Ints, Tree, domains_used

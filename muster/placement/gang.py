@@ -19,22 +19,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps, run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import Mig
 from muster.cluster.tables.nodeview import NodeView
+from muster.cluster.tables.topology import Topology
 from muster.placement.assignment import Seats, seat
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
+from muster.placement.question import Question
 from muster.placement.reasons.waiting import wait
 from muster.placement.request import Group, Request, Rows, reading
 from muster.placement.rules.capacity import capacity
 from muster.placement.rules.devices import beyond_devices
-from muster.placement.rules.refusednodes import masks, named
-from muster.placement.scoring.profiles import DEFAULT, Scoring
+from muster.placement.rules.refusednodes import Closed, masks, named
 from muster.placement.search.arena import Arena, Board, arenas_of
-from muster.placement.spares.sparenodes import choose_spares
-from muster.placement.tree import Ints, domains_used, tree_of
+from muster.placement.search.sparenodes import choose_spares
+from muster.placement.tree import Ints, Tree, domains_used, tree_of
 from muster.placement.world import World
 
 _NODES: Final = "add nodes that hold it (it is looked at again when nodes come)"
@@ -42,28 +42,15 @@ _FIRST_ROWS: Final = 1 << 12  # looked at before all: some microseconds
 
 
 def plan(
-    snapshot: Snapshot,
-    key: GangKey,
-    *,
-    spare_count: int,
-    members: NDArray[np.int32] | None = None,
-    refused: Sequence[str] = (),
-    kept: Sequence[str] = (),
-    now: float | None = None,
-    scoring: Scoring = DEFAULT,
+    snapshot: Snapshot, question: Question, members: Rows | None = None
 ) -> Generator[None, None, Decision]:
     """Decide about one gang, in slices of about a millisecond at 130,000 nodes.
 
     ``members``: int32 pod rows to place, by default all that are waiting; a subset (repair,
-    late members) goes near the members that are already placed. ``spare_count``: spare
-    nodes wanted per member. ``refused``: names of nodes that kube-scheduler turned members
-    away from, ``kept``: of nodes whose room is kept for others; unknown names are
-    ignored. ``now``: seconds since the epoch, for gangs whose wishes relax with time; ``None``:
-    late enough. ``scoring``: how nodes are preferred for a pod that comes alone. The
-    generator's return value is the decision.
-    Raises ``KeyError`` when the snapshot has no such gang.
+    late members) goes near the members that are already placed. The generator's return value
+    is the decision. Raises ``KeyError`` when the snapshot has no such gang.
     """
-    request = yield from reading(snapshot, key, spare_count=spare_count, members=members, now=now)
+    request = yield from reading(snapshot, question, members)
     yield
     if not isinstance(request, Request):
         return request
@@ -71,15 +58,16 @@ def plan(
     if too_large is not None:
         return too_large
     topology = yield from snapshot.topology_steps()
-    board = Board(topology, tree_of(topology))
+    tree = tree_of(topology)
     yield
-    too_large = _slice_too_large(snapshot, board, request)
+    too_large = _slice_too_large(snapshot, topology, tree, request)
     if too_large is not None:
         return too_large
     yield
-    arenas: list[Arena] = []
-    for mask in masks(snapshot, refused):
-        world = World(snapshot, refused=mask, kept=named(snapshot, kept), scoring=scoring)
+    world, arenas = World(snapshot), list[Arena]()
+    kept = named(snapshot, question.kept)
+    for refused in masks(snapshot, question.refused):
+        board = Board(topology, tree, Closed(refused, kept), question.scoring)
         arenas = yield from arenas_of(world, board, request.groups, request.wish)
         seats = yield from seat(snapshot, request, arenas)
         if seats is not None:
@@ -87,29 +75,9 @@ def plan(
     return (yield from wait(snapshot, request, arenas))
 
 
-def plan_now(
-    snapshot: Snapshot,
-    key: GangKey,
-    *,
-    spare_count: int,
-    members: NDArray[np.int32] | None = None,
-    refused: Sequence[str] = (),
-    kept: Sequence[str] = (),
-    now: float | None = None,
-    scoring: Scoring = DEFAULT,
-) -> Decision:
+def plan_now(snapshot: Snapshot, question: Question, members: Rows | None = None) -> Decision:
     """As ``plan``, run to its end at once."""
-    work = plan(
-        snapshot,
-        key,
-        spare_count=spare_count,
-        members=members,
-        refused=refused,
-        kept=kept,
-        now=now,
-        scoring=scoring,
-    )
-    return run(work)
+    return run(plan(snapshot, question, members))
 
 
 def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
@@ -132,21 +100,23 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
     return None
 
 
-def _slice_too_large(snapshot: Snapshot, board: Board, request: Request) -> Reject | None:
+def _slice_too_large(
+    snapshot: Snapshot, topology: Topology, tree: Tree, request: Request
+) -> Reject | None:
     """Reject a gang with slices that no domain of their level could take even when empty.
 
     Each node is counted with the kind of member of which it takes most.
     """
-    nodes, tree = snapshot.nodes, board.tree
+    nodes = snapshot.nodes
     if not request.wish.slices or not nodes.alive.any():
         return None
     rooms = [capacity(nodes.allocatable, g.pod_class, nodes.alive) for g in request.groups]
-    room = np.maximum.reduce(rooms)[board.topology.order]
+    room = np.maximum.reduce(rooms)[topology.order]
     for level, size in request.wish.slices:
         sums = np.where(tree.labelled[level], tree.sums(room, level, tree.host), 0)
         most = int(sums.max(initial=0))
         if 0 < most < size:
-            key = board.topology.levels[level]
+            key = topology.levels[level]
             message = (
                 f"a slice ({request.spec.where('slice_size')}) has {size} members; the largest "
                 f"{key} takes {most} when empty: make slices smaller, or {_NODES}"

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.placement import gang as gang_placement
 from muster.placement.decision import Plan
 from muster.placement.moves.movablepods import Movable, Prices, devices_of
 from muster.placement.moves.search import Found
-from muster.placement.moves.trial import Asked, Seater
+from muster.placement.moves.trial import Seater, decided
+from muster.placement.question import Question
 from muster.placement.search.arena import Arena
 from muster.placement.tree import ROOT
 
@@ -48,7 +48,7 @@ class Clearing:
     """Clears domains of one snapshot for one gang."""
 
     snapshot: Snapshot
-    asked: Asked
+    question: Question
     prices: Prices
     seater: Seater
 
@@ -152,16 +152,7 @@ class Clearing:
     def _fits(self, rows: Sequence[int]) -> Steps[bool]:
         lifted = self.snapshot.overlay(moved=[(row, NO_ROW) for row in rows])
         yield
-        plan = yield from gang_placement.plan(
-            lifted,
-            self.asked.gang,
-            spare_count=0,
-            refused=self.asked.refused,
-            kept=self.asked.kept,
-            now=self.asked.now,
-            scoring=self.asked.scoring,
-        )
-        return isinstance(plan, Plan)
+        return isinstance((yield from decided(lifted, self.question)), Plan)
 
     def _seats(self, rows: Sequence[int]) -> list[int]:
         return sorted({int(self.snapshot.pods.node[row]) for row in rows})

@@ -19,6 +19,7 @@ from typing import Final
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.placement.decision import Decision, Plan, Reject, Wait, WaitReason
+from muster.placement.question import Question
 from muster.placement.request import Request, read
 
 
@@ -92,7 +93,7 @@ def demand(snapshot: Snapshot, key: GangKey) -> tuple[PodSet, ...]:
     """
     if snapshot.gang(key) is None:
         return ()
-    request = read(snapshot, key, spare_count=0, members=None)
+    request = read(snapshot, Question(key))
     return tuple(_sets(request)) if isinstance(request, Request) else ()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from muster.cluster.resumable import Steps, run
 from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.nodelabels import Mask
-from muster.placement.world import Ints
+from muster.placement.tree import Ints
 
 UNLIMITED: Final = 1 << 20
 """Pods on a node whose resources set no limit; more than any kubelet runs, and small enough

@@ -27,8 +27,10 @@ from muster.placement.decision import RuleCount
 from muster.placement.nodelabels import Mask, any_term_mask, selector_mask
 from muster.placement.rules import interpod
 from muster.placement.rules.devices import device_rooms, text
+from muster.placement.rules.refusednodes import NOTHING, Closed
 from muster.placement.rules.taints import commonest, taint_mask
-from muster.placement.world import Ints, World
+from muster.placement.tree import Ints
+from muster.placement.world import World
 
 NOT_READY: Final = "not ready"
 CORDONED: Final = "cordoned"
@@ -100,15 +102,19 @@ def feasible(snapshot: Snapshot, pod_class: PodClass, labels_id: int) -> Feasibi
     return feasible_in(World(snapshot), pod_class, labels_id)
 
 
-def feasible_in(world: World, pod_class: PodClass, labels_id: int) -> Feasibility:
-    """As ``feasible``, with pods of the plan in the making put down."""
-    return run(feasible_steps(world, pod_class, labels_id))
+def feasible_in(
+    world: World, pod_class: PodClass, labels_id: int, closed: Closed = NOTHING
+) -> Feasibility:
+    """As ``feasible``, with pods of the plan in the making put down and some nodes left out."""
+    return run(feasible_steps(world, pod_class, labels_id, closed))
 
 
-def feasible_steps(world: World, pod_class: PodClass, labels_id: int) -> Steps[Feasibility]:
+def feasible_steps(
+    world: World, pod_class: PodClass, labels_id: int, closed: Closed
+) -> Steps[Feasibility]:
     """As ``feasible_in``, in slices."""
     sieve = _Sieve(world.snapshot.nodes.alive)
-    _node_rules(world, pod_class, sieve)
+    _node_rules(world, pod_class, closed, sieve)
     yield
     _pod_rules(world, pod_class, labels_id, sieve)
     yield
@@ -120,14 +126,14 @@ def feasible_steps(world: World, pod_class: PodClass, labels_id: int) -> Steps[F
     devices = device_rooms(world, pod_class)
     if devices is not None and (devices < UNLIMITED).any():
         sieve.apply(DEVICES, devices > 0, text(pod_class))
-    if world.kept is not None:
-        sieve.apply(KEPT, ~world.kept)
+    if closed.kept is not None:
+        sieve.apply(KEPT, ~closed.kept)
     for name, passing in _budget_rules(world, pod_class):
         sieve.apply(BUDGET, passing, name)
     return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled, devices)
 
 
-def _node_rules(world: World, pod_class: PodClass, sieve: _Sieve) -> None:
+def _node_rules(world: World, pod_class: PodClass, closed: Closed, sieve: _Sieve) -> None:
     nodes = world.snapshot.nodes
     sieve.apply(NOT_READY, nodes.ready)
     cordon_tolerated = untolerated(pod_class.tolerations, [UNSCHEDULABLE]) is None
@@ -146,8 +152,8 @@ def _node_rules(world: World, pod_class: PodClass, sieve: _Sieve) -> None:
     affinity = pod_class.node_affinity
     sieve.apply(NODE_AFFINITY, None if affinity is None else any_term_mask(nodes, affinity))
     sieve.apply(VOLUMES, _volume_mask(world, pod_class))
-    if world.refused is not None:
-        sieve.apply(REFUSED, ~world.refused, ", ".join(pod_class.unmodelled))
+    if closed.refused is not None:
+        sieve.apply(REFUSED, ~closed.refused, ", ".join(pod_class.unmodelled))
 
 
 def _volume_mask(world: World, pod_class: PodClass) -> Mask | None:

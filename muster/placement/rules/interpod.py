@@ -17,7 +17,8 @@ from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass, Sprea
 from muster.cluster.tables.nodeview import NodeView
 from muster.placement.nodelabels import Mask, any_term_mask, selector_mask
 from muster.placement.rules.taints import taint_mask
-from muster.placement.world import Ints, World, attracting
+from muster.placement.tree import Ints
+from muster.placement.world import World, attracting
 
 Codes = NDArray[np.int32]
 

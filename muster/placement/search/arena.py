@@ -21,6 +21,8 @@ from muster.placement.rules.capacity import capacity, capacity_steps
 from muster.placement.rules.caps import Family, count_up
 from muster.placement.rules.feasibility import Feasibility, feasible_in, feasible_steps
 from muster.placement.rules.interpod import spreads
+from muster.placement.rules.refusednodes import NOTHING, Closed
+from muster.placement.scoring.profiles import DEFAULT, Scoring
 from muster.placement.search.grouplimits import Limits, limits_of
 from muster.placement.search.onebyone import place_one_by_one
 from muster.placement.search.scopes import Placing, holding, labelled_only, place
@@ -34,10 +36,18 @@ _VALUES_TRIED = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Board:
-    """What all groups of a gang share. ``tree`` spans the positions of ``topology``."""
+    """What all groups of a gang share."""
 
     topology: Topology
+
+    # Spans the positions of ``topology``.
     tree: Tree
+
+    # Nodes that the question leaves out.
+    closed: Closed = NOTHING
+
+    # Which nodes are preferred for a pod that comes alone.
+    scoring: Scoring = DEFAULT
 
     def rows(self, by_position: Ints, count: int) -> Ints:
         """Return int64[count] by node row for int64[positions]."""
@@ -92,7 +102,7 @@ class Arena:
 
 def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
     """Evaluate a group's rules and capacities in a world."""
-    feasibility = yield from feasible_steps(world, group.pod_class, group.labels_id)
+    feasibility = yield from feasible_steps(world, group.pod_class, group.labels_id, board.closed)
     yield
     order = board.topology.order
     devices = feasibility.devices
@@ -204,7 +214,7 @@ def _spread_free_leaf(arena: Arena, limits: Limits) -> Ints:
     """Capacities without the constraints that count the members: those are checked singly."""
     world, group = arena.world, arena.group
     unspread = replace(group.pod_class, spread=())
-    open_feasibility = feasible_in(world, unspread, group.labels_id)
+    open_feasibility = feasible_in(world, unspread, group.labels_id, arena.board.closed)
     mask = open_feasibility.mask
     for spread in spreads(world, group.pod_class, group.labels_id):
         mask = mask & (spread.keyed if spread.own else spread.mask())

@@ -39,7 +39,7 @@ def place_lone(arena: Arena) -> Steps[Ints | None]:
     """
     if arena.limits.together_loose or not arena.leaf.any():
         return None
-    scoring = arena.world.scoring
+    scoring = arena.board.scoring
     prices = None
     if scoring.profile is Profile.LEAST_STRANDED:
         prices = yield from prices_of(arena.world)
@@ -85,7 +85,7 @@ def _preference(arena: Arena, stock: Stock, prices: Prices | None) -> Floats:
     memory = device_memory_of(arena.world.snapshot)
     shape = shape_of(arena.group.pod_class, memory)
     if prices is None:
-        return preference(stock, shape, arena.world.scoring)
+        return preference(stock, shape, arena.board.scoring)
     change, _ = Gain(shape, prices).of_rows(stock, Worths(stock, prices), np.arange(stock.nodes))
     return change
 

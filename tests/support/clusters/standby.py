@@ -9,9 +9,10 @@ from muster.cluster.events import PlanHeld
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.resumable import run
 from muster.cluster.tables.gangview import GangView
-from muster.decisions.answer import Question, decide, spare_seats
+from muster.decisions.answer import decide, spare_seats
 from muster.decisions.assign import assignments
 from muster.placement.decision import Decision, Plan
+from muster.placement.question import Question
 
 URGENT = 1000
 

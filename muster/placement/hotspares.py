@@ -18,7 +18,7 @@ Whose seats are room: a gang's own always, those of gangs of lower priority wher
 is left, nobody else's.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -32,12 +32,11 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.tables.gangview import GangView
+from muster.placement import gang
 from muster.placement.decision import Decision, Plan, Wait, WaitReason
+from muster.placement.question import Question
 from muster.placement.request import Rows
 from muster.placement.tree import Ints, domains_used, tree_of
-
-Ask = Callable[[Snapshot, Rows | None], Steps[Decision]]
-"""Plans a gang on a snapshot: all that wait, or these rows."""
 
 _UID_BYTES = 16
 _FOR_ROOM = frozenset(WaitReason) - {
@@ -60,21 +59,21 @@ class _Candidates:
 # --- planning members -------------------------------------------------------------------
 
 
-def plan_beside_spares(snapshot: Snapshot, view: GangView, ask: Ask) -> Steps[Decision]:
+def plan_beside_spares(snapshot: Snapshot, view: GangView, question: Question) -> Steps[Decision]:
     """Plan the waiting members of a gang: with room for its spares, and never in others'.
 
     The plan says which seats it displaces.
     """
     own = view.standby
     room = snapshot.overlay(without_pods=own.tolist()) if len(own) else snapshot
-    found = yield from _with_room(room, view, ask)
+    found = yield from _with_room(room, view, question)
     taken = own
     if isinstance(found, Wait) and found.reason in _FOR_ROOM:
         yielding = _yielding(snapshot, view)
         if len(yielding):
             taken = np.concatenate([own, yielding])
             again = snapshot.overlay(without_pods=taken.tolist())
-            found = _better(found, (yield from _with_room(again, view, ask)))
+            found = _better(found, (yield from _with_room(again, view, question)))
     if not isinstance(found, Plan) or not len(taken):
         return found
     in_the_way = np.isin(snapshot.pods.node[taken], found.nodes)
@@ -93,7 +92,7 @@ def _yielding(snapshot: Snapshot, view: GangView) -> Rows:
     return yielding
 
 
-def _with_room(room: Snapshot, view: GangView, ask: Ask) -> Steps[Decision]:
+def _with_room(room: Snapshot, view: GangView, question: Question) -> Steps[Decision]:
     """Plan a gang where its spares have room too, if it may choose that yet.
 
     Candidates come softly first, as members above the minimum do: they choose among places
@@ -103,19 +102,19 @@ def _with_room(room: Snapshot, view: GangView, ask: Ask) -> Steps[Decision]:
     spec = view.spec
     anchored = len(view.assumed) + len(view.released) + len(view.bound)
     if spec is None or not spec.standby or anchored or not len(view.waiting):
-        return (yield from ask(room, None))
+        return (yield from gang.plan(room, question))
     bound_to = spec.slice_size or spec.required_level
     best: Plan | None = None
     for firm in (False, True) if not spec.slice_size else (True,):
         candidates = _candidates(room, view, firm=firm)
         if candidates is None:
             break
-        found = yield from ask(candidates.snapshot, None)
+        found = yield from gang.plan(candidates.snapshot, question)
         if isinstance(found, Plan):
             best = _stripped(room, found)
             if len(found.pods) - len(best.pods) == len(candidates.rows) or not bound_to:
                 break
-    return best if best is not None and len(best.pods) else (yield from ask(room, None))
+    return best if best is not None and len(best.pods) else (yield from gang.plan(room, question))
 
 
 def _stripped(room: Snapshot, plan: Plan) -> Plan:
@@ -139,12 +138,15 @@ def _stripped(room: Snapshot, plan: Plan) -> Plan:
 # --- choosing seats ---------------------------------------------------------------------
 
 
-def choose_seats(snapshot: Snapshot, view: GangView, ask: Ask) -> Steps[StandbyHeld | None]:
+def choose_seats(
+    snapshot: Snapshot, view: GangView, question: Question
+) -> Steps[StandbyHeld | None]:
     """Return the seats that a gang with its place lacks, as many as there is room for."""
     candidates = _candidates(snapshot, view, firm=False)
     if candidates is None or view.spec is None:
         return None
-    found = yield from ask(candidates.snapshot, candidates.rows)
+    without_spares = replace(question, spare_count=0)
+    found = yield from gang.plan(candidates.snapshot, without_spares, candidates.rows)
     if not isinstance(found, Plan):
         return None
     uids = candidates.snapshot.pods.uids
