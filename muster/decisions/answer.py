@@ -29,7 +29,7 @@ from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.assign import assignments
 from muster.placement.decision import Decision, Explanation, Plan, Reject, Wait, WaitReason
-from muster.placement.hotspares import choose_seats, plan_beside_spares
+from muster.placement.hotspares import choose_hot_spares, plan_beside_spares
 from muster.placement.question import Question
 from muster.placement.ranks.vacantranks import with_vacant_ranks
 from muster.placement.scoring.profiles import Profile
@@ -66,7 +66,7 @@ Answer = Planned | Wait | Reject | Deferred | NotBefore | Incomplete | Idle
 def standing(
     view: GangView, *, now: float, window_s: float, deferred_until: float | None
 ) -> Standing:
-    """Say whether a gang may be planned at ``now``; the other times are a question's."""
+    """Return whether a gang may be planned at ``now``; the other times are a question's."""
     if deferred_until is not None and deferred_until > now:
         return Deferred(deferred_until)
     return assemble(view, now=now, window_s=window_s)
@@ -103,12 +103,12 @@ def failed(gang: GangKey, generation: int, nodes: int, error: Exception) -> Wait
     return Wait(gang, generation, WaitReason.PLANNER_FAILED, Explanation(nodes, 0, (), remedy=text))
 
 
-def spare_seats(snapshot: Snapshot, question: Question) -> Steps[StandbyHeld | None]:
+def lacking_hot_spares(snapshot: Snapshot, question: Question) -> Steps[StandbyHeld | None]:
     """Return the hot spares that a gang lacks, in slices; ``None``: there is room for none."""
     view = snapshot.gang(question.gang)
     if view is None or not view.lacks_standby:
         return None
-    return (yield from choose_seats(snapshot, view, question))
+    return (yield from choose_hot_spares(snapshot, view, question))
 
 
 def to_learn(snapshot: Snapshot, question: Question) -> Steps[Learned | None]:

@@ -5,7 +5,7 @@
     read the request ─► contradiction, unknown level, too large? ─► Reject
           │             members missing? ─────────────────────────► Wait
           ▼
-    seat the members (mandatory ones whole, the others where they fit)
+    assign the members (mandatory ones whole, the others where they fit)
           │             no fit ─► who lacks what, where ──────────► Wait
           ▼
     choose spares ─► rank order ──────────────────────────────────► Plan
@@ -24,7 +24,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import Mig
 from muster.cluster.tables.nodeview import NodeView
 from muster.cluster.tables.topology import Topology
-from muster.placement.assignment import Seats, seat
+from muster.placement.assignment import Assigned, assign
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
 from muster.placement.question import Question
 from muster.placement.reasons.waiting import wait
@@ -69,9 +69,9 @@ def plan(
     for refused in masks(snapshot, question.refused):
         board = Board(topology, tree, Closed(refused, kept), question.scoring)
         arenas = yield from arenas_of(world, board, request.groups, request.wish)
-        seats = yield from seat(snapshot, request, arenas)
-        if seats is not None:
-            return (yield from _plan(snapshot, request, arenas, seats))
+        assigned = yield from assign(snapshot, request, arenas)
+        if assigned is not None:
+            return (yield from _plan(snapshot, request, arenas, assigned))
     return (yield from wait(snapshot, request, arenas))
 
 
@@ -85,8 +85,8 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
     if not snapshot.nodes.alive.any():
         return None
     for group in request.groups:
-        # A MIG profile that no device has is told by its name, not as a resource of which
-        # the largest node has none.
+        # The message names a MIG profile that no device has, not a resource of which the
+        # largest node has none.
         message = beyond_devices(snapshot, group.pod_class)
         if not message or not any(isinstance(a, Mig) for a in group.pod_class.devices.asks):
             message = _larger_than_nodes(snapshot, group) or message
@@ -127,7 +127,7 @@ def _slice_too_large(
 
 
 def _any_fits(nodes: NodeView, asked: Sequence[tuple[str, int]], rows: int) -> bool:
-    """Tell whether one of the first nodes would take a pod if it were empty."""
+    """Return whether one of the first nodes would take a pod if it were empty."""
     fits = nodes.alive[:rows]
     for resource, amount in asked:
         fits = fits & (nodes.allocatable(resource)[:rows] >= amount)
@@ -150,13 +150,13 @@ def _larger_than_nodes(snapshot: Snapshot, group: Group) -> str:
 
 
 def _plan(
-    snapshot: Snapshot, request: Request, arenas: Sequence[Arena], seats: Seats
+    snapshot: Snapshot, request: Request, arenas: Sequence[Arena], assigned: Assigned
 ) -> Steps[Plan]:
     board = arenas[0].board
-    amounts = np.bincount(seats.positions, minlength=board.tree.size)
+    amounts = np.bincount(assigned.positions, minlength=board.tree.size)
     yield
-    spares = yield from _spares(request, arenas, seats, amounts)
-    order, left_over = _rank_order(request, seats.pods)
+    spares = yield from _spares(request, arenas, assigned, amounts)
+    order, left_over = _rank_order(request, assigned.pods)
     yield
     nodes = board.topology.order
     by_node = np.append(nodes, -1).astype(np.int32)  # position -1 finds the entry at the end
@@ -166,12 +166,12 @@ def _plan(
     return Plan(
         gang=request.key,
         generation=snapshot.generation,
-        pods=seats.pods[order].astype(np.int32),
-        nodes=nodes[seats.positions[order]].astype(np.int32),
+        pods=assigned.pods[order].astype(np.int32),
+        nodes=nodes[assigned.positions[order]].astype(np.int32),
         spares=by_node[spares[order]],
         left_over=left_over,
         domains=tuple(zip(levels, used, strict=True)),
-        proven=seats.proven,
+        proven=assigned.proven,
     )
 
 
@@ -188,14 +188,14 @@ def _rank_order(request: Request, pods: Rows) -> tuple[NDArray[np.int64], Rows]:
 
 
 def _spares(
-    request: Request, arenas: Sequence[Arena], seats: Seats, amounts: Ints
+    request: Request, arenas: Sequence[Arena], assigned: Assigned, amounts: Ints
 ) -> Steps[NDArray[np.int64]]:
-    """Return int64[members, spare_count] positions, along ``seats``."""
-    result = np.full((len(seats.pods), request.spare_count), -1, dtype=np.int64)
+    """Return int64[members, spare_count] positions, along ``assigned``."""
+    result = np.full((len(assigned.pods), request.spare_count), -1, dtype=np.int64)
     if not request.spare_count:
         return result
-    groups = [np.flatnonzero(np.isin(seats.pods, a.group.rows)) for a in arenas]
-    members = [seats.positions[mine] for mine in groups]
+    groups = [np.flatnonzero(np.isin(assigned.pods, a.group.rows)) for a in arenas]
+    members = [assigned.positions[mine] for mine in groups]
     found = yield from choose_spares(arenas, members, amounts, request.spare_count)
     for mine, spares in zip(groups, found, strict=True):
         result[mine] = spares

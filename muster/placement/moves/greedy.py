@@ -23,7 +23,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.placement.decision import Plan
 from muster.placement.moves.movablepods import Movable, Prices, devices_of
 from muster.placement.moves.search import Found
-from muster.placement.moves.trial import Seater, decided
+from muster.placement.moves.trial import Trial, decided
 from muster.placement.question import Question
 from muster.placement.search.arena import Arena
 from muster.placement.tree import ROOT
@@ -50,7 +50,7 @@ class Clearing:
     snapshot: Snapshot
     question: Question
     prices: Prices
-    seater: Seater
+    trial: Trial
 
     def run(self, arenas: Sequence[Arena], may: Movable) -> Steps[Found]:
         """Return the best set that clearing a domain leads to."""
@@ -87,7 +87,7 @@ class Clearing:
         if not (yield from self._fits(rows)):
             return nothing
         rows = yield from self._put_back(rows)
-        settled, _ = yield from self.seater.settle(rows, self._seats(rows))
+        settled, _ = yield from self.trial.settle(rows, self._seats(rows))
         if settled is not None:
             return Found(tuple(rows), settled, certain=False)
         return (yield from self._supported(rows, may))
@@ -114,7 +114,7 @@ class Clearing:
 
     def _with_support(self, rows: list[int], support: list[list[int]]) -> Steps[Found]:
         every = [*rows, *(row for node in support for row in node)]
-        settled, _ = yield from self.seater.settle(every, self._seats(rows))
+        settled, _ = yield from self.trial.settle(every, self._seats(rows))
         if settled is None:
             return Found(None, None, certain=False)
         return Found(tuple(every), settled, certain=False)

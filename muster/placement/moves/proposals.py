@@ -26,13 +26,13 @@ import numpy as np
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.placement.assignment import kin_of
+from muster.placement.assignment import placed_members
 from muster.placement.decision import Plan, Reject, Wait, WaitReason
 from muster.placement.moves.greedy import Clearing
 from muster.placement.moves.movablepods import Movable, Price, Prices, Stays, movable
 from muster.placement.moves.options import fields_of
 from muster.placement.moves.search import Found, Search
-from muster.placement.moves.trial import Seater, decided
+from muster.placement.moves.trial import Trial, decided
 from muster.placement.question import Question
 from muster.placement.reasons.waiting import scarcest
 from muster.placement.request import Request, read
@@ -148,16 +148,16 @@ class _Case:
         prices, may = Prices(snapshot), movable(snapshot, view)
         yield
         arenas = yield from self._arenas(request)
-        seater = Seater(snapshot, self.question, prices, _is_plain(snapshot, request, arenas))
+        trial = Trial(snapshot, self.question, prices, _is_plain(snapshot, request, arenas))
         found = Found(None, None, certain=False)
         helps, complete = True, True
         if len(request.groups) == 1 and not request.wish.slice_size:
             here, need = scarcest(snapshot, request, arenas)
             fields = yield from fields_of(here, need, may, prices)
-            helps, complete = bool(fields.fields), fields.complete and seater.plain
-            found = yield from Search(fields, prices, seater, may.rows).run()
+            helps, complete = bool(fields.fields), fields.complete and trial.plain
+            found = yield from Search(fields, prices, trial, may.rows).run()
         if found.rows is None and not found.certain:
-            found = yield from Clearing(snapshot, self.question, prices, seater).run(arenas, may)
+            found = yield from Clearing(snapshot, self.question, prices, trial).run(arenas, may)
         if found.rows is None or found.settled is None:
             certain = found.certain or (complete and not helps)
             return self._nothing(arenas, may, helps=helps, certain=certain)
@@ -171,10 +171,10 @@ class _Case:
         board = Board(topology, tree_of(topology), closed, self.question.scoring)
         yield
         arenas = yield from arenas_of(World(self.snapshot), board, request.groups, request.wish)
-        kin = kin_of(self.snapshot, board, request)
-        if not kin.amounts.any():
+        placed = placed_members(self.snapshot, board, request)
+        if not placed.amounts.any():
             return arenas
-        region = region_of(board.tree, request.wish.required, kin.amounts)
+        region = region_of(board.tree, request.wish.required, placed.amounts)
         return [arena.within(region) for arena in arenas]
 
     def _proposal(self, found: Found, prices: Prices) -> Answer:
@@ -227,7 +227,7 @@ class _Case:
 
 
 def _is_plain(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> bool:
-    """Tell whether room is all that counts: one kind of member, and no rule between pods."""
+    """Return whether room is all that counts: one kind of member, and no rule between pods."""
     pod_class = request.groups[0].pod_class
     between = [r for arena in arenas for r in arena.feasibility.rules if r.rule in BETWEEN_PODS]
     return (

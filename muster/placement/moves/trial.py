@@ -29,7 +29,7 @@ from muster.placement.nodelabels import Mask
 from muster.placement.question import Question
 from muster.placement.rules.feasibility import feasible
 
-SEATINGS: Final = 300
+NODES_TRIED: Final = 300
 """Seats of moved pods tried one by one in all of a proposal; each costs a snapshot."""
 
 MOST_MOVED: Final = 6
@@ -63,14 +63,14 @@ class Settled:
 
 
 @dataclass(slots=True)
-class Seater:
+class Trial:
     """Settles sets of moves of one snapshot. ``left``: seats that may still be tried."""
 
     snapshot: Snapshot
     question: Question
     prices: Prices
     plain: bool
-    left: int = SEATINGS
+    left: int = NODES_TRIED
     _plain_crews: dict[int, bool] = field(default_factory=dict)
 
     def settle(
@@ -162,7 +162,7 @@ class Seater:
         return self.plain and len(rows) <= MOST_MOVED and all(map(self._is_plain, gangs))
 
     def _is_plain(self, gang: int) -> bool:
-        """Tell whether a member's seat depends on its own rules and the required level alone."""
+        """Return whether a member's seat depends on its own rules and the required level alone."""
         if gang not in self._plain_crews:
             view = self.snapshot.gang(self.snapshot.gang_at(gang))
             spec = None if view is None else view.spec
@@ -222,9 +222,9 @@ class Seater:
         level = here.levels.index(key)
         domain = here.topology.domain(level)
         inside: Mask = (domain >= 0) & here.topology.labelled(level)[domain]
-        kin = here.pods.node[view.bound]
-        if len(kin):
-            inside &= domain == np.bincount(domain[kin][domain[kin] >= 0]).argmax()
+        placed = here.pods.node[view.bound]
+        if len(placed):
+            inside &= domain == np.bincount(domain[placed][domain[placed] >= 0]).argmax()
         return everywhere & inside
 
 

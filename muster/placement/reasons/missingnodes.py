@@ -49,7 +49,7 @@ class PodSet:
 
 
 def lacks_nodes(snapshot: Snapshot, decision: Decision, need: Need) -> bool:
-    """Whether more nodes are what the gang waits for.
+    """Return whether more nodes are what the gang waits for.
 
     ``snapshot`` may be younger than the decision: it is asked how much there is in all.
     """
@@ -71,7 +71,7 @@ def _beyond(snapshot: Snapshot, wait: Wait) -> bool:
 
 
 def _exceeds(snapshot: Snapshot, sets: tuple[PodSet, ...]) -> bool:
-    """Whether several kinds of members ask for more together than all nodes have.
+    """Return whether several kinds of members ask for more together than all nodes have.
 
     The explanation speaks of the kind that lacks most; each may fit where all do not. That
     all of them fit by amounts and still in no empty cluster is not found out here.

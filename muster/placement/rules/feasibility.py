@@ -219,7 +219,7 @@ def budget_rooms(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask,
 
 
 def budgets_hold(world: World, kinds: Sequence[tuple[PodClass, int]]) -> bool:
-    """Tell whether every budget has room for so many of each kind, wherever they are placed."""
+    """Return whether every budget has room for so many of each kind, wherever they are placed."""
     for budget in world.snapshot.budgets:
         for resource in budget.caps:
             asked = sum(pod_class.request(resource) * count for pod_class, count in kinds)

@@ -73,7 +73,7 @@ def repelled_mask(world: World, labels_id: int) -> Mask | None:
 
 
 def first_of_its_kind(world: World, pod_class: PodClass, labels_id: int) -> bool:
-    """Tell whether the pod may start its own affinity group.
+    """Return whether the pod may start its own affinity group.
 
     Upstream: no pod on any node with one of the keys matches all terms, and the pod
     matches all its own terms.

@@ -80,7 +80,7 @@ class Stock:
         return np.isin(self._model_of, sorted(shape.models))
 
     def fits(self, shape: Shape, node: int) -> bool:
-        """Tell whether a shape fits a row now, the model aside."""
+        """Return whether a shape fits a row now, the model aside."""
         if self.cpu[node] < shape.cpu or self.memory[node] < shape.memory:
             return False
         if shape.fractional:

@@ -18,7 +18,7 @@ from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.topology import Topology
 from muster.placement.request import Group, Wish
 from muster.placement.rules.capacity import capacity, capacity_steps
-from muster.placement.rules.caps import Family, count_up
+from muster.placement.rules.caps import CapRule, count_up
 from muster.placement.rules.feasibility import Feasibility, feasible_in, feasible_steps
 from muster.placement.rules.interpod import spreads
 from muster.placement.rules.refusednodes import NOTHING, Closed
@@ -76,9 +76,9 @@ class Arena:
     region: Flags | None = None
 
     @property
-    def families(self) -> tuple[Family, ...]:
+    def cap_rules(self) -> tuple[CapRule, ...]:
         """Caps on sets of nodes."""
-        return self.limits.families
+        return self.limits.cap_rules
 
     def within(self, region: Flags) -> "Arena":
         """Return the same arena confined to some positions."""
@@ -88,16 +88,16 @@ class Arena:
 
     def after(self, amounts: Ints) -> "Arena":
         """Return the arena with ``amounts`` members of this very group put down."""
-        families = tuple(family.less(amounts) for family in self.families)
-        caps = tuple((c, Family(c, caps).less(amounts).caps) for c, caps in self.limits.node_caps)
-        limits = replace(self.limits, families=families, node_caps=caps)
+        cap_rules = tuple(cap_rule.less(amounts) for cap_rule in self.cap_rules)
+        caps = tuple((c, CapRule(c, caps).less(amounts).caps) for c, caps in self.limits.node_caps)
+        limits = replace(self.limits, cap_rules=cap_rules, node_caps=caps)
         quiet = None if self.quiet is None else np.maximum(self.quiet - amounts, 0)
         leaf = np.maximum(self.leaf - amounts, 0)
         return replace(self, leaf=leaf, quiet=quiet, limits=limits)
 
     def counts(self) -> list[Ints]:
         """Return how many members every domain of every level can hold."""
-        return count_up(self.board.tree, self.leaf, self.families)
+        return count_up(self.board.tree, self.leaf, self.cap_rules)
 
 
 def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
@@ -164,8 +164,8 @@ def search(arena: Arena, need: int) -> Steps[Placing | None]:
 def _plain(arena: Arena, need: int) -> Steps[Placing | None]:
     tree, wish = arena.board.tree, arena.wish
     if wish.slice_size:
-        return (yield from place_slices(tree, arena.leaf, arena.families, wish, need))
-    return (yield from place(tree, arena.leaf, arena.families, wish, need))
+        return (yield from place_slices(tree, arena.leaf, arena.cap_rules, wish, need))
+    return (yield from place(tree, arena.leaf, arena.cap_rules, wish, need))
 
 
 def _by_value(arena: Arena, need: int) -> Steps[Placing | None]:
@@ -198,13 +198,13 @@ def _raising_spread(arena: Arena, need: int) -> Steps[Ints | None]:
     open_leaf = _spread_free_leaf(arena, limits)
     yield
     counted = [(s, s.codes[board.topology.order]) for s in limits.spreads]
-    counts = count_up(board.tree, open_leaf, limits.families)
+    counts = count_up(board.tree, open_leaf, limits.cap_rules)
     level = arena.wish.required
     for domain in holding(board.tree, counts, level, need).tolist():
         low, high = board.tree.span(level, domain)
         inside = np.zeros_like(open_leaf)
         inside[low:high] = open_leaf[low:high]
-        found = yield from place_one_by_one(inside, limits.families, counted, need)
+        found = yield from place_one_by_one(inside, limits.cap_rules, counted, need)
         if found is not None:
             return found
     return None

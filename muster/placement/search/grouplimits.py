@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from muster.cluster.tables.topology import Topology
 from muster.placement.request import Group
-from muster.placement.rules.caps import Family, aligned_level, clip_nodes, single_nodes
+from muster.placement.rules.caps import CapRule, aligned_level, clip_nodes, single_nodes
 from muster.placement.rules.feasibility import budget_rooms
 from muster.placement.rules.interpod import Spread, codes_of, first_of_its_kind, spreads
 from muster.placement.tree import ROOT, Ints, Tree
@@ -31,14 +31,14 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """``families`` of several nodes per set; ``node_caps`` (codes, caps) of one node each.
+    """``cap_rules`` of several nodes per set; ``node_caps`` (codes, caps) of one node each.
 
     ``spreads``: the constraints that count the member itself. ``together``: the level all
     members must share, ``together_loose``: codes of such keys that are no level. All codes
     are int32[positions].
     """
 
-    families: tuple[Family, ...]
+    cap_rules: tuple[CapRule, ...]
     node_caps: tuple[tuple[Codes, Ints], ...]
     spreads: tuple[Spread, ...]
     together: int
@@ -62,7 +62,7 @@ def limits_of(
     caps = [*_anti_affinity(world, group), *_budgets(world, group)]
     if spread_caps:
         caps += [(s.constraint.topology_key, s.codes, s.room()) for s in counted]
-    families: list[Family] = []
+    cap_rules: list[CapRule] = []
     single: list[tuple[Codes, Ints]] = []
     for key, by_row, amounts in caps:
         codes = by_row[topology.order]
@@ -72,10 +72,10 @@ def limits_of(
             single.append((codes, amounts))
         else:
             level = aligned_level(tree, codes, topology.level_index(key))
-            families.append(Family(codes, amounts, level))
+            cap_rules.append(CapRule(codes, amounts, level))
     together, loose = _together(world, topology, tree, group)
     return Limits(
-        families=tuple(families),
+        cap_rules=tuple(cap_rules),
         node_caps=tuple(single),
         spreads=counted,
         together=together,

@@ -95,7 +95,7 @@ def _first_within(arena: Arena, positions: Ints, order: NDArray[np.intp]) -> Int
     for number in order.tolist():
         amounts = np.zeros_like(arena.leaf)
         amounts[positions[number]] = 1
-        if all(family.within(amounts) for family in arena.families):
+        if all(cap_rule.within(amounts) for cap_rule in arena.cap_rules):
             return amounts
     return None
 

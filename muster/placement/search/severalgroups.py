@@ -44,19 +44,23 @@ CANDIDATES_PER_LEVEL: Final = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixed:
-    """Several groups to place: ``needs[i]`` members of ``groups[i]``.
-
-    ``region``: bool[positions] they are confined to. ``anchors``: int64[positions], members
-    of the gang that are already placed. ``exact``: whether to try the exact search first.
-    """
+    """Several groups to place."""
 
     board: Board
     world: World
     wish: Wish
     groups: tuple[Group, ...]
+
+    # How many members of each group are to be placed, along ``groups``.
     needs: tuple[int, ...]
+
+    # bool[positions], where they may go; ``None``: everywhere.
     region: Flags | None = None
+
+    # int64[positions], members of the gang that are already placed; ``None``: none are.
     anchors: Ints | None = None
+
+    # Whether the exact search is tried first.
     exact: bool = True
 
 
@@ -173,7 +177,7 @@ def _attempt(
 
 
 def settled(world: World) -> bool:
-    """Tell whether every spread constraint holds when all that is put down is bound.
+    """Return whether every spread constraint holds when all that is put down is bound.
 
     A pod that was placed before others of its count may have been within the skew only
     then; bound after them it would wait for ever. When the final counts keep the skew,
@@ -216,7 +220,7 @@ def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[In
     return result
 
 
-def seat_slices_exactly(
+def place_slices_exactly(
     task: Mixed, numbers: Sequence[Ints], kinds: Ints
 ) -> Steps[tuple[Ints | None, bool]]:
     """Return a position per member in rank order, and whether that was the whole search.
@@ -241,12 +245,12 @@ def seat_slices_exactly(
 
 
 def place_mixed_slices(
-    task: Mixed, numbers: Sequence[Ints], kin: Mapping[int, Ints]
+    task: Mixed, numbers: Sequence[Ints], anchors: Mapping[int, Ints]
 ) -> Steps[list[Ints] | None]:
     """As ``place_mixed``, every slice inside one domain of the slice level.
 
-    ``numbers[i]``: int64[needs[i]], the slice of each member of group i. ``kin``: by slice,
-    int64[positions] of its members that are already placed. Returns one position per
+    ``numbers[i]``: int64[needs[i]], the slice of each member of group i. ``anchors``: by
+    slice, int64[positions] of its members that are already placed. Returns one position per
     member of each group.
     """
     scopes = yield from _slice_scopes(task)
@@ -254,18 +258,18 @@ def place_mixed_slices(
         region = _region(task, level, domain)
         labelled = labelled_only(task.board.tree, task.wish)
         inside = replace(task, region=region if labelled is None else region & labelled)
-        found = yield from _fill_slices(inside, numbers, kin)
+        found = yield from _fill_slices(inside, numbers, anchors)
         if found is not None:
             return found
     return None
 
 
 def _fill_slices(
-    task: Mixed, numbers: Sequence[Ints], kin: Mapping[int, Ints]
+    task: Mixed, numbers: Sequence[Ints], anchors: Mapping[int, Ints]
 ) -> Steps[list[Ints] | None]:
     wish = Wish(required=max(task.wish.slice_level, task.wish.required))
-    seats = [np.full(len(n), -1, dtype=np.int64) for n in numbers]
-    world, placed = task.world, dict(kin)
+    places = [np.full(len(n), -1, dtype=np.int64) for n in numbers]
+    world, placed = task.world, dict(anchors)
     for number in np.unique(np.concatenate(numbers)).tolist():
         mine = [np.flatnonzero(n == number) for n in numbers]
         part = replace(
@@ -273,7 +277,7 @@ def _fill_slices(
             world=world,
             wish=wish,
             needs=tuple(map(len, mine)),
-            anchors=kin.get(number),
+            anchors=anchors.get(number),
             region=_wider_region(task, placed, number),
             exact=False,
         )
@@ -281,10 +285,10 @@ def _fill_slices(
         if found is None:
             return None
         for i, amounts in enumerate(found.amounts):
-            seats[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
+            places[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
             placed[number] = placed.get(number, 0) + amounts
             world = put(world, task.board, task.groups[i], amounts)
-    return seats if settled(world) else None
+    return places if settled(world) else None
 
 
 def _wider_region(task: Mixed, placed: Mapping[int, Ints], number: int) -> Flags | None:
@@ -292,9 +296,9 @@ def _wider_region(task: Mixed, placed: Mapping[int, Ints], number: int) -> Flags
     region = task.region
     for level, size in task.wish.wider:
         ratio = size // task.wish.slice_size
-        kin = [amounts for other, amounts in placed.items() if other // ratio == number // ratio]
-        if kin:
-            inside = region_of(task.board.tree, level, np.sum(kin, axis=0))
+        same = [amounts for other, amounts in placed.items() if other // ratio == number // ratio]
+        if same:
+            inside = region_of(task.board.tree, level, np.sum(same, axis=0))
             region = inside if region is None else region & inside
     return region
 
@@ -384,7 +388,7 @@ def tightest(keys: Sequence[Ints], domains: Ints) -> Ints:
 def enough_in_all(task: Mixed) -> Steps[list[Flags]]:
     """Return, per level, bool[domains]: those that have what all groups together ask for.
 
-    Of every resource. The last entry is the root's, as in ``families.count_up``.
+    Of every resource. The last entry is the root's, as in ``caps.count_up``.
     """
     tree = task.board.tree
     asked: Counter[str] = Counter()
