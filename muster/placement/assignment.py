@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.resumable import Steps
+from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
 from muster.placement.ranks.ringorder import ring_steps
 from muster.placement.request import Request, Rows
@@ -65,6 +65,9 @@ class PlacedMembers:
 
 def placed_members(snapshot: Snapshot, board: Board, request: Request) -> PlacedMembers:
     """Return the placed members of a gang that stand on living nodes."""
+    if not len(request.placed):
+        none = np.zeros(0, dtype=np.int64)
+        return PlacedMembers(request.placed, none, np.zeros(board.tree.size, dtype=np.int64))
     topology = snapshot.topology
     nodes = snapshot.pods.node[request.placed]
     known = nodes >= 0
@@ -96,14 +99,18 @@ def _one_group(
     if len(placed.rows):
         return (yield from _beside_placed(snapshot, here, placed))
     group = here.group
+    has_pauses = max(len(here.leaf), len(group.rows)) > FEW
     found = yield from place_single(here, group.mandatory, len(group.rows))
-    yield
+    if has_pauses:
+        yield
     if found is None or not found.amounts.any():
         return None
     rows = _by_rank(snapshot, here.group.rows[: int(found.amounts.sum())])
-    yield
+    if has_pauses:
+        yield
     assigned = _in_order(here, request, found, rows)
-    yield
+    if has_pauses:
+        yield
     return assigned
 
 
@@ -134,6 +141,8 @@ def _in_order(here: Arena, request: Request, found: Found, rows: Rows) -> Assign
 
 def _by_rank(snapshot: Snapshot, rows: Rows) -> Rows:
     """Sort members by rank; those given first come first among equals."""
+    if len(rows) == 1:
+        return rows
     ranks = snapshot.pods.rank[rows]
     return np.sort(rows) if (ranks < 0).all() else rows[np.argsort(ranks, kind="stable")]
 

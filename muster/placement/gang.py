@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.resumable import Steps, run
+from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import Mig
 from muster.cluster.tables.nodeview import NodeView
@@ -153,16 +153,21 @@ def _plan(
     snapshot: Snapshot, request: Request, arenas: Sequence[Arena], assigned: Assigned
 ) -> Steps[Plan]:
     board = arenas[0].board
+    has_pauses = max(board.tree.size, len(assigned.pods)) > FEW
     amounts = np.bincount(assigned.positions, minlength=board.tree.size)
-    yield
+    if has_pauses:
+        yield
     spares = yield from _spares(request, arenas, assigned, amounts)
     order, left_over = _rank_order(request, assigned.pods)
-    yield
+    if has_pauses:
+        yield
     nodes = board.topology.order
     by_node = np.append(nodes, -1).astype(np.int32)  # position -1 finds the entry at the end
-    yield
+    if has_pauses:
+        yield
     levels, used = board.topology.levels, domains_used(board.tree, amounts)
-    yield
+    if has_pauses:
+        yield
     return Plan(
         gang=request.key,
         generation=snapshot.generation,

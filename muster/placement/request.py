@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import distinct
 from muster.cluster.ids import GangKey
-from muster.cluster.resumable import Steps, run
+from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.contradictions import Kind, contradictions
 from muster.cluster.specs.gangspec import GangSpec
@@ -124,11 +124,14 @@ def reading(
         )
     if view.spec is None:
         return _missing(snapshot, view, "the object that describes the gang has not been seen yet")
-    yield
+    has_pauses = len(view.waiting) > FEW
+    if has_pauses:
+        yield
     contradictory = _contradictory(snapshot, view, view.spec)
     if contradictory is not None:
         return contradictory
-    yield
+    if has_pauses:
+        yield
     request = yield from _members(snapshot, view, view.spec, question.spare_count, members)
     return _strict(request, view, question.now) if isinstance(request, Request) else request
 
@@ -174,6 +177,7 @@ def _members(
     chosen: Rows | None,
 ) -> Steps[Request | Wait]:
     members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
+    has_pauses = len(view.waiting) > FEW
     placed = np.concatenate([view.assumed, view.released, view.bound])
     if chosen is not None:
         placed = placed[~np.isin(placed, members)]
@@ -182,14 +186,17 @@ def _members(
         return _missing(snapshot, view, _missing_text(spec, view, len(members)))
     done = view.finished[snapshot.pods.has(view.finished, PodFlag.SUCCEEDED)]
     counted = np.concatenate([placed, done])
-    yield
+    if has_pauses:
+        yield
     must, short = _mandatory(snapshot, spec, members, counted, min(need, len(members)))
     if short and not len(placed):
         return _missing(snapshot, view, short)
     nodes = snapshot.pods.node[placed]
-    yield
+    if has_pauses:
+        yield
     groups = tuple(_groups(snapshot, members, must))
-    yield
+    if has_pauses:
+        yield
     return Request(
         key=view.key,
         generation=snapshot.generation,

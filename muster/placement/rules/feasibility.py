@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from muster.cluster.devices.rooms import UNLIMITED
-from muster.cluster.resumable import Steps, run
+from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.matching import UNSCHEDULABLE, untolerated
 from muster.cluster.specs.podconstraints import PodClass
@@ -114,22 +114,30 @@ def feasible_steps(
 ) -> Steps[Feasibility]:
     """As ``feasible_in``, in slices."""
     sieve = _Sieve(world.snapshot.nodes.alive)
+    has_pauses = len(sieve.mask) > FEW
     _node_rules(world, pod_class, closed, sieve)
-    yield
-    _pod_rules(world, pod_class, labels_id, sieve)
-    yield
-    suitable = sieve.mask.copy()
-    for resource, amount in pod_class.requests:
-        passing = world.free(resource) >= amount if amount else None
-        sieve.apply(RESOURCE, passing, resource)
+    if has_pauses:
         yield
+    _pod_rules(world, pod_class, labels_id, sieve)
+    if has_pauses:
+        yield
+    suitable = sieve.mask.copy()
+    free = world.free if world.placed else world.snapshot.nodes.free
+    passing = []
+    for resource, amount in pod_class.requests:
+        passing.append((resource, free(resource) >= amount if amount else None))
+        if has_pauses:
+            yield
+    for resource, mask in passing:
+        sieve.apply(RESOURCE, mask, resource)
     devices = device_rooms(world, pod_class)
     if devices is not None and (devices < UNLIMITED).any():
         sieve.apply(DEVICES, devices > 0, text(pod_class))
     if closed.kept is not None:
         sieve.apply(KEPT, ~closed.kept)
-    for name, passing in _budget_rules(world, pod_class):
-        sieve.apply(BUDGET, passing, name)
+    if world.snapshot.tables.budgets:
+        for name, covered in _exhausted_budgets(world, pod_class):
+            sieve.apply(BUDGET, ~covered, name)
     return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled, devices)
 
 
@@ -176,7 +184,7 @@ def _port_mask(world: World, pod_class: PodClass) -> Mask | None:
 
 def _pod_rules(world: World, pod_class: PodClass, labels_id: int, sieve: _Sieve) -> None:
     sieve.apply(PORTS, _port_mask(world, pod_class))
-    spreads = interpod.spreads(world, pod_class, labels_id)
+    spreads = interpod.spreads(world, pod_class, labels_id) if pod_class.spread else []
     sieve.apply(
         SPREAD,
         np.logical_and.reduce([spread.mask() for spread in spreads]) if spreads else None,
@@ -194,13 +202,15 @@ def _pod_rules(world: World, pod_class: PodClass, labels_id: int, sieve: _Sieve)
         interpod.anti_affinity_mask(world, pod_class) if terms else None,
         ", ".join(term.topology_key for term in terms),
     )
-    sieve.apply(REPELLED, interpod.repelled_mask(world, labels_id))
+    may_repel = world.placed or world.snapshot.tables.anti_affinity
+    sieve.apply(REPELLED, interpod.repelled_mask(world, labels_id) if may_repel else None)
 
 
-def _budget_rules(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask]]:
+def _exhausted_budgets(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask]]:
+    """Yield (name, bool[n] nodes it covers) of the budgets without room for one more pod."""
     for name, nodes, room in budget_rooms(world, pod_class):
         if room < 1:
-            yield name, ~nodes
+            yield name, nodes
 
 
 def budget_rooms(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask, int]]:

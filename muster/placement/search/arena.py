@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from muster.cluster.resumable import Steps
+from muster.cluster.resumable import FEW, Steps
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.topology import Topology
 from muster.placement.request import Group, Wish
@@ -103,20 +103,26 @@ class Arena:
 def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
     """Evaluate a group's rules and capacities in a world."""
     feasibility = yield from feasible_steps(world, group.pod_class, group.labels_id, board.closed)
-    yield
     order = board.topology.order
+    has_pauses = len(order) > FEW
+    if has_pauses:
+        yield
     devices = feasibility.devices
-    by_row = yield from capacity_steps(world.free, group.pod_class, feasibility.mask, devices)
+    free = world.free if world.placed else world.snapshot.nodes.free
+    by_row = yield from capacity_steps(free, group.pod_class, feasibility.mask, devices)
     leaf = by_row[order]
-    yield
+    if has_pauses:
+        yield
     limits = limits_of(world, board.topology, board.tree, group)
     quiet = None
     if _spares_kept(world, group):
-        yield
+        if has_pauses:
+            yield
         kept = feasibility.mask, devices
         by_row = yield from capacity_steps(world.unreserved, group.pod_class, *kept)
         quiet = limits.clip(by_row[order])
-    yield
+    if has_pauses:
+        yield
     inner = replace(wish, required=max(wish.required, limits.together))
     made = Arena(board, world, group, inner, feasibility, limits.clip(leaf), quiet, limits)
     # What the gang requires holds, too, where affinity asks for something narrower.
@@ -128,8 +134,10 @@ def arenas_of(
     world: World, board: Board, groups: Sequence[Group], wish: Wish
 ) -> Steps[list[Arena]]:
     """Evaluate every group of a gang in the same world."""
-    arenas = []
+    arenas: list[Arena] = []
     for group in groups:
+        if arenas:
+            yield
         made = yield from arena(world, board, group, wish)
         arenas.append(made)
     return arenas
@@ -142,10 +150,10 @@ def kinds_of(arenas: Sequence[Arena], needs: Sequence[int]) -> list[tuple[PodCla
 
 def _spares_kept(world: World, group: Group) -> bool:
     nodes = world.snapshot.nodes
-    return any(
-        amount and nodes.spare_reserved(resource).any()
-        for resource, amount in group.pod_class.requests
-    )
+    for resource, amount in group.pod_class.requests:
+        if amount and nodes.spare_reserved(resource).any():
+            return True
+    return False
 
 
 def search(arena: Arena, need: int) -> Steps[Placing | None]:

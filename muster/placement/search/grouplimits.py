@@ -58,8 +58,12 @@ def limits_of(
     world: World, topology: Topology, tree: Tree, group: Group, *, spread_caps: bool = True
 ) -> Limits:
     """Return the caps that members of a group put on each other in a world."""
-    counted = tuple(s for s in spreads(world, group.pod_class, group.labels_id) if s.own)
-    caps = [*_anti_affinity(world, group), *_budgets(world, group)]
+    pod_class = group.pod_class
+    every = spreads(world, pod_class, group.labels_id) if pod_class.spread else []
+    counted = tuple(spread for spread in every if spread.own)
+    caps = [*_anti_affinity(world, group)]
+    if world.snapshot.tables.budgets:
+        caps += _budgets(world, group)
     if spread_caps:
         caps += [(s.constraint.topology_key, s.codes, s.room()) for s in counted]
     cap_rules: list[CapRule] = []
@@ -103,10 +107,11 @@ def _together(
     world: World, topology: Topology, tree: Tree, group: Group
 ) -> tuple[int, tuple[Codes, ...]]:
     """Return what all members must share when they start their own affinity group."""
-    if not first_of_its_kind(world, group.pod_class, group.labels_id):
+    terms = group.pod_class.pod_affinity
+    if not terms or not first_of_its_kind(world, group.pod_class, group.labels_id):
         return ROOT, ()
     together, loose = ROOT, []
-    for term in group.pod_class.pod_affinity:
+    for term in terms:
         codes, _ = codes_of(world.snapshot.nodes, term.topology_key)
         here = codes[topology.order]
         level = topology.level_index(term.topology_key)
