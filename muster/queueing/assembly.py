@@ -1,4 +1,4 @@
-"""Return whether a gang's members have all arrived, so that it can be planned as a whole.
+"""Whether all members of a gang have arrived, so that it can be planned as a whole.
 
 A gang of known size, or with an upper bound, is planned as soon as all of it is here. One
 that has enough members (``min_count``) but may get more is planned when nobody new has come
