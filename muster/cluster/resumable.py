@@ -20,6 +20,10 @@ Steps: TypeAlias = Generator[None, None, T]
 ITEMS_PER_STEP: Final = 2048
 """Items that Python touches one by one in a slice: about half a millisecond."""
 
+FEW: Final = 512
+"""Rows on which whole phases of numpy work take half a millisecond together: up to so many, a
+phase pauses only at its end."""
+
 
 def run(steps: Generator[object, None, T]) -> T:
     """Run a sliced computation to its end, whatever it yields."""

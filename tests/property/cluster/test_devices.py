@@ -39,6 +39,7 @@ from muster.cluster.tables.holds import HoldState
 from muster.decisions.assign import assignments
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 
 NAMES = ("g0", "g1", "g2", "g0/1g.5gb@0", "g1/3g.20gb@4")
 NODES = ("n1", "n2", "n3", "n4", "n5")
@@ -174,7 +175,7 @@ class Devices(RuleBasedStateMachine):
         ]
         self.apply(GangUpserted(gang_spec(gang, len(of))), *members)
         snapshot = self.state.snapshot()
-        decision = plan_now(snapshot, gang_key(gang), spare_count=spares)
+        decision = plan_now(snapshot, Question(gang_key(gang), spare_count=spares))
         if isinstance(decision, Plan):
             assert verify(snapshot, decision) == []
             given_out = run(assignments(snapshot, decision))

@@ -34,6 +34,7 @@ from muster.cluster.specs.podconstraints import LabelSet, PodClass
 from muster.cluster.state import ClusterState
 from muster.placement.decision import Decision, Plan
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 
 BLOCK, RACK, HOST = "muster.dev/block", "muster.dev/rack", "kubernetes.io/hostname"
 GPU = "nvidia.com/gpu"
@@ -253,7 +254,7 @@ class Scene:
         rows = [self.state.pod_row(uid) for uid in uids]
         members = np.array(rows, dtype=np.int32) if rows else None
         decision = plan_now(
-            self.snapshot, key, spare_count=spares, members=members, refused=refused
+            self.snapshot, Question(key, spare_count=spares, refused=tuple(refused)), members
         )
         if isinstance(decision, Plan):
             assert verify(self.snapshot, decision) == []

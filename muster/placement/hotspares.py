@@ -6,19 +6,19 @@ largest members that exist in an overlay only. What is planned for them is left 
     rack r1: room for 8   rack r2: room for 10      8 members, 2 spares, one rack required
              ▒▒▒▒▒▒▒▒              ████████··       ► r2, though r1 would be left fuller
 
-Once the members have their place the seats are chosen near them, as successors would be, so
-that a seat keeps every rule that a member keeps. With slices each slice has spares of its own:
-a spare elsewhere could not take the place of its members. To that end the candidates are
-numbered into the slices::
+Once the members have their place, places for the spares are chosen near them, as for successors,
+so that a spare keeps every rule that a member keeps. With slices each slice has spares of its own:
+a spare elsewhere could not replace a member of it. To that end the candidates are numbered into
+the slices::
 
     ranks      0 1 2 3 | 4 5 6 7        slices of 4, 1 spare in each
     in overlay 0 1 2 3 (4) | 5 6 7 8 (9)
 
-Whose seats are room: a gang's own always, those of gangs of lower priority where nothing else
-is left, nobody else's.
+A gang may use the room of its own spares always, that of spares of lower priority where nothing
+else is left, and no other spares' room.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -32,12 +32,11 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.tables.gangview import GangView
+from muster.placement import gang
 from muster.placement.decision import Decision, Plan, Wait, WaitReason
+from muster.placement.question import Question
 from muster.placement.request import Rows
 from muster.placement.tree import Ints, domains_used, tree_of
-
-Ask = Callable[[Snapshot, Rows | None], Steps[Decision]]
-"""Plans a gang on a snapshot: all that wait, or these rows."""
 
 _UID_BYTES = 16
 _FOR_ROOM = frozenset(WaitReason) - {
@@ -49,32 +48,38 @@ _FOR_ROOM = frozenset(WaitReason) - {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidates:
-    """``snapshot`` with candidates in it: pod ``rows``, and the slice (or 0) of each."""
+    """A snapshot with candidates in it."""
 
     snapshot: Snapshot
+
+    # int32[candidates], their pod rows.
     rows: Rows
+
+    # int64[candidates], the slice of each; 0 without slices.
     slices: Ints
+
+    # The pod row of the member that the candidates are like.
     like: int
 
 
 # --- planning members -------------------------------------------------------------------
 
 
-def plan_beside_spares(snapshot: Snapshot, view: GangView, ask: Ask) -> Steps[Decision]:
-    """Plan the waiting members of a gang: with room for its spares, and never in others'.
+def plan_beside_spares(snapshot: Snapshot, view: GangView, question: Question) -> Steps[Decision]:
+    """Plan the waiting members of a gang, with room for its spares and outside those of others.
 
-    The plan says which seats it displaces.
+    The plan lists the hot spares that it displaces.
     """
     own = view.standby
     room = snapshot.overlay(without_pods=own.tolist()) if len(own) else snapshot
-    found = yield from _with_room(room, view, ask)
+    found = yield from _with_room(room, view, question)
     taken = own
     if isinstance(found, Wait) and found.reason in _FOR_ROOM:
         yielding = _yielding(snapshot, view)
         if len(yielding):
             taken = np.concatenate([own, yielding])
             again = snapshot.overlay(without_pods=taken.tolist())
-            found = _better(found, (yield from _with_room(again, view, ask)))
+            found = _better(found, (yield from _with_room(again, view, question)))
     if not isinstance(found, Plan) or not len(taken):
         return found
     in_the_way = np.isin(snapshot.pods.node[taken], found.nodes)
@@ -86,14 +91,14 @@ def _better(wait: Decision, again: Decision) -> Decision:
 
 
 def _yielding(snapshot: Snapshot, view: GangView) -> Rows:
-    """Return the seats of gangs of lower priority."""
+    """Return the hot spares of gangs of lower priority."""
     rows = snapshot.standby_rows()
     lower = snapshot.pods.priority[rows] < view.priority
     yielding: Rows = rows[lower]
     return yielding
 
 
-def _with_room(room: Snapshot, view: GangView, ask: Ask) -> Steps[Decision]:
+def _with_room(room: Snapshot, view: GangView, question: Question) -> Steps[Decision]:
     """Plan a gang where its spares have room too, if it may choose that yet.
 
     Candidates come softly first, as members above the minimum do: they choose among places
@@ -103,23 +108,23 @@ def _with_room(room: Snapshot, view: GangView, ask: Ask) -> Steps[Decision]:
     spec = view.spec
     anchored = len(view.assumed) + len(view.released) + len(view.bound)
     if spec is None or not spec.standby or anchored or not len(view.waiting):
-        return (yield from ask(room, None))
+        return (yield from gang.plan(room, question))
     bound_to = spec.slice_size or spec.required_level
     best: Plan | None = None
     for firm in (False, True) if not spec.slice_size else (True,):
         candidates = _candidates(room, view, firm=firm)
         if candidates is None:
             break
-        found = yield from ask(candidates.snapshot, None)
+        found = yield from gang.plan(candidates.snapshot, question)
         if isinstance(found, Plan):
             best = _stripped(room, found)
             if len(found.pods) - len(best.pods) == len(candidates.rows) or not bound_to:
                 break
-    return best if best is not None and len(best.pods) else (yield from ask(room, None))
+    return best if best is not None and len(best.pods) else (yield from gang.plan(room, question))
 
 
 def _stripped(room: Snapshot, plan: Plan) -> Plan:
-    """Return what a plan says of the pods that there are."""
+    """Return the plan without the candidates."""
     real = plan.pods < room.pods.count
     topology = room.topology
     tree = tree_of(topology)
@@ -136,22 +141,25 @@ def _stripped(room: Snapshot, plan: Plan) -> Plan:
     )
 
 
-# --- choosing seats ---------------------------------------------------------------------
+# --- choosing hot spares ----------------------------------------------------------------
 
 
-def choose_seats(snapshot: Snapshot, view: GangView, ask: Ask) -> Steps[StandbyHeld | None]:
-    """Return the seats that a gang with its place lacks, as many as there is room for."""
+def choose_hot_spares(
+    snapshot: Snapshot, view: GangView, question: Question
+) -> Steps[StandbyHeld | None]:
+    """Return the hot spares that a placed gang lacks, as many as there is room for."""
     candidates = _candidates(snapshot, view, firm=False)
     if candidates is None or view.spec is None:
         return None
-    found = yield from ask(candidates.snapshot, candidates.rows)
+    without_spares = replace(question, spare_count=0)
+    found = yield from gang.plan(candidates.snapshot, without_spares, candidates.rows)
     if not isinstance(found, Plan):
         return None
     uids = candidates.snapshot.pods.uids
     size = view.spec.slice_size
     slice_of = dict(zip(candidates.rows.tolist(), candidates.slices.tolist(), strict=True))
     near = _near_enough(snapshot, view, found.nodes)
-    seats = tuple(
+    spares = tuple(
         Assignment(
             uid=uids[row],
             node=snapshot.nodes.name(node),
@@ -159,11 +167,11 @@ def choose_seats(snapshot: Snapshot, view: GangView, ask: Ask) -> Steps[StandbyH
         )
         for row, node in zip(found.pods[near].tolist(), found.nodes[near].tolist(), strict=True)
     )
-    return StandbyHeld(view.key, snapshot.pods.uid(candidates.like), seats) if seats else None
+    return StandbyHeld(view.key, snapshot.pods.uid(candidates.like), spares) if spares else None
 
 
 def _near_enough(snapshot: Snapshot, view: GangView, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Tell which nodes share a domain of the spares' level with a member."""
+    """Return which nodes share a domain of the spares' level with a member."""
     level = None if view.spec is None else view.spec.standby_level
     if level not in snapshot.levels:
         return np.ones(len(nodes), dtype=np.bool_)
@@ -173,7 +181,7 @@ def _near_enough(snapshot: Snapshot, view: GangView, nodes: NDArray[np.int32]) -
 
 
 def _candidates(snapshot: Snapshot, view: GangView, *, firm: bool) -> _Candidates | None:
-    """Return the cluster with the seats that a gang lacks as waiting pods; ``None``: with none."""
+    """Return the cluster with the lacking hot spares as waiting pods; ``None``: none lacks."""
     spec = view.spec
     if spec is None or not spec.standby:
         return None
@@ -228,7 +236,7 @@ def _slice_numbers(snapshot: Snapshot, spec: GangSpec, members: Rows) -> Ints:
 def _lacking(
     snapshot: Snapshot, spec: GangSpec, view: GangView, numbers: Ints
 ) -> Iterator[tuple[int, int]]:
-    """Yield (slice, place in it) of each seat that is not held."""
+    """Yield (slice, place in it) of each hot spare that is not held."""
     size = spec.slice_size
     held = snapshot.pods.rank[view.standby].astype(np.int64) // size if size else None
     for each in np.unique(numbers[numbers >= 0]).tolist():
@@ -270,7 +278,7 @@ def _larger(spec: GangSpec, count: int, *, firm: bool) -> GangSpec:
 
 
 def _largest(snapshot: Snapshot, rows: Rows) -> int:
-    """Return the first of the members that ask for most: its seat takes any of the others."""
+    """Return the first of the members that ask for most: its room takes any of the others."""
     classes = snapshot.pods.pod_class[rows]
 
     def weight(number: int) -> tuple[object, ...]:
@@ -304,6 +312,6 @@ def _uid(key: GangKey, generation: int, number: int) -> PodUid:
     return PodUid(blake2b(text.encode(), digest_size=_UID_BYTES).digest())
 
 
-def seats_of(snapshot: Snapshot, view: GangView) -> Sequence[str]:
-    """Return the nodes of a gang's seats, by name."""
+def spare_nodes(snapshot: Snapshot, view: GangView) -> Sequence[str]:
+    """Return the nodes of a gang's hot spares, by name."""
     return [snapshot.nodes.name(int(row)) for row in snapshot.pods.node[view.standby].tolist()]

@@ -18,8 +18,10 @@ a host beyond "largest first". That a fit exists and is not found is therefore p
 that a plan is partial or wrong is not.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -31,11 +33,35 @@ from muster.placement.search.arena import Arena, Board, arena, search
 from muster.placement.search.dealing import deal
 from muster.placement.search.fewestnewdomains import closest
 from muster.placement.search.joint import Joint, Task, at_bound, search_joint
-from muster.placement.search.mixedtask import Mixed, candidate_domains, enough_in_all
 from muster.placement.search.nearplaced import near, near_whole, region_of
-from muster.placement.search.scopes import labelled_only
+from muster.placement.search.scopes import all_holding, labelled_only
 from muster.placement.tree import ROOT, Flags, Ints
 from muster.placement.world import World
+
+CANDIDATES_PER_LEVEL: Final = 256
+"""Domains tried per level before the search goes one level up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixed:
+    """Several groups to place."""
+
+    board: Board
+    world: World
+    wish: Wish
+    groups: tuple[Group, ...]
+
+    # How many members of each group are to be placed, along ``groups``.
+    needs: tuple[int, ...]
+
+    # bool[positions], where they may go; ``None``: everywhere.
+    region: Flags | None = None
+
+    # int64[positions], members of the gang that are already placed; ``None``: none are.
+    anchors: Ints | None = None
+
+    # Whether the exact search is tried first.
+    exact: bool = True
 
 
 def place_mixed(task: Mixed) -> Steps[Joint | None]:
@@ -151,7 +177,7 @@ def _attempt(
 
 
 def settled(world: World) -> bool:
-    """Tell whether every spread constraint holds when all that is put down is bound.
+    """Return whether every spread constraint holds when all that is put down is bound.
 
     A pod that was placed before others of its count may have been within the skew only
     then; bound after them it would wait for ever. When the final counts keep the skew,
@@ -194,7 +220,7 @@ def add_near(task: Mixed, found: Sequence[Ints], anchors: Ints) -> Steps[list[In
     return result
 
 
-def seat_slices_exactly(
+def place_slices_exactly(
     task: Mixed, numbers: Sequence[Ints], kinds: Ints
 ) -> Steps[tuple[Ints | None, bool]]:
     """Return a position per member in rank order, and whether that was the whole search.
@@ -219,12 +245,12 @@ def seat_slices_exactly(
 
 
 def place_mixed_slices(
-    task: Mixed, numbers: Sequence[Ints], kin: Mapping[int, Ints]
+    task: Mixed, numbers: Sequence[Ints], anchors: Mapping[int, Ints]
 ) -> Steps[list[Ints] | None]:
     """As ``place_mixed``, every slice inside one domain of the slice level.
 
-    ``numbers[i]``: int64[needs[i]], the slice of each member of group i. ``kin``: by slice,
-    int64[positions] of its members that are already placed. Returns one position per
+    ``numbers[i]``: int64[needs[i]], the slice of each member of group i. ``anchors``: by
+    slice, int64[positions] of its members that are already placed. Returns one position per
     member of each group.
     """
     scopes = yield from _slice_scopes(task)
@@ -232,18 +258,18 @@ def place_mixed_slices(
         region = _region(task, level, domain)
         labelled = labelled_only(task.board.tree, task.wish)
         inside = replace(task, region=region if labelled is None else region & labelled)
-        found = yield from _fill_slices(inside, numbers, kin)
+        found = yield from _fill_slices(inside, numbers, anchors)
         if found is not None:
             return found
     return None
 
 
 def _fill_slices(
-    task: Mixed, numbers: Sequence[Ints], kin: Mapping[int, Ints]
+    task: Mixed, numbers: Sequence[Ints], anchors: Mapping[int, Ints]
 ) -> Steps[list[Ints] | None]:
     wish = Wish(required=max(task.wish.slice_level, task.wish.required))
-    seats = [np.full(len(n), -1, dtype=np.int64) for n in numbers]
-    world, placed = task.world, dict(kin)
+    places = [np.full(len(n), -1, dtype=np.int64) for n in numbers]
+    world, placed = task.world, dict(anchors)
     for number in np.unique(np.concatenate(numbers)).tolist():
         mine = [np.flatnonzero(n == number) for n in numbers]
         part = replace(
@@ -251,7 +277,7 @@ def _fill_slices(
             world=world,
             wish=wish,
             needs=tuple(map(len, mine)),
-            anchors=kin.get(number),
+            anchors=anchors.get(number),
             region=_wider_region(task, placed, number),
             exact=False,
         )
@@ -259,10 +285,10 @@ def _fill_slices(
         if found is None:
             return None
         for i, amounts in enumerate(found.amounts):
-            seats[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
+            places[i][mine[i]] = np.repeat(np.arange(len(amounts)), amounts)
             placed[number] = placed.get(number, 0) + amounts
             world = put(world, task.board, task.groups[i], amounts)
-    return seats if settled(world) else None
+    return places if settled(world) else None
 
 
 def _wider_region(task: Mixed, placed: Mapping[int, Ints], number: int) -> Flags | None:
@@ -270,9 +296,9 @@ def _wider_region(task: Mixed, placed: Mapping[int, Ints], number: int) -> Flags
     region = task.region
     for level, size in task.wish.wider:
         ratio = size // task.wish.slice_size
-        kin = [amounts for other, amounts in placed.items() if other // ratio == number // ratio]
-        if kin:
-            inside = region_of(task.board.tree, level, np.sum(kin, axis=0))
+        same = [amounts for other, amounts in placed.items() if other // ratio == number // ratio]
+        if same:
+            inside = region_of(task.board.tree, level, np.sum(same, axis=0))
             region = inside if region is None else region & inside
     return region
 
@@ -305,3 +331,79 @@ def _slice_scopes(task: Mixed) -> Steps[list[tuple[int, int]]]:
     enough = yield from enough_in_all(task)
     domains = np.flatnonzero(tree.labelled[level] & enough[level])
     return [(level, domain) for domain in domains.tolist()]
+
+
+# --- candidate domains ------------------------------------------------------------------
+
+
+def candidate_domains(task: Mixed, arenas: Sequence[Arena]) -> Steps[list[tuple[int, int]]]:
+    """Return (level, domain) in the order they are to be tried.
+
+    Groups that fit nowhere *yet* (they wait for an affinity to another group) are left
+    out of the counting.
+    """
+    tree = task.board.tree
+    counts: list[list[Ints]] = []
+    needs: list[int] = []
+    for each, need in zip(arenas, task.needs, strict=True):
+        if need and each.leaf.any():
+            counts.append(each.counts())
+            needs.append(need)
+            yield
+    if not counts:
+        return []
+    enough = yield from enough_in_all(task)
+    floor = max(task.wish.required, task.wish.preferred, 0)
+    found: list[tuple[int, int]] = []
+    for level in (*range(tree.host, floor - 1, -1), *range(floor - 1, task.wish.required - 1, -1)):
+        domains = all_holding(tree, counts, needs, level)
+        domains = domains[enough[level][domains]]
+        yield
+        keys = [each[level] for each in counts]
+        found += ((level, domain) for domain in tightest(keys, domains).tolist())
+        yield
+    return found
+
+
+def tightest(keys: Sequence[Ints], domains: Ints) -> Ints:
+    """Return the first ``CANDIDATES_PER_LEVEL`` domains by their keys, then in tree order.
+
+    Key by key only those at the bar are looked at further, so that a hundred thousand
+    domains are not sorted for the sake of the first few.
+    """
+    left, sure, tied = CANDIDATES_PER_LEVEL, [domains[:0]], domains
+    for key in keys:
+        if len(tied) <= left:
+            break
+        values = key[tied]
+        bar = np.partition(values, left - 1)[left - 1]
+        sure.append(tied[values < bar])
+        left -= len(sure[-1])
+        tied = tied[values == bar]
+    found = np.sort(np.concatenate([*sure, tied[:left]]))
+    tightest: Ints = found[np.lexsort([key[found] for key in reversed(keys)])]
+    return tightest
+
+
+def enough_in_all(task: Mixed) -> Steps[list[Flags]]:
+    """Return, per level, bool[domains]: those that have what all groups together ask for.
+
+    Of every resource. The last entry is the root's, as in ``caps.count_up``.
+    """
+    tree = task.board.tree
+    asked: Counter[str] = Counter()
+    for group, need in zip(task.groups, task.needs, strict=True):
+        asked.update({name: amount * need for name, amount in group.pod_class.requests})
+    enough = [
+        np.ones(tree.domains(level), dtype=np.bool_) for level in (*range(tree.host + 1), ROOT)
+    ]
+    for resource, amount in sorted(asked.items()):
+        if not amount:
+            continue
+        sums = np.maximum(task.world.free(resource), 0)[task.board.topology.order]
+        yield
+        for level in range(tree.host, ROOT - 1, -1):
+            sums = sums if level == tree.host else tree.sums(sums, level, level + 1)
+            enough[level] &= sums >= amount
+        yield
+    return enough

@@ -13,7 +13,7 @@ from muster.cluster.specs.podconstraints import (
     PodAffinityTerm,
     Requirement,
 )
-from muster.placement.search import mixedtask
+from muster.placement.search import severalgroups
 
 SHY = PodAffinityTerm(
     HOST, LabelSelector((Requirement("app", Operator.IN, ("web",)),)), frozenset({NAMESPACE})
@@ -25,9 +25,9 @@ def test_the_first_of_many_domains_are_those_that_a_full_sort_puts_first(
     rooms: list[tuple[int, int]],
 ) -> None:
     keys = [np.array(column, dtype=np.int64) for column in zip(*rooms, strict=True)]
-    found = mixedtask.tightest(keys, np.arange(len(rooms)))
+    found = severalgroups.tightest(keys, np.arange(len(rooms)))
     expected = sorted(range(len(rooms)), key=lambda i: (*rooms[i], i))
-    assert found.tolist() == expected[: mixedtask.CANDIDATES_PER_LEVEL]
+    assert found.tolist() == expected[: severalgroups.CANDIDATES_PER_LEVEL]
 
 
 def test_a_rack_that_both_kinds_fill_to_the_last_gpu_is_tried() -> None:

@@ -7,16 +7,19 @@
 Nothing is changed: the overlay is a scratch copy, and whatever it answers is thrown away.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from muster.cluster.events import GangUpserted, NodeGone, NodeUpserted, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
+from muster.cluster.resumable import run
 from muster.cluster.snapshot import Fact, Snapshot
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.tables.gangview import GangView, Rows
+from muster.decisions.answer import Answer, answer
+from muster.placement.question import Question
 
 _UID_BYTES = 16
 
@@ -31,6 +34,16 @@ class Supposition:
     facts: tuple[Fact, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Supposed:
+    """An answer from a supposed cluster. ``gone``: gang and how many of its pods held room."""
+
+    question: Question
+    gone: tuple[tuple[GangKey, int], ...]
+    snapshot: Snapshot
+    answer: Answer
+
+
 def suppose(snapshot: Snapshot, supposed: Supposition) -> Snapshot:
     """Return the cluster as supposed. Names and keys must be known (``KeyError``)."""
     gone = [np.array(supposed.pods, dtype=np.int32)]
@@ -42,6 +55,20 @@ def suppose(snapshot: Snapshot, supposed: Supposition) -> Snapshot:
     facts = (*map(NodeGone, supposed.nodes), *supposed.facts)
     rows = np.unique(np.concatenate(gone)).tolist()
     return snapshot.overlay(without_pods=rows, facts=facts)
+
+
+def without(snapshot: Snapshot, question: Question, gangs: Sequence[GangKey]) -> Supposed:
+    """Ask ``question`` of ``snapshot`` without all pods of ``gangs``. Unknown ones are ignored."""
+    views = [view for view in map(snapshot.gang, gangs) if view is not None]
+    pods = [members(view) for view in views]
+    rows = np.concatenate([np.zeros(0, dtype=np.int32), *pods]).tolist()
+    supposed = snapshot.overlay(without_pods=rows)
+    held = snapshot.pods.node
+    gone = tuple(
+        (view.key, int(np.count_nonzero(held[mine] >= 0)))
+        for view, mine in zip(views, pods, strict=True)
+    )
+    return Supposed(question, gone, supposed, run(answer(supposed, question)))
 
 
 def members(view: GangView) -> Rows:

@@ -99,7 +99,7 @@ def widest_level(arena: Arena) -> int | None:
         # To be kept off others on a node binds nothing: the spare's node is free of them.
         if found < tree.host or key in attracted:
             widest = max(widest, found)
-    loose = any(family.level is None for family in arena.families)  # a budget nearly used up
+    loose = any(cap_rule.level is None for cap_rule in arena.cap_rules)  # a budget nearly used up
     return None if loose else widest
 
 
