@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from muster.cluster.columns.texts import some_of
 from muster.cluster.columns.uids import Uids
 from muster.cluster.events import PlanNote, PodsBound, PodUpserted
-from muster.kube.firstlist.page import Times
+from muster.kube.firstlist.versions import Times
 
 ALONE: Final = -1
 

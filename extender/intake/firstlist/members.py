@@ -33,10 +33,10 @@ from muster.kube import wire
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist.ownbytes import Apart, OwnBytes
 from muster.kube.firstlist.ownkeys import shared
-from muster.kube.firstlist.page import ListedPage, Times
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.firstlist.siblingkeys import SiblingKeys
 from muster.kube.firstlist.twins import FEWEST, Twins
+from muster.kube.firstlist.versions import Times
 from muster.kube.quantity import QuantityError
 from muster.workloads.dialect import NO_RANK
 from muster.workloads.keys.ranks import told_by
@@ -50,7 +50,7 @@ UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
 class Listed:
     """A page, and what has been read of all its pods. ``may``: bool[n], whom one may tell of."""
 
-    page: ListedPage
+    page: PackedPage
     uids: Uids
     nodes: Sequence[str]
     created: Times
@@ -124,8 +124,6 @@ class ListedMembers:
     def tell(self, listed: Listed, begin: int, telling: Telling) -> int:
         """Tell of a planned pod and of those of its kin that follow it; return where they end."""
         page = listed.page
-        if not isinstance(page, PackedPage):
-            return begin  # in JSON every pod is looked at for itself
         after = int(np.searchsorted(page.kin, begin, side="right"))
         end = int(page.kin[after]) if after < len(page.kin) else len(page)
         found = list(page.twins(begin + np.flatnonzero(listed.may[begin:end])))

@@ -34,10 +34,11 @@ from muster.cluster.events import PodUpserted
 from muster.cluster.ids import NO_ROW, PodUid
 from muster.kube import wire
 from muster.kube.firstlist import ownkeys
-from muster.kube.firstlist.page import ListedPage, version
+from muster.kube.firstlist.podpage import PackedPage
+from muster.kube.firstlist.versions import Versions, version
 from muster.kube.names import TERM
 from muster.kube.translation.requests import resized_containers
-from muster.kube.translation.translate import pod_uid
+from muster.kube.translation.translate import pod_uid, pod_uids
 from muster.workloads.managedpods import takes
 
 MOST_KINDS: Final = 4096  # of some KB each, then they are forgotten: owners' pods come in a row
@@ -60,25 +61,36 @@ class ListedPods:
         """Prepare for a list that begins, or begins again."""
         self._alive = Rows() if self._engine.state.has_pods else None
 
-    def take(self, page: ListedPage) -> list[int]:
-        """Take over what can be taken together; return the places of the others, ascending.
+    def take(self, pods: Sequence[wire.Pod]) -> list[int]:
+        """Take over what goes together; return the places of the others, ascending.
 
-        Pods that have been applied as they are in the list are taken over by that.
+        Pods that were applied before, in the version that the list has, need nothing more. Of
+        others only those of a ``PackedPage`` go together.
         """
-        uids, versions = page.uids(), page.versions()
+        uids, versions = _told_apart_by(pods)
         rows = self._engine.state.pod_rows(uids)
         self._mark(rows)
         if not self._feed.rejudging.is_idle():
-            return list(range(len(page)))  # every pod of such a namespace is noted by itself
+            return list(range(len(pods)))  # every pod of such a namespace is noted by itself
         if (rows != NO_ROW).any() or not uids.are_distinct():
             changed = ~self._versions.are_applied(rows, versions)
             return np.flatnonzero(changed).tolist()
-        left = self._take_new(page, uids)
+        if not isinstance(pods, PackedPage):
+            return list(range(len(pods)))
+        left = self._take_new(pods, uids)
         if len(left) < len(uids):
             rows = self._engine.state.pod_rows(uids)
             self._versions.note_all(rows, versions)
             self._mark(rows)
         return left
+
+    def take_nodes(self, nodes: Sequence[wire.Node]) -> bool:
+        """Take over nodes of the first list together; ``False`` with none if one is odd."""
+        try:
+            self._feed.nodes.take_all(nodes)
+        except (ValueError, RecursionError):
+            return False  # by itself the odd one is reported
+        return True
 
     def applied(self, pod: wire.Pod) -> None:
         """Note that a pod was applied by itself."""
@@ -103,7 +115,7 @@ class ListedPods:
         if self._alive is not None:
             self._alive.add_all(rows)
 
-    def _take_new(self, page: ListedPage, uids: Uids) -> list[int]:
+    def _take_new(self, page: PackedPage, uids: Uids) -> list[int]:
         nodes, created, started = page.nodes(), page.created(), page.started()
         may = ~are_empty(nodes) & ~np.isnan(created) & ~np.isnan(started)
         telling = self._telling(Listed(page, uids, nodes, created, may))
@@ -136,7 +148,7 @@ class ListedPods:
                 telling.kind[those] = telling.number(event)
         return telling
 
-    def _event(self, page: ListedPage, place: int) -> PodUpserted | None:
+    def _event(self, page: PackedPage, place: int) -> PodUpserted | None:
         own = page.kind(place)
         if own is None:
             return None
@@ -149,7 +161,7 @@ class ListedPods:
         found = self._kinds[key] = self._judge(page, place)
         return found
 
-    def _judge(self, page: ListedPage, place: int) -> PodUpserted | None:
+    def _judge(self, page: PackedPage, place: int) -> PodUpserted | None:
         try:
             pod = page.pod(place)
             # What a resize left behind depends on the pod's conditions, which are its own; a
@@ -162,3 +174,12 @@ class ListedPods:
         except UNREADABLE:
             return None  # told by the one-by-one way
         return None if event is None or event.finished or event.terminating else event
+
+
+def _told_apart_by(pods: Sequence[wire.Pod]) -> tuple[Uids, Versions]:
+    """Return the UID and the resource version of each pod."""
+    if isinstance(pods, PackedPage):
+        return pods.uids(), pods.versions()
+    metas = [pod.metadata for pod in pods]
+    versions = [version(meta.resource_version) for meta in metas]
+    return pod_uids([meta.uid for meta in metas]), np.array(versions, dtype=np.int64)

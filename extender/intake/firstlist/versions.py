@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.ids import NO_ROW
-from muster.kube.firstlist.page import NO_VERSION, Versions
+from muster.kube.firstlist.versions import NO_VERSION, Versions
 
 S = TypeVar("S", bound=np.generic)
 _FIRST_ROWS: Final = 4096

@@ -15,7 +15,8 @@ from google.protobuf.message import DecodeError as BadMessage
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist.fieldtable import PADDING, Buffer, Places, Ranges
 from muster.kube.firstlist.onemessage import MORE, Body, varint
-from muster.kube.firstlist.protobuf import MAGIC, READ_META
+from muster.kube.firstlist.protobuf import READ_META
+from muster.kube.http.mediatypes import MAGIC
 from muster.kube.resources import Resource
 from muster.kube.watching.frames import ListMeta
 from muster.protogen import kubernetes_v1_pb2 as messages

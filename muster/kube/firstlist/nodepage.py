@@ -29,9 +29,11 @@ from muster.kube import wire
 from muster.kube.firstlist.fieldtable import PADDING, Buffer, Places, Ranges, heads
 from muster.kube.firstlist.items import is_whole, parts, read_list
 from muster.kube.firstlist.nodelayouts import Layout, layout_of
-from muster.kube.firstlist.protobuf import ACCEPT, BAD_INPUT, MAGIC, reader
+from muster.kube.firstlist.plain import PlainLists
+from muster.kube.firstlist.protobuf import ACCEPT, BAD_INPUT, reader
+from muster.kube.http.mediatypes import MAGIC
 from muster.kube.resources import NODES
-from muster.kube.watching.frames import Codec, Page
+from muster.kube.watching.frames import Page
 from muster.protogen import kubernetes_v1_pb2 as messages
 
 FIRST_NODES: Final = 5000  # a whole answer: who reads a first list answers nobody yet
@@ -57,7 +59,7 @@ class NodeLists:
 
     def __init__(self, *, fewest: int = _FEWEST) -> None:
         """``fewest``: nodes as long as each other that are worth to be compared."""
-        self._codec = Codec(NODES)
+        self._plain = PlainLists(NODES, messages.Node)
         self._fewest = fewest
         self._size = FIRST_NODES
         self._layouts: dict[int, list[Layout]] = {}
@@ -65,7 +67,7 @@ class NodeLists:
     def pages(self, body: bytes | memoryview) -> Iterator[Page[wire.Node]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""
         if body[: len(MAGIC)] != MAGIC:
-            yield from self._codec.pages(bytes(body).removesuffix(PADDING))
+            yield from self._plain.pages(bytes(body).removesuffix(PADDING))
             return
         meta, items = read_list(NODES, body)
         for buffer, part in parts(body, items, self._size):

@@ -27,19 +27,11 @@ from muster.kube.errors import DecodeError
 from muster.kube.firstlist.fieldtable import Buffer, Flags, Ranges, alike, seconds
 from muster.kube.firstlist.ownbytes import OwnBytes, looks_planned
 from muster.kube.firstlist.ownkeys import shared
-from muster.kube.firstlist.page import (
-    NO_VERSION,
-    VERSION_DIGITS,
-    ListedMeta,
-    ListedPage,
-    ListedPod,
-    Times,
-    Versions,
-)
 from muster.kube.firstlist.protobuf import BAD_INPUT, reader
 from muster.kube.firstlist.shapes import Shapes
 from muster.kube.firstlist.twins import FEWEST, TwinBytes, Twins, twins
 from muster.kube.firstlist.uids import UID_ROOM, UID_TEXT, read_uids
+from muster.kube.firstlist.versions import NO_VERSION, VERSION_DIGITS, Times, Versions
 from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.protogen import kubernetes_v1_pb2 as messages
@@ -48,11 +40,16 @@ _WORD: Final = 8
 _BASE: Final = 10  # of numbers in text
 
 
-class PackedPage(ListedPage):
-    """Pods of a page in protobuf.
+class PackedPage(Sequence[wire.Pod]):
+    """Some pods of a list in protobuf, in its order, and which of them are alike.
 
-    ``kin``: int[k], as ``leaders``, for pods whose labels, annotations and owners may differ.
+    As a sequence it decodes each pod that it is asked for, see ``pod``.
     """
+
+    #: int[k], ascending, 0 first: where stretches begin of pods of one ``kind``.
+    leaders: NDArray[np.intp]
+    #: int[m], the same for pods that may differ in labels, annotations and owners besides.
+    kin: NDArray[np.intp]
 
     def __init__(self, buffer: Buffer, items: Ranges, shapes: Shapes) -> None:
         """``items``: where the pods are; ``shapes``: of ``TREE``, those met so far."""
@@ -77,24 +74,16 @@ class PackedPage(ListedPage):
         return len(self._items)
 
     @overload
-    def __getitem__(self, place: int) -> ListedPod: ...
+    def __getitem__(self, place: int) -> wire.Pod: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[ListedPod]: ...
-    def __getitem__(self, place: int | slice) -> ListedPod | Sequence[ListedPod]:
-        """Return a pod as far as it is told apart from others; nothing of it if it is none.
-
-        Raises ``IndexError``.
-        """
+    def __getitem__(self, place: slice) -> Sequence[wire.Pod]: ...
+    def __getitem__(self, place: int | slice) -> wire.Pod | Sequence[wire.Pod]:
+        """Return all of a pod. Raises ``IndexError``, and what ``pod`` raises."""
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(f"pod {place} of a page of {len(self)}")
-        try:
-            meta = messages.Pod.FromString(self._item(place)).metadata
-        except BadMessage:
-            return ListedPod()
-        found = ListedMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
-        return ListedPod(metadata=found)
+        return self.pod(place)
 
     def uids(self) -> Uids:
         """Return the UID of each; canonical ones all together (``translate.pod_uid``)."""
@@ -102,7 +91,7 @@ class PackedPage(ListedPage):
         words, odd = read_uids(self._buffer.texts(where.begin, UID_ROOM))
         odd |= (where.end - where.begin != UID_TEXT) | self._broken
         for place in np.flatnonzero(odd).tolist():
-            uid = pod_uid(self[place].metadata.uid)
+            uid = pod_uid(self._raw_meta(place).uid)
             words[place] = np.frombuffer(uid, dtype=np.uint64)
         return Uids(words)
 
@@ -205,8 +194,15 @@ class PackedPage(ListedPage):
         return found
 
     def _called(self, place: int) -> str:
-        meta = self[place].metadata
+        meta = self._raw_meta(place)
         return f"{meta.namespace}/{meta.name}" if meta.name else "(unreadable)"
+
+    def _raw_meta(self, place: int) -> messages.ObjectMeta:
+        """Return a pod's metadata as it is in protobuf, empty if it cannot be read."""
+        try:
+            return messages.Pod.FromString(self._item(place)).metadata
+        except BadMessage:
+            return messages.ObjectMeta()
 
     def _item(self, place: int) -> bytes:
         return self._buffer.cut(self._items.begin[place], self._items.end[place])

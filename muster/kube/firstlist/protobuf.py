@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError as BadMessage
 from google.protobuf.message import Message
 from msgspec.structs import FieldInfo
 
+from muster.kube.http.mediatypes import PROTOBUF
 from muster.kube.http.transport import JSON
 from muster.kube.watching.frames import ListMeta
 from muster.protogen import kubernetes_v1_pb2 as messages
@@ -35,9 +36,6 @@ MOST_ENTRIES: Final = 16_384  # of some 200 bytes each
 _INLINED: Final = "volumeSource"
 """The one message whose fields are, in JSON, those of the object it belongs to."""
 
-MAGIC: Final = b"k8s\0"
-"""In front of all that comes in protobuf (apimachinery, runtime/serializer/protobuf)."""
-PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 ACCEPT: Final = f"{PROTOBUF},{JSON}"
 
 _Struct = type[msgspec.Struct]

@@ -2,15 +2,14 @@
 
 ::
 
-    JSON ──► JsonPage ───┐
-    protobuf ► PackedPage ┴─► ListedPods.take ──► told together ┐
-                                    └──► left ──► Feed.pod      ├──► state ═══ state
-    JSON ──► wire.Pod ──────────────────────────► Feed.pod ─────┘
+    protobuf ──► PackedPage ──► ListedPods.take ──► taken together ──► state
+    JSON ─────► wire.Pod, …  ──────┘     └──► left ──► Feed.pod ─────────┘ ═══ state
+    JSON ─────► wire.Pod ────────────────────────────► Feed.pod ────────────────┘
 
 Pods of every sort: ours and not, bound and not, ended, resized, with what cannot be read.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -23,9 +22,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from support.clusters import fingerprint
 from support.pods.listedpods import (
-    ANY,
     LIKE_THE_OTHERS,
-    LISTED,
     ODD,
     PAGE,
     echoing,
@@ -47,7 +44,6 @@ from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
 from muster.kube import names, wire
 from muster.kube.errors import DecodeError
-from muster.kube.firstlist.page import ListedPage
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.firstlist.shapes import Shapes
 from muster.kube.kinds import multus
@@ -110,12 +106,6 @@ class World:
         return fingerprint.content(self.state.snapshot())
 
 
-@given(pod=ANY)
-def test_a_listed_pod_is_the_pod(pod: JSON) -> None:
-    body = orjson.dumps(pod)
-    assert LISTED.decode(body).pod() == PLAIN.decode(body)
-
-
 @given(pages=st.lists(PAGE, max_size=3))
 def test_pages_of_a_list_are_the_same_as_its_pods_one_by_one(pages: list[list[JSON]]) -> None:
     both_ways(pages, in_json)
@@ -144,10 +134,8 @@ def test_an_echo_is_read_as_if_there_were_no_other(fewest: int, pages: list[list
         is_read_as_if_alone(page, echoing(page, shapes))
 
 
-def is_read_as_if_alone(page: list[JSON], many: ListedPage) -> None:
+def is_read_as_if_alone(page: list[JSON], many: PackedPage) -> None:
     one = in_protobuf(page)
-    assert isinstance(one, PackedPage)
-    assert isinstance(many, PackedPage)
     for places in ("leaders", "kin"):
         assert getattr(one, places).tolist() == getattr(many, places).tolist()
     for read in ("uids", "nodes", "versions", "created", "started"):
@@ -166,7 +154,6 @@ def told(page: PackedPage, read: str, place: int) -> object:
 
 def test_pods_of_one_daemon_set_are_found_by_one_of_them() -> None:
     page = echoing(daemons(2))
-    assert isinstance(page, PackedPage)
     assert len(page._fields) == 1
     assert [uid.hex()[:8] for uid in page.uids()] == ["00000064", "00000067"]
 
@@ -180,8 +167,6 @@ def test_one_of_many_with_a_length_of_its_own_becomes_a_shape_and_nothing_is_wal
     shapes = Shapes(fewest=8)
     pods = [*daemons(30), *daemons(1, node="n0-with-a-longer-name")]
     first, second, third = (echoing(some, shapes) for some in (pods, pods[::-1], pods))
-    assert isinstance(second, PackedPage)
-    assert isinstance(third, PackedPage)
     assert third._fields is second._fields  # those of the pods that the shapes were made of
     assert len(second._fields) == 2
     assert list(third.nodes()) == list(first.nodes()) == second.nodes()[::-1]
@@ -190,7 +175,6 @@ def test_one_of_many_with_a_length_of_its_own_becomes_a_shape_and_nothing_is_wal
 def test_where_many_pods_are_unlike_all_others_they_are_walked() -> None:
     pods = [*daemons(30), *(daemons(1, node="n" * size)[0] for size in range(1, 31))]
     page = echoing(pods, Shapes(fewest=8))
-    assert isinstance(page, PackedPage)
     assert len(page._fields) > 2
     assert list(page.nodes()) == ["n0"] * 30 + ["n" * size for size in range(1, 31)]
 
@@ -206,7 +190,7 @@ def test_shapes_are_forgotten_when_there_are_very_many() -> None:
 
 @pytest.mark.parametrize("read", [in_json, in_protobuf])
 def test_of_a_list_that_is_read_again_only_what_has_changed_is_applied(
-    read: Callable[[list[JSON]], ListedPage],
+    read: Callable[[list[JSON]], Sequence[wire.Pod]],
 ) -> None:
     world = World()
     page = [member("g", rank) for rank in range(4)]
@@ -222,7 +206,7 @@ def test_of_a_list_that_is_read_again_only_what_has_changed_is_applied(
 
 @pytest.mark.parametrize("read", [in_json, in_protobuf])
 def test_what_a_list_that_is_read_again_does_not_have_any_more_is_gone(
-    read: Callable[[list[JSON]], ListedPage],
+    read: Callable[[list[JSON]], Sequence[wire.Pod]],
 ) -> None:
     world = World()
     page = [member("g", rank) for rank in range(6)]
@@ -242,7 +226,7 @@ def test_what_a_list_that_is_read_again_does_not_have_any_more_is_gone(
     assert told(1, 2, 3, 4, 5) == [uids[0]]  # whatever a list had told that was begun again
 
 
-def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], ListedPage]) -> None:
+def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], Sequence[wire.Pod]]) -> None:
     one, many = World(), World()
     for pods in pages:
         page = read(pods)
@@ -250,8 +234,8 @@ def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], ListedPage])
         for place in [*(n for n in range(len(pods)) if n not in left), *left]:
             one.take(PLAIN.decode(orjson.dumps(pods[place])))
         for place in left:
-            assert page.pod(place) == PLAIN.decode(orjson.dumps(pods[place]))
-            many.take(page.pod(place))
+            assert page[place] == PLAIN.decode(orjson.dumps(pods[place]))
+            many.take(page[place])
         assert many.look() == one.look()
         # Twins are told after the first of them.
         assert sorted(many.arrived, key=whom) == sorted(one.arrived, key=whom)
@@ -262,16 +246,13 @@ def whom(arrived: object) -> str:
     return repr(arrived[0] if isinstance(arrived, tuple) else arrived)
 
 
-@pytest.mark.parametrize("read", [in_json, in_protobuf])
-def test_pods_of_one_owner_are_judged_once_and_told_together(
-    read: Callable[[list[JSON]], ListedPage],
-) -> None:
+def test_pods_of_one_owner_are_judged_once_and_told_together() -> None:
     world = World()
     page = [
         whole((n, {"annotations": {}}, {}, {"phase": "Running"}, "kube-system", "n0"))
         for n in range(30)
     ]
-    assert not world.listed.take(read(page))
+    assert not world.listed.take(in_protobuf(page))
     assert len(world.state.snapshot().nodes.pods_on(0)) == 30
 
 
@@ -297,17 +278,14 @@ def test_pods_are_alike_whatever_a_network_plugin_or_their_controller_writes_on_
     assert len(world.listed._kinds) == 1
 
 
-@pytest.mark.parametrize("read", [in_json, in_protobuf])
-def test_a_closed_namespace_that_opens_is_judged_anew(
-    read: Callable[[list[JSON]], ListedPage],
-) -> None:
+def test_a_closed_namespace_that_opens_is_judged_anew() -> None:
     world = World()
     asking = {"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
     page = [whole((n, {}, asking, {"phase": "Running"}, "closed", "n0")) for n in (1, 2)]
-    assert not world.listed.take(read(page[:1]))
+    assert not world.listed.take(in_protobuf(page[:1]))
     meta = wire.ObjectMeta(name="closed", labels={})
     world.feed.namespace(wire.Namespace(metadata=meta))
-    assert world.listed.take(read(page[1:])) == [0]
+    assert world.listed.take(in_protobuf(page[1:])) == [0]
 
 
 def test_members_of_a_gang_are_judged_once_and_told_together() -> None:
@@ -378,12 +356,6 @@ def test_members_whose_plans_have_spares_are_told_together(kept: int) -> None:
     page = [member("g", rank, kept=kept) for rank in range(8)]
     assert World().listed.take(in_protobuf(page)) == []
     both_ways([page], in_protobuf)
-
-
-def test_what_is_no_pod_is_named() -> None:
-    listed = LISTED.decode(b'{"metadata":{"name":"p","namespace":"ns","labels":[1]}}')
-    with pytest.raises(DecodeError, match="ns/p"):
-        listed.pod()
 
 
 @given(
