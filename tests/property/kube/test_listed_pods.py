@@ -9,7 +9,7 @@
 Pods of every sort: ours and not, bound and not, ended, resized, with what cannot be read.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -19,8 +19,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
-from support.clusters import fingerprint
+from support.extenders.listedcluster import ListedCluster
 from support.pods.listedpods import (
     LIKE_THE_OTHERS,
     ODD,
@@ -33,77 +32,18 @@ from support.pods.listedpods import (
     whole,
 )
 
-from extender.engine import Engine
-from extender.intake.firstlist.pods import ListedPods
-from extender.intake.firstlist.siblings import Sibling, is_quiet
-from extender.intake.objects import Feed
-from extender.metrics import ExtenderMetrics
-from extender.pendingpods import PendingPods
-from extender.reporting.reporter import Reporter
+from extender.intake.firstlist.siblings import Sibling
 from muster.cluster.ids import GangKey, PodUid
-from muster.cluster.state import ClusterState
 from muster.kube import names, wire
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.firstlist.shapes import Shapes
-from muster.kube.kinds import multus
 from muster.kube.translation import translate
-from muster.kube.writing.events import EventRecorder
-from muster.workloads.managedpods import Policy
 
 JSON = dict[str, Any]
 ONE = "12345678-1234-4234-8234-123456789012"
 TWO = f"{ONE}\n{ONE}"  # would pass for two if nobody counted
 PLAIN = msgspec.json.Decoder(wire.Pod)
-
-
-class World:
-    def __init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
-        engine = Engine(self.state, lambda: 1.0)
-        waiting, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
-        recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, waiting, recorder, metrics)
-        self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, waiting, reporter)
-        self.arrived: list[object] = []
-        self.feed.arrived = self.come
-        self.attached: dict[PodUid, object] = {}
-        self.feed.attached = self.attach
-        self.feed.expected = self.expect
-        self.listed = ListedPods(engine, self.feed)
-        for name, managed in (("ns", "true"), ("closed", "false"), ("kube-system", "true")):
-            meta = wire.ObjectMeta(name=name, labels={names.MANAGED: managed})
-            self.feed.namespace(wire.Namespace(metadata=meta))
-        amounts = {"cpu": "3", "memory": "64Gi", "nvidia.com/gpu": "8", "pods": "40"}
-        for name in ("n0", "n1"):
-            meta = wire.ObjectMeta(name=name, labels={names.HOST: name})
-            status = wire.NodeStatus(allocatable=amounts)
-            self.feed.node(wire.Node(metadata=meta, status=status))
-
-    def expect(self, gang: GangKey, ranks: Iterable[int]) -> None:
-        self.arrived += (f"{gang} {rank}" for rank in ranks)
-
-    def come(self, uid: PodUid, pod: wire.Pod, gang: GangKey | None) -> None:
-        if not (gang and pod.spec.node_name and is_quiet(pod)):
-            self.arrived.append((uid, pod, gang))
-
-    def attach(self, uid: PodUid, meta: wire.ObjectMeta, ended: bool) -> None:  # noqa: FBT001  a listener
-        if multus.ANNOTATION not in meta.annotations and not ended:
-            return  # it has nothing to tell
-        # Of siblings nobody reads versions and times.
-        said = meta.namespace, meta.name, meta.uid, meta.labels, meta.annotations
-        self.attached[uid] = said, meta.owner_references, ended
-
-    def take(self, pod: wire.Pod) -> None:
-        try:
-            self.feed.pod(pod)
-            self.listed.applied(pod)
-        except ValueError:
-            self.arrived.append(pod.metadata.uid)
-
-    def look(self) -> Hashable:
-        self.state.validate()
-        return fingerprint.content(self.state.snapshot())
 
 
 @given(pages=st.lists(PAGE, max_size=3))
@@ -192,7 +132,7 @@ def test_shapes_are_forgotten_when_there_are_very_many() -> None:
 def test_of_a_list_that_is_read_again_only_what_has_changed_is_applied(
     read: Callable[[list[JSON]], Sequence[wire.Pod]],
 ) -> None:
-    world = World()
+    world = ListedCluster()
     page = [member("g", rank) for rank in range(4)]
     for number, pod in enumerate(page):
         pod["metadata"]["resourceVersion"] = f"{number + 1}"
@@ -208,7 +148,7 @@ def test_of_a_list_that_is_read_again_only_what_has_changed_is_applied(
 def test_what_a_list_that_is_read_again_does_not_have_any_more_is_gone(
     read: Callable[[list[JSON]], Sequence[wire.Pod]],
 ) -> None:
-    world = World()
+    world = ListedCluster()
     page = [member("g", rank) for rank in range(6)]
     uids = translate.pod_uids([pod["metadata"]["uid"] for pod in page])
 
@@ -227,7 +167,7 @@ def test_what_a_list_that_is_read_again_does_not_have_any_more_is_gone(
 
 
 def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], Sequence[wire.Pod]]) -> None:
-    one, many = World(), World()
+    one, many = ListedCluster(), ListedCluster()
     for pods in pages:
         page = read(pods)
         left = many.listed.take(page)
@@ -247,7 +187,7 @@ def whom(arrived: object) -> str:
 
 
 def test_pods_of_one_owner_are_judged_once_and_told_together() -> None:
-    world = World()
+    world = ListedCluster()
     page = [
         whole((n, {"annotations": {}}, {}, {"phase": "Running"}, "kube-system", "n0"))
         for n in range(30)
@@ -257,7 +197,7 @@ def test_pods_of_one_owner_are_judged_once_and_told_together() -> None:
 
 
 def test_pods_are_alike_whatever_a_network_plugin_or_their_controller_writes_on_each() -> None:
-    world = World()
+    world = ListedCluster()
     page = [
         whole(
             (
@@ -279,7 +219,7 @@ def test_pods_are_alike_whatever_a_network_plugin_or_their_controller_writes_on_
 
 
 def test_a_closed_namespace_that_opens_is_judged_anew() -> None:
-    world = World()
+    world = ListedCluster()
     asking = {"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
     page = [whole((n, {}, asking, {"phase": "Running"}, "closed", "n0")) for n in (1, 2)]
     assert not world.listed.take(in_protobuf(page[:1]))
@@ -289,7 +229,7 @@ def test_a_closed_namespace_that_opens_is_judged_anew() -> None:
 
 
 def test_members_of_a_gang_are_judged_once_and_told_together() -> None:
-    one, many = World(), World()
+    one, many = ListedCluster(), ListedCluster()
     page = [member("g", rank) for rank in range(8)]
     assert not many.listed.take(in_protobuf(page))
     for pod in page:
@@ -330,7 +270,7 @@ def test_a_gang_that_follows_another_says_what_it_would_say_alone(
 
 
 def test_gangs_of_one_template_are_judged_by_the_first_of_them() -> None:
-    world, judged = World(), list[str]()
+    world, judged = ListedCluster(), list[str]()
     judge = world.feed.siblings.judge
 
     def counting(pod: wire.Pod) -> Sibling | None:
@@ -347,14 +287,14 @@ def test_gangs_of_one_template_are_judged_by_the_first_of_them() -> None:
 @pytest.mark.parametrize("odd", ODD)
 def test_a_member_of_which_more_has_to_be_read_goes_its_own_way(odd: str) -> None:
     page = [member("g", rank, odd=odd if rank == 4 else "") for rank in range(8)]
-    left = World().listed.take(in_protobuf(page))
+    left = ListedCluster().listed.take(in_protobuf(page))
     assert left == ([] if odd in LIKE_THE_OTHERS else [4])
 
 
 @pytest.mark.parametrize("kept", [1, 2])
 def test_members_whose_plans_have_spares_are_told_together(kept: int) -> None:
     page = [member("g", rank, kept=kept) for rank in range(8)]
-    assert World().listed.take(in_protobuf(page)) == []
+    assert ListedCluster().listed.take(in_protobuf(page)) == []
     both_ways([page], in_protobuf)
 
 
