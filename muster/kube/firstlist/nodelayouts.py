@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from itertools import repeat
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +35,7 @@ _WORD: Final = 8
 _KEY, _VALUE = 0x0A, 0x12  # tags of a map's entry
 _TEXT: Final = 0x0A  # tag of what a quantity is: one text
 _NOTHING: Final = -1  # behind the last field
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 class Part(Enum):
@@ -134,28 +136,45 @@ class Layout:
         """Read nodes that differ in some leaves. Raises ``ValueError``."""
         meta, status = self.node.metadata, self.node.status
         own = _Own(buffer, begins, leaves)
-        metas = map(
+        metas = _structs(
             wire.ObjectMeta,
-            own.texts(Part.NAME, meta.name),
-            repeat(meta.generate_name),
-            repeat(meta.namespace),
-            own.texts(Part.UID, meta.uid),
-            own.texts(Part.VERSION, meta.resource_version),
-            repeat(meta.generation),
-            own.times(meta.creation_timestamp),
-            repeat(meta.deletion_timestamp),
-            own.labels(meta.labels),
-            own.maps(Part.ANNOTATION, meta.annotations),
-            repeat(meta.owner_references, len(begins)),
+            name=own.texts(Part.NAME, meta.name),
+            generate_name=repeat(meta.generate_name),
+            namespace=repeat(meta.namespace),
+            uid=own.texts(Part.UID, meta.uid),
+            resource_version=own.texts(Part.VERSION, meta.resource_version),
+            generation=repeat(meta.generation),
+            creation_timestamp=own.times(meta.creation_timestamp),
+            deletion_timestamp=repeat(meta.deletion_timestamp),
+            labels=own.labels(meta.labels),
+            annotations=own.maps(Part.ANNOTATION, meta.annotations),
+            owner_references=repeat(meta.owner_references, len(begins)),
         )
         said = cast("dict[str, str]", status.allocatable)  # in protobuf amounts are texts
         amounts = own.maps(Part.AMOUNT, said)
         statuses = (
             repeat(status)
             if isinstance(amounts, repeat)
-            else map(wire.NodeStatus, amounts, repeat(status.conditions))
+            else _structs(
+                wire.NodeStatus, allocatable=amounts, conditions=repeat(status.conditions)
+            )
         )
-        return list(map(wire.Node, metas, repeat(self.node.spec), statuses))
+        nodes = _structs(wire.Node, metadata=metas, spec=repeat(self.node.spec), status=statuses)
+        return list(nodes)
+
+
+def _structs(struct: type[_Struct], **columns: Iterable[object]) -> Iterator[_Struct]:
+    """Yield structs of columns by the names of their fields, as long as no column ends.
+
+    ``map`` calls the struct with its fields in their order, which takes 0.26 us a node where a call
+    with keywords takes 0.36. The order is the struct's own. Raises ``TypeError`` unless there is a
+    column for each field and no other.
+    """
+    fields = struct.__struct_fields__
+    if columns.keys() != set(fields):
+        wrong = ", ".join(sorted(columns.keys() ^ set(fields)))
+        raise TypeError(f"{struct.__name__}: {wrong}: either a column or a field is missing")
+    return map(struct, *(columns[name] for name in fields))
 
 
 class _Own:
