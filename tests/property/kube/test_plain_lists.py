@@ -75,11 +75,16 @@ def test_so_they_do_where_pods_are_read_by_the_shapes_of_others(
 
 
 def agree(lists: list[list[list[JSON]]], by_columns: Read) -> None:
-    """Take the same lists over in both ways, one list after the other, and compare."""
+    """Take the same lists over in both ways, one list after the other, and compare.
+
+    Pods that go together come first of their page. Where members of a gang contradict each other
+    the first one counts, so the plain way gets each page in the same order.
+    """
     plain, columns = ListedCluster(), ListedCluster()
     for pages in lists:
-        plain.take_list(plain.plain, [plainly("Pod", page, packed=True) for page in pages])
-        columns.take_list(columns.listed, [by_columns(page) for page in pages])
+        orders = columns.take_list(columns.listed, [by_columns(page) for page in pages])
+        same = [[page[n] for n in order] for page, order in zip(pages, orders, strict=True)]
+        plain.take_list(plain.plain, [plainly("Pod", page, packed=True) for page in same])
         assert content(columns) == content(plain)
 
 

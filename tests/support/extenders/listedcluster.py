@@ -76,14 +76,23 @@ class ListedCluster:
         except ValueError:
             self.arrived.append(pod.metadata.uid)
 
-    def take_list(self, reader: FirstListReader, pages: Sequence[Sequence[wire.Pod]]) -> None:
-        """Take a whole list over as ``Sync`` does."""
+    def take_list(
+        self, reader: FirstListReader, pages: Sequence[Sequence[wire.Pod]]
+    ) -> list[list[int]]:
+        """Take a whole list over as ``Sync`` does; return the order in which each page's pods came.
+
+        Those that go together come before those that are left.
+        """
+        orders = []
         reader.begin()
         for page in pages:
-            for place in reader.take(page):
+            left = reader.take(page)
+            orders.append([*(place for place in range(len(page)) if place not in left), *left])
+            for place in left:
                 self.take(page[place])
         for uid in reader.end(self.known):
             self.feed.forget(uid)
+        return orders
 
     def known(self) -> Uids:
         """Return the UIDs of all pods in the model."""
