@@ -1,19 +1,19 @@
-"""Taking over the first list of pods a page at a time: alike pods are read once.
+"""Taking a list of pods over by columns, a page at a time: pods that are alike are judged once.
 
 ::
 
-    page ──► any known? unbound? ──yes──────────────────────────► left to be taken one by one
+    page ──► a pod is known, or not bound? ──yes────────────────► left, to be applied one by one
                │ no                                                          ▲
                ▼ the first of a stretch of alike pods                        │
              kind (its bytes) ──► judged before? ──no──► Feed.stranger ──None┤
                │ yes                                         │ event         │ refused
                ▼                                             ▼               │
-             the kind's event ───────────────────► PodsBound, all of the page
+             the kind's event ───────────────────► ``PodsBound``, all of the page
 
-A pod that nobody asks Muster about, and of which everything but name, node, times and volumes is
-byte for byte what another one's was, is told by that other one's event. So are members of gangs
-that run (``extender.intake.firstlist.members``). The others, and every pod that waits for Muster,
-go the way that any change goes.
+*Strangers* are bound pods that do not ask for Muster. One that is byte for byte what another one
+was, but for name, node, times and volumes, shares that one's event. So do members of gangs that run
+(``extender.intake.firstlist.members``). The others, and every pod that waits for Muster, go the way
+of any change. So do all pods of a page that came in JSON.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.engine import Engine
-from extender.intake.firstlist.batch import Telling
+from extender.intake.firstlist.batch import BoundBatch
 from extender.intake.firstlist.members import UNREADABLE, Listed, ListedMembers
 from extender.intake.firstlist.versions import AppliedVersions, Rows
 from extender.intake.objects import Feed
@@ -47,7 +47,10 @@ _Kind = tuple[bool, Hashable]
 
 
 class ListedPods:
-    """Takes pages of a list over; remembers the kinds of pods it has seen."""
+    """Takes lists over by columns; a ``FirstListReader``.
+
+    Remembers the kinds of pods of a list until it ends.
+    """
 
     def __init__(self, engine: Engine, feed: Feed) -> None:
         self._engine = engine
@@ -67,7 +70,7 @@ class ListedPods:
         Pods that were applied before, in the version that the list has, need nothing more. Of
         others only those of a ``PackedPage`` go together.
         """
-        uids, versions = _told_apart_by(pods)
+        uids, versions = _uids_and_versions(pods)
         rows = self._engine.state.pod_rows(uids)
         self._mark(rows)
         if not self._feed.rejudging.is_idle():
@@ -118,21 +121,21 @@ class ListedPods:
     def _take_new(self, page: PackedPage, uids: Uids) -> list[int]:
         nodes, created, started = page.nodes(), page.created(), page.started()
         may = ~are_empty(nodes) & ~np.isnan(created) & ~np.isnan(started)
-        telling = self._telling(Listed(page, uids, nodes, created, may))
-        event = telling.event(uids, nodes, created, started)
+        batch = self._batch(Listed(page, uids, nodes, created, may))
+        event = batch.event(uids, nodes, created, started)
         if event is None:
             return list(range(len(page)))
         try:
             self._engine.apply(event)
         except ValueError:
-            return list(range(len(page)))  # one of them cannot be; by itself it is told of
-        return telling.alone()
+            return list(range(len(page)))  # one of them cannot be; by itself it is reported
+        return batch.alone()
 
-    def _telling(self, listed: Listed) -> Telling:
-        """Return what can be told of a page at once."""
-        page, telling = listed.page, Telling.of(len(listed.page))
+    def _batch(self, listed: Listed) -> BoundBatch:
+        """Return the pods of a page that go together."""
+        page, batch = listed.page, BoundBatch.of(len(listed.page))
         ends = [*page.leaders.tolist(), len(page)]
-        members_end = 0  # members of gangs are told up to here
+        members_end = 0  # members of gangs were looked at up to here
         for begin, end in pairwise(ends):
             if begin < members_end:
                 continue
@@ -141,12 +144,12 @@ class ListedPods:
                 continue
             first = int(those[0])
             if page.is_planned(first):
-                members_end = self._members.tell(listed, begin, telling)
+                members_end = self._members.add(listed, begin, batch)
                 continue
             event = self._event(page, first)
             if event is not None:
-                telling.kind[those] = telling.number(event)
-        return telling
+                batch.add_alike(batch.number(event), those)
+        return batch
 
     def _event(self, page: PackedPage, place: int) -> PodUpserted | None:
         own = page.kind(place)
@@ -172,11 +175,11 @@ class ListedPods:
                 return None
             event = self._feed.stranger(pod)
         except UNREADABLE:
-            return None  # told by the one-by-one way
+            return None  # by itself it is reported
         return None if event is None or event.finished or event.terminating else event
 
 
-def _told_apart_by(pods: Sequence[wire.Pod]) -> tuple[Uids, Versions]:
+def _uids_and_versions(pods: Sequence[wire.Pod]) -> tuple[Uids, Versions]:
     """Return the UID and the resource version of each pod."""
     if isinstance(pods, PackedPage):
         return pods.uids(), pods.versions()

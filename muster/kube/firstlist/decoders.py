@@ -16,7 +16,7 @@ from muster.kube.resources import NODES, PODS, Resource
 from muster.kube.watching.frames import Page, PageDecoder
 from muster.protogen import kubernetes_v1_pb2 as messages
 
-FIRST_PODS: Final = 5000  # a whole answer: who reads a first list answers nobody yet
+FIRST_PODS: Final = 5000  # a whole answer: before the first list is applied no call is answered
 PART_PODS: Final = 2000  # of later ones; a step of numpy costs as much for 100 as for 1,000
 
 

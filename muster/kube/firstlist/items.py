@@ -1,4 +1,4 @@
-"""Where the items of a list in protobuf are.
+"""Where the items of a list in protobuf begin and end.
 
 ::
 
@@ -52,8 +52,8 @@ def read_list(resource: Resource[Any], body: Body) -> tuple[ListMeta, Ranges]:
 def parts(body: Body, items: Ranges, size: int) -> Iterator[tuple[Buffer, Ranges]]:
     """Yield items in parts, each in bytes that go on behind it.
 
-    An answer has 20 MB, and to copy it takes longer than to find a field of all its pods: it is
-    read with ``PADDING`` behind it (``transport.Request.rooms``), and copied where it is not.
+    An answer has 20 MB, and a copy of it takes longer than to find a field of all its pods. So it
+    is read with ``PADDING`` behind it (``transport.Request.rooms``), and copied only without.
     """
     whole: Buffer | None = None
     for first in range(0, max(len(items), 1), size):
@@ -72,7 +72,7 @@ def _copied(body: Body, begin: Places, end: Places) -> tuple[Buffer, Ranges]:
 
 
 def is_whole(body: Body) -> bool:
-    """Tell whether a list, without ``PADDING``, ends where it says that it does."""
+    """Return whether a list, without ``PADDING``, is as long as its own head states."""
     if body[: len(MAGIC)] != MAGIC:
         return bytes(body[-_JSON_TAIL:]).rstrip().endswith(b"}")
     try:

@@ -4,8 +4,7 @@
 
     object ──► upb, as far as proto/kubernetes_v1.proto names fields ──► wire struct, as from JSON
 
-It is two thirds of the bytes of JSON, and a fraction of its CPU on the API server, for which a
-starting extender waits more than for itself.
+Protobuf has two thirds of the bytes of JSON and takes a fraction of its CPU on the API server.
 
 Custom resources have no protobuf, and a server may answer in JSON whatever it was asked for.
 """
@@ -29,12 +28,12 @@ from muster.protogen import kubernetes_v1_pb2 as messages
 Convert = Callable[[Any], Any]
 
 BAD_INPUT: Final = (BadMessage, ValueError, OverflowError)
-"""What reading a message raises that is none, or says what cannot be."""
+"""What the reader raises for bytes that are no message, or a message with impossible values."""
 
 MOST_ENTRIES: Final = 16_384  # of some 200 bytes each
 
 _INLINED: Final = "volumeSource"
-"""The one message whose fields are, in JSON, those of the object it belongs to."""
+"""The one message that JSON has not: its fields are those of the object around it."""
 
 ACCEPT: Final = f"{PROTOBUF},{JSON}"
 
@@ -42,10 +41,10 @@ _Struct = type[msgspec.Struct]
 
 
 def reader(struct: type[Any], message: type[Message]) -> Convert:
-    """Return what makes the struct of a message. Fields have one name in both, that of JSON.
+    """Return a function that makes the struct of a message. A field has its JSON name in both.
 
-    It is written out as a function for this struct, as ``dataclasses`` does it, since to go by a
-    table takes three times as long. Raises ``TypeError`` if one has a field that the other lacks.
+    The function is written out for this struct, as ``dataclasses`` does it: a loop over a table
+    takes three times as long. Raises ``TypeError`` if one has a field that the other lacks.
     """
     return _reader(struct, cast("Descriptor", message.DESCRIPTOR))
 

@@ -24,10 +24,10 @@ from support.pods.listedpods import (
     LIKE_THE_OTHERS,
     ODD,
     PAGE,
-    echoing,
     in_json,
     in_protobuf,
     member,
+    shaped,
     stored,
     whole,
 )
@@ -57,26 +57,30 @@ def test_so_are_pages_in_protobuf(pages: list[list[JSON]]) -> None:
 
 
 @given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), max_size=3))
-def test_and_pages_where_pods_are_echoes_of_others(pages: list[list[JSON]]) -> None:
-    both_ways(pages, echoing)
+def test_and_pages_where_pods_have_the_shape_of_others(pages: list[list[JSON]]) -> None:
+    both_ways(pages, shaped)
 
 
 @given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), min_size=2, max_size=4))
-def test_and_pages_where_pods_are_echoes_of_pods_of_other_pages(pages: list[list[JSON]]) -> None:
-    both_ways(pages, partial(echoing, shapes=Shapes(fewest=1)))
+def test_and_pages_where_pods_have_the_shape_of_pods_of_other_pages(
+    pages: list[list[JSON]],
+) -> None:
+    both_ways(pages, partial(shaped, shapes=Shapes(fewest=1)))
 
 
 @given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), min_size=1, max_size=3))
 @pytest.mark.parametrize("fewest", [1, 2, 3])
-def test_an_echo_is_read_as_if_there_were_no_other(fewest: int, pages: list[list[JSON]]) -> None:
+def test_a_pod_of_a_known_shape_is_read_as_if_there_were_no_other(
+    fewest: int, pages: list[list[JSON]]
+) -> None:
     shapes = Shapes(fewest=fewest)
     for page in pages:
-        is_read_as_if_alone(page, echoing(page, shapes))
+        is_read_as_if_alone(page, shaped(page, shapes))
 
 
 def is_read_as_if_alone(page: list[JSON], many: PackedPage) -> None:
     one = in_protobuf(page)
-    for places in ("leaders", "kin"):
+    for places in ("leaders", "similar"):
         assert getattr(one, places).tolist() == getattr(many, places).tolist()
     for read in ("uids", "nodes", "versions", "created", "started"):
         assert repr(list(getattr(one, read)())) == repr(list(getattr(many, read)()))
@@ -93,7 +97,7 @@ def told(page: PackedPage, read: str, place: int) -> object:
 
 
 def test_pods_of_one_daemon_set_are_found_by_one_of_them() -> None:
-    page = echoing(daemons(2))
+    page = shaped(daemons(2))
     assert len(page._fields) == 1
     assert [uid.hex()[:8] for uid in page.uids()] == ["00000064", "00000067"]
 
@@ -106,7 +110,7 @@ def daemons(count: int, node: str = "n0") -> list[JSON]:
 def test_one_of_many_with_a_length_of_its_own_becomes_a_shape_and_nothing_is_walked() -> None:
     shapes = Shapes(fewest=8)
     pods = [*daemons(30), *daemons(1, node="n0-with-a-longer-name")]
-    first, second, third = (echoing(some, shapes) for some in (pods, pods[::-1], pods))
+    first, second, third = (shaped(some, shapes) for some in (pods, pods[::-1], pods))
     assert third._fields is second._fields  # those of the pods that the shapes were made of
     assert len(second._fields) == 2
     assert list(third.nodes()) == list(first.nodes()) == second.nodes()[::-1]
@@ -114,7 +118,7 @@ def test_one_of_many_with_a_length_of_its_own_becomes_a_shape_and_nothing_is_wal
 
 def test_where_many_pods_are_unlike_all_others_they_are_walked() -> None:
     pods = [*daemons(30), *(daemons(1, node="n" * size)[0] for size in range(1, 31))]
-    page = echoing(pods, Shapes(fewest=8))
+    page = shaped(pods, Shapes(fewest=8))
     assert len(page._fields) > 2
     assert list(page.nodes()) == ["n0"] * 30 + ["n" * size for size in range(1, 31)]
 
@@ -123,7 +127,7 @@ def test_shapes_are_forgotten_when_there_are_very_many() -> None:
     shapes = Shapes(fewest=1)
     for first in range(0, 600, 50):
         names = [f"n{'x' * size}" for size in range(first, first + 50)]
-        page = echoing([daemons(1, node=name)[0] for name in names], shapes)
+        page = shaped([daemons(1, node=name)[0] for name in names], shapes)
         assert list(page.nodes()) == names
     assert len(shapes._book) < 400
 
@@ -266,7 +270,7 @@ def test_a_gang_that_follows_another_says_what_it_would_say_alone(
         meta["annotations"] |= notes
         meta["labels"] |= labels
         meta["ownerReferences"] = owners
-    both_ways([[*(member("g", rank) for rank in range(8)), *map(stored, second)]], echoing)
+    both_ways([[*(member("g", rank) for rank in range(8)), *map(stored, second)]], shaped)
 
 
 def test_gangs_of_one_template_are_judged_by_the_first_of_them() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from support.clusters import fingerprint
 from support.extenders.listedcluster import ListedCluster
 from support.pods.listedhosts import HOSTS, host
-from support.pods.listedpods import ANY, PAGE, echoing, in_protobuf, members, stored
+from support.pods.listedpods import ANY, PAGE, in_protobuf, members, shaped, stored
 
 from loadtest.testbed.standins import packers, packing
 from muster.kube import wire
@@ -71,7 +71,7 @@ def test_both_ways_end_in_the_same_cluster(lists: list[list[list[JSON]]]) -> Non
 def test_so_they_do_where_pods_are_read_by_the_shapes_of_others(
     lists: list[list[list[JSON]]],
 ) -> None:
-    agree(lists, partial(echoing, shapes=Shapes(fewest=2)))
+    agree(lists, partial(shaped, shapes=Shapes(fewest=2)))
 
 
 def agree(lists: list[list[list[JSON]]], by_columns: Read) -> None:

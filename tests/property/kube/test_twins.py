@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.pods.listedpods import ODD, echoing, in_protobuf, member, members, pin
+from support.pods.listedpods import ODD, in_protobuf, member, members, pin, shaped
 
 from extender.intake.firstlist.siblings import is_quiet, planned
 from muster.cluster.events import PlanNote
@@ -34,7 +34,9 @@ JSON = dict[str, Any]
 def found(page: PackedPage) -> list[Twins]:
     """Return twins, each of which is checked; twins are of one kin, as whoever asks sees to."""
     twins: list[Twins] = []
-    for begin, end in zip(page.kin.tolist(), [*page.kin[1:].tolist(), len(page)], strict=True):
+    for begin, end in zip(
+        page.similar.tolist(), [*page.similar[1:].tolist(), len(page)], strict=True
+    ):
         twins += page.twins(np.arange(begin, end))
     for one in twins:
         check(page, one)
@@ -81,8 +83,8 @@ def spares(page: PackedPage, place: int) -> tuple[str, ...]:
 def test_twins_say_what_is_decoded_of_each(gangs: list[list[JSON]]) -> None:
     pods = [pod for gang in gangs for pod in gang]
     found(in_protobuf(pods))
-    echoes = echoing(pods, Shapes(fewest=1))
-    found(echoes)
+    page = shaped(pods, Shapes(fewest=1))
+    found(page)
 
 
 OWN = st.sampled_from(("name", "uid", "node", "labels", "labels", "pin", "volumes"))
@@ -94,7 +96,7 @@ def test_with_any_byte_changed_twins_are_what_is_decoded(
 ) -> None:
     page = in_protobuf([member(gang, rank, kept=kept) for gang in "gh" for rank in range(count)])
     which = data.draw(st.integers(0, 2 * count - 1))
-    begin, end = page._echoes.one(getattr(page._fields, own), which)
+    begin, end = page._located.one(getattr(page._fields, own), which)
     body = bytearray(page._buffer.body)
     at = data.draw(st.integers(begin, end - 1))
     body[at] = data.draw(st.sampled_from((*b'a09-"\\Z\x00\xff', body[at] ^ 1, body[at] ^ 0x80)))

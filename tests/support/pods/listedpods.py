@@ -240,7 +240,7 @@ def in_protobuf(pods: list[JSON]) -> PackedPage:
     return page
 
 
-def echoing(pods: list[JSON], shapes: Shapes | None = None) -> PackedPage:
+def shaped(pods: list[JSON], shapes: Shapes | None = None) -> PackedPage:
     """Return a page as it is read where there are thousands of pods on it.
 
     ``shapes``: those of the pages before it.
