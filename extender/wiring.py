@@ -20,7 +20,7 @@ from extender.calls.verbs import Verbs
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
 from extender.garbage import Collector
-from extender.intake.firstlist.pods import ListedPods
+from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed
 from extender.intake.sources import network_sources
 from extender.intake.sync import Sync
@@ -137,7 +137,7 @@ class Extender:
             self._known_pods,
             reporter.unreadable,
             metrics,
-            listed=ListedPods(engine, feed),
+            listed=reader_of(config.first_list, engine, feed),
             pod_applied=mark,
             more=network_sources(nets.pools),
             pace=pace,

@@ -41,6 +41,13 @@ class Pin(StrEnum):
     NOMINATE = "nominate"
 
 
+class FirstList(StrEnum):
+    """How lists of nodes and pods are read (docs/design/first-list.md)."""
+
+    COLUMNS = "columns"  # all objects of a page together
+    PLAIN = "plain"  # one object at a time: the same state, for many times the CPU
+
+
 class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Where to listen. Port 0 lets the operating system choose."""
 
@@ -207,6 +214,9 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     admission: Admission = Admission()
     dump: Dumps = Dumps()
     scoring: ScoringConfig = ScoringConfig()
+    #: How the lists of nodes and pods are read with which a start, and a watch that broke, begins.
+    #: ``plain`` is the way to take when a start goes wrong that the columns may be to blame for.
+    first_list: FirstList = FirstList.COLUMNS
     pin: Pin = Pin.AUTO
     spare_count: int = 1
     hold_seconds: float = 60.0
