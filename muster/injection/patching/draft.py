@@ -23,7 +23,6 @@ from muster.injection.patching.containers import ContainerDraft, container_at
 from muster.injection.patching.emission import Wanted, WantedContainer, operations
 from muster.injection.patching.operations import Operation
 from muster.injection.patching.record import Record
-from muster.injection.patching.tolerate import tolerated
 from muster.injection.podview import PodView
 from muster.kube.wire import Toleration
 
@@ -186,3 +185,26 @@ class Draft:
             self._set.setdefault(source, []).extend(decision.put)
         for name in decision.kept:
             self._keep(source, name)
+
+
+def tolerated(wanted: Toleration, present: Iterable[Toleration]) -> bool:
+    """Return whether one of ``present`` tolerates all that ``wanted`` would, for as long.
+
+    The rule of core/v1 Toleration (k8s.io/api, ``ToleratesTaint``): an empty key with ``Exists``
+    tolerates every taint, an empty effect every effect, ``Exists`` every value.
+    """
+    for own in present:  # noqa: SIM110 - `any` is a call for each of them
+        if own.key in ("", wanted.key) and _covers(own, wanted):
+            return True
+    return False
+
+
+def _covers(own: Toleration, wanted: Toleration) -> bool:
+    if own.effect not in ("", wanted.effect) or own.toleration_seconds not in (
+        None,
+        wanted.toleration_seconds,
+    ):
+        return False
+    if own.operator == "Exists":
+        return own.key in ("", wanted.key)
+    return own.key == wanted.key and wanted.operator != "Exists" and own.value == wanted.value

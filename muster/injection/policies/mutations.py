@@ -287,7 +287,7 @@ def _qualified(name: str) -> str:
 
 
 def _tolerated(wanted: Toleration) -> str:
-    """Return whether what is there does what the new one would; see ``patching.tolerate``."""
+    """Return whether what is there does what the new one would; see ``draft.tolerated``."""
     key, value, effect = text(wanted.key), text(wanted.value), text(wanted.effect)
     seconds = "null" if wanted.toleration_seconds is None else str(wanted.toleration_seconds)
     lasts = "!has(t.tolerationSeconds)"
