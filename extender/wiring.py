@@ -213,7 +213,6 @@ class Extender:
             partial(labels_of, client),
             metrics,
             leads,
-            timed=config.echo,
         )
         self.parts = Parts(
             config=config,
