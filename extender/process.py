@@ -25,7 +25,6 @@ from aiohttp import web
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, make_app
 from extender.config.settings import ExtenderConfig
 from extender.errors import Deposed
-from extender.garbage import Collector
 from extender.intake.firstlist.reader import decoders_of
 from extender.leadership.candidacy import AGENT, Candidacy, agent, stand
 from extender.leadership.ownpod import PodName
@@ -34,6 +33,7 @@ from extender.wiring import Extender
 from muster.kube.client import KubeClient
 from muster.kube.http.auth import Auth
 from muster.kube.http.transport import Transport
+from muster.observability.memory import Collector
 from muster.observability.servingcert import ServingCertificate
 
 log = logging.getLogger(__name__)

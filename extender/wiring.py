@@ -19,7 +19,6 @@ from extender.calls.namespacelabels import labels_of
 from extender.calls.verbs import Verbs
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
-from extender.garbage import Collector
 from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed
 from extender.intake.sources import network_sources
@@ -62,6 +61,7 @@ from muster.kube.wire import ObjectMeta, Pod
 from muster.kube.writing.events import EventRecorder, Regarding
 from muster.kube.writing.podwrites import PodRef
 from muster.observability.health import Health
+from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry, watch_loop
 from muster.placement.decision import Reject, Wait
 from muster.workloads.managedpods import Policy
@@ -213,7 +213,6 @@ class Extender:
             partial(labels_of, client),
             metrics,
             leads,
-            timed=config.echo,
         )
         self.parts = Parts(
             config=config,

@@ -193,8 +193,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     ``cycle_seconds``: planning time after which the list of waiting gangs is read anew.
     ``debounce_seconds``: events that come within it share one planning cycle.
     ``body_limit_bytes``: largest request; more is answered 413. ``drain_seconds``: time
-    for calls and releases in flight after SIGTERM. ``echo``: serves ``/v1/echo`` and
-    ``Server-Timing`` for the latency benchmark; nothing else uses them.
+    for calls and releases in flight after SIGTERM.
     """
 
     api_version: Literal["muster.dev/v1alpha1"] = msgspec.field(
@@ -232,7 +231,6 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     body_limit_bytes: int = 64 * MIB
     drain_seconds: float = 10.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    echo: bool = False
 
     @property
     def asks_certificates(self) -> bool:

@@ -25,7 +25,7 @@ from loadtest.testbed.controlplane.controlplane import Options
 from muster.injection.choosing.choice import OPTIONS
 from muster.injection.nodegroups import NOT_KNOWN
 from muster.injection.patching import record
-from muster.injection.patching.tolerate import tolerated
+from muster.injection.patching.draft import tolerated
 from muster.injection.policies import policies
 from muster.injection.policies.cel import add, literal, where
 from muster.injection.policies.differences import DIFFERENCES

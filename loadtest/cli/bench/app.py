@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from muster.cli.bench import coldstart, device_plugin, gate, sustained, webhook
-from muster.cli.bench import trace as bench_trace
+from loadtest.cli.bench import coldstart, device_plugin, gate, sustained, webhook
+from loadtest.cli.bench import trace as bench_trace
 from muster.cli.output import Failure, add_json_flag, show
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _chaos(arguments: argparse.Namespace) -> int:
     if arguments.trace:
         words.append("--trace")
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    done = subprocess.run(  # noqa: S603  our own module, words and no shell
+    done = subprocess.run(
         [sys.executable, "-m", "loadtest.chaos", *words],
         env=environment,
         stdout=subprocess.PIPE,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter
 
-from webhook.tally import KEPT, Tally
+from webhook.metrics import KEPT, Tally
 
 Answer = tuple[int, ...]
 ANSWERS = [(number % 7, 1 + number % 3) for number in range(3 * KEPT)]

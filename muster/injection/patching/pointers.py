@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from muster.injection.overrides.errors import OverrideError
+from muster.injection.errors import PatchError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Path = tuple[str, ...]
@@ -26,11 +26,11 @@ def same(one: Json, other: Json) -> bool:
 
 
 def tokens(pointer: str) -> Path:
-    """Return the unescaped tokens of a pointer; raises ``OverrideError`` for what is none."""
+    """Return the unescaped tokens of a pointer; raises ``PatchError`` for what is none."""
     if not pointer:
         return ()
     if not pointer.startswith("/"):
-        raise OverrideError(f'path "{pointer}" must begin with "/"')
+        raise PatchError(f'path "{pointer}" must begin with "/"')
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
 
 

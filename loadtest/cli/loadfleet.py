@@ -11,7 +11,7 @@ from muster.cli.output import Failure
 if TYPE_CHECKING:
     from loadtest.fourphase.load.replayreport import Replay
 
-DATA: Final = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+DATA: Final = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 _OF_A_TRACE: Final = ("jobs", "load", "speed")
 
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadtest.cli.assets import real_minor
 from muster.cli.output import add_json_flag
-from muster.cli.testbed.assets import real_minor
 
 if TYPE_CHECKING:
     from muster.cli.output import Subparsers

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadtest.cli import besidebare, loadfleet
+from loadtest.cli.assets import real_minor
 from muster.cli.output import Failure, add_json_flag
-from muster.cli.testbed import besidebare, loadfleet
-from muster.cli.testbed.assets import real_minor
 
 if TYPE_CHECKING:
     from loadtest.fourphase.report.outcome import Settings
