@@ -68,9 +68,6 @@ from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import PodState
 
-PLAN_GATE = "muster.dev/plan"
-"""The scheduling gate that is ours (``kube.names.PLAN_GATE``, which this package cannot see)."""
-
 
 class ClusterState:
     """The live model of one cluster.
@@ -81,7 +78,7 @@ class ClusterState:
 
     __slots__ = ("_gangs", "_model", "_snapshot", "gate", "generation")
 
-    def __init__(self, name: str, *, levels: Sequence[str], gate: str = PLAN_GATE) -> None:
+    def __init__(self, name: str, *, levels: Sequence[str], gate: str) -> None:
         if not levels or len(set(levels)) < len(levels):
             raise ValueError(
                 f"cluster {name}: levels is {tuple(levels)}; it needs at least the host's label "

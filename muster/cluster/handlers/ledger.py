@@ -28,9 +28,7 @@ from muster.cluster.effects import (
     Overcommitted,
     PlanBroken,
 )
-from muster.cluster.events import PlanNote
 from muster.cluster.handlers import devicetroubles
-from muster.cluster.ids import GangKey
 from muster.cluster.model import Model
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import PodState
@@ -95,22 +93,6 @@ def release(model: Model, row: int) -> None:
     if hold is not None and hold.state is HoldState.ASSUMED:
         model.holds[row] = replace(hold, state=HoldState.RELEASED, deadline=float("inf"))
         model.pods.state[row] = PodState.RELEASED
-
-
-def from_note(note: PlanNote, gang: GangKey | None) -> Hold:
-    """Return the released hold that a pod's plan annotation tells of."""
-    spares = tuple(dict.fromkeys(name for name in note.spares if name != note.node))
-    return Hold(
-        state=HoldState.RELEASED,
-        node=note.node,
-        spares=spares,
-        pins=(note.node, *spares),
-        plan_id=note.plan_id,
-        gang=gang,
-        devices=note.devices,
-        rank=note.rank,
-        generation=note.generation,
-    )
 
 
 def is_due(model: Model, now: float) -> bool:

@@ -156,7 +156,7 @@ def _wanted(present: _Placement, event: PodUpserted, gate: str) -> _Placement:
 def _wanted_hold(hold: Hold | None, event: PodUpserted, gate: str) -> Hold | None:
     if event.plan is None or gate in event.gates:
         return hold if hold is None or hold.gang == event.gang else replace(hold, gang=event.gang)
-    told = ledger.from_note(event.plan, event.gang)
+    told = Hold.of_note(event.plan, event.gang)
     # The hold may have moved to a spare since, so its node does not tell whether the
     # release is the one that is known.
     if hold is None or (hold.plan_id, hold.pins) != (told.plan_id, told.pins):

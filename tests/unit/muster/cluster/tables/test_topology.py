@@ -11,6 +11,7 @@ from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import FEW, run
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.topology import Topology
+from muster.kube.names import PLAN_GATE
 
 ROOM = """
     zone z1
@@ -115,14 +116,17 @@ def test_a_node_that_goes_leaves_no_domain_behind() -> None:
 
 
 def test_levels_may_be_the_host_alone() -> None:
-    made = ClusterState("flat", levels=(HOST,))
+    made = ClusterState("flat", levels=(HOST,), gate=PLAN_GATE)
     apply(made, node("n2"), node("n1"))
     topology = made.snapshot().topology
     assert (topology.names(0), topology.parent(0).tolist()) == (["n1", "n2"], [NO_ROW, NO_ROW])
 
 
 def test_two_clusters_with_other_levels_live_in_one_process() -> None:
-    one, other = state(fleet(ROOM), name="one"), ClusterState("other", levels=(BLOCK, HOST))
+    one, other = (
+        state(fleet(ROOM), name="one"),
+        ClusterState("other", levels=(BLOCK, HOST), gate=PLAN_GATE),
+    )
     apply(other, *fleet(ROOM))
     assert one.snapshot().topology.levels[0] == ZONE
     assert other.snapshot().topology.names(0) == ["b1", "b2", ""]
