@@ -57,6 +57,7 @@ from muster.cluster.ids import NO_ROW, GangKey, PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.pods import PodState
 from muster.kube.client import KubeClient
+from muster.kube.names import PLAN_GATE
 from muster.kube.wire import ObjectMeta, Pod
 from muster.kube.writing.events import EventRecorder, Regarding
 from muster.kube.writing.podwrites import PodRef
@@ -112,7 +113,7 @@ class Extender:
         """Wire the parts. The order follows the path of an event."""
         config, client = self.config, self.client
         metrics = ExtenderMetrics(new_registry())
-        state = ClusterState(config.cluster, levels=config.levels)
+        state = ClusterState(config.cluster, levels=config.levels, gate=PLAN_GATE)
         engine = self.engine = Engine(state, self.clock)
         policy = Policy.of(config.managed)
         holding = Holding(engine)

@@ -153,7 +153,7 @@ class _Fleet:
 
     def __init__(self, nodes: int, gang: Shape) -> None:
         self._random = random.Random(SEED)
-        self._state = ClusterState("bench", levels=DEFAULT_LEVELS)
+        self._state = ClusterState("bench", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
         self._nodes = nodes
         self._next = 0
         for number in range(nodes):

@@ -106,9 +106,11 @@ class Model:
 
     def node_row(self, name: str) -> int:
         """Return the row of a node name, a dead one when the node is unknown."""
-        known, row = len(self.nodes.names), self.nodes.row(name)
-        if row >= known or row >= self.devices.node_rows:
-            self._new_nodes()
+        row = self.nodes.names.find(name)
+        if row is None:
+            known, row = len(self.nodes.names), self.nodes.row(name)
+            if row >= known or row >= self.devices.node_rows:
+                self._new_nodes()
         return row
 
     def node_rows(self, names: Sequence[str]) -> int:
@@ -153,8 +155,9 @@ class Model:
     def set_kind(self, row: int, pod_class: PodClass, labels: LabelSet) -> None:
         """Write a pod's class and label set. The pod must not occupy a node."""
         old_class, old_labels = self.pods.pod_class[row], self.pods.labels[row]
-        self.pods.pod_class[row] = self.classes.acquire(pod_class)
-        self.pods.labels[row] = self.label_sets.acquire(labels)
+        new_class, new_labels = self.classes.acquire(pod_class), self.label_sets.acquire(labels)
+        self.pods.pod_class[row] = new_class
+        self.pods.labels[row] = new_labels
         self._release_class(old_class)
         self._release_labels(old_labels)
 
@@ -170,18 +173,22 @@ class Model:
         if old != NO_ROW:
             self.nodes.refer(old, -1)
 
-    def set_gang(self, row: int, key: GangKey | None, now: float) -> None:
-        """Move a pod to a gang; a gang that loses its last member may go."""
+    def set_gang(self, row: int, key: GangKey | None, now: float) -> bool:
+        """Move a pod to a gang; a gang that loses its last member may go.
+
+        Return whether the pod was in another one.
+        """
         old = self.pods.gang[row]
         new = NO_ROW if key is None else self.gangs.row(key)
         if old == new:
-            return
+            return False
         self.pods.gang[row] = new
         if new != NO_ROW:
             self.gangs.join(new, row, now)
         if old != NO_ROW:
             self.gangs.leave(old, row)
             self.drop_gang_if_over(old)
+        return True
 
     def drop_gang_if_over(self, row: int) -> None:
         """Forget a gang that has no member and that no object describes any more."""

@@ -58,7 +58,7 @@ def _hosts(case: Case, snapshot: Snapshot, plan: Plan) -> list[int]:
 
 
 def _state(case: Case) -> ClusterState:
-    state = ClusterState("bench", levels=case.levels)
+    state = ClusterState("bench", levels=case.levels, gate=PLAN_GATE)
     for host in case.hosts:
         state.apply(_node(case, host), now=0.0)
         taken = (host.gpus - host.free_gpus, HOST_MILLICPU - host.free_millicpu)

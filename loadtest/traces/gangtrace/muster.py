@@ -60,7 +60,7 @@ class Muster:
     """One cluster state, one planner."""
 
     def __init__(self, fleet: Fleet, *, check_every: int = 0) -> None:
-        self.state = ClusterState("trace", levels=DEFAULT_LEVELS)
+        self.state = ClusterState("trace", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
         self.checked = 0
         self._check_every = check_every
         self._plans = 0

@@ -185,10 +185,6 @@ class DeviceTable:
 
     # --- whose it is ------------------------------------------------------------------
 
-    def class_of(self, pod: int) -> PodClass:
-        """Return the class of a pod."""
-        return self._kind(pod)[1]
-
     def needs(self, pod: int, node: int) -> tuple[Need, ...] | None:
         """Return what a pod needs of a node's devices; ``None``: they can never serve it."""
         number = self.layout[node]

@@ -60,20 +60,19 @@ class GangColumns:
     last_member_at: PagedView[np.float64, float]
 
     def facts(self, row: int) -> GangFacts:
-        """Return what a gang's row says."""
+        """Return what a gang's row holds."""
         shape, reason = self.shape[row], self.reason[row]
-        key = self.keys[row]
+        key, submitted_at = self.keys[row], self.submitted_at[row]
+        like = None if shape == NO_ROW else self.shapes[shape]
         return GangFacts(
             key=key,
-            spec=None
-            if shape == NO_ROW
-            else _restored(self.shapes[shape], key, self.submitted_at[row]),
             members=self.members[row],
             first_bound_at=self.first_bound_at[row] or None,
             last_member_at=self.last_member_at[row],
             attempts=self.attempts[row],
             skips=self.skips[row],
             last_reason="" if reason == NO_ROW else self.reasons[reason],
+            spec=None if like is None else _restored(like, key, submitted_at),
         )
 
 

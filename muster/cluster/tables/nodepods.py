@@ -49,6 +49,9 @@ class NodePods:
         """Put a pod among those of a node."""
         # Most pods of a node share one priority, so look from the end.
         packed = self[node]
+        if not packed:
+            self._lists[node] = _ROW.pack(row)
+            return
         rows, priority = _unpacked(packed), self._priority
         mine = priority[row]
         place = len(rows)

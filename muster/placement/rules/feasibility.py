@@ -135,7 +135,7 @@ def feasible_steps(
         sieve.apply(DEVICES, devices > 0, text(pod_class))
     if closed.kept is not None:
         sieve.apply(KEPT, ~closed.kept)
-    if world.snapshot.tables.budgets:
+    if world.snapshot.caps:
         for name, covered in _exhausted_budgets(world, pod_class):
             sieve.apply(BUDGET, ~covered, name)
     return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled, devices)
@@ -202,7 +202,7 @@ def _pod_rules(world: World, pod_class: PodClass, labels_id: int, sieve: _Sieve)
         interpod.anti_affinity_mask(world, pod_class) if terms else None,
         ", ".join(term.topology_key for term in terms),
     )
-    may_repel = world.placed or world.snapshot.tables.anti_affinity
+    may_repel = world.placed or world.snapshot.anti_affinity
     sieve.apply(REPELLED, interpod.repelled_mask(world, labels_id) if may_repel else None)
 
 

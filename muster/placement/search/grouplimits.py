@@ -62,7 +62,7 @@ def limits_of(
     every = spreads(world, pod_class, group.labels_id) if pod_class.spread else []
     counted = tuple(spread for spread in every if spread.own)
     caps = [*_anti_affinity(world, group)]
-    if world.snapshot.tables.budgets:
+    if world.snapshot.caps:
         caps += _budgets(world, group)
     if spread_caps:
         caps += [(s.constraint.topology_key, s.codes, s.room()) for s in counted]

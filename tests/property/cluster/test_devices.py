@@ -37,6 +37,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import HoldState
 from muster.decisions.assign import assignments
+from muster.kube.names import PLAN_GATE
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
 from muster.placement.question import Question
@@ -80,7 +81,7 @@ def named(snapshot: Snapshot) -> Counter[tuple[str, PodUid, str, int]]:
 class Devices(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.state = ClusterState("test", levels=("kubernetes.io/hostname",))
+        self.state = ClusterState("test", levels=("kubernetes.io/hostname",), gate=PLAN_GATE)
         self.nodes: dict[str, NodeUpserted] = {}
         self.bound: dict[PodUid, PodUpserted] = {}
         self.count = 0

@@ -29,7 +29,7 @@ class World:
     """A feed on a state of its own."""
 
     def __init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
+        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS, gate=names.PLAN_GATE)
         self._pods = 0
         pods, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]

@@ -32,6 +32,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 from muster.cluster.specs.podconstraints import LabelSet, PodClass
 from muster.cluster.state import ClusterState
+from muster.kube.names import PLAN_GATE
 from muster.placement.decision import Decision, Plan
 from muster.placement.gang import plan_now
 from muster.placement.question import Question
@@ -53,7 +54,7 @@ class Scene:
     """A ``ClusterState`` and the few verbs that tests need."""
 
     def __init__(self, drawing: str, *, levels: tuple[str, ...] = (BLOCK, RACK, HOST)) -> None:
-        self.state = ClusterState("test", levels=levels)
+        self.state = ClusterState("test", levels=levels, gate=PLAN_GATE)
         self._uids = itertools.count(1)
         self._pods: dict[PodUid, PodUpserted] = {}
         for line in filter(None, map(str.strip, drawing.splitlines())):

@@ -32,7 +32,7 @@ class ListedCluster:
     """
 
     def __init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
+        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS, gate=names.PLAN_GATE)
         engine = Engine(self.state, lambda: 1.0)
         waiting, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
