@@ -14,7 +14,7 @@ from aiohttp import web
 
 from extender.access.authorization import Gate
 from extender.access.callers import Area
-from extender.calls.handlers import Handlers, echo
+from extender.calls.handlers import Handlers
 from extender.config.settings import ExtenderConfig
 from extender.metrics import ExtenderMetrics
 from extender.readapi.routes import ReadApi
@@ -61,8 +61,6 @@ def make_app(parts: Parts) -> web.Application:
     app.add_routes(
         [web.get("/livez", _health(parts.live)), web.get("/readyz", _health(parts.ready))]
     )
-    if parts.config.echo:
-        app.add_routes(guarded(Area.SCHEDULE, [web.post("/v1/echo", echo)]))
     app.cleanup_ctx.append(_background)
     return app
 

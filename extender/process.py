@@ -25,15 +25,15 @@ from aiohttp import web
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, make_app
 from extender.config.settings import ExtenderConfig
 from extender.errors import Deposed
-from extender.garbage import Collector
+from extender.intake.firstlist.reader import decoders_of
 from extender.leadership.candidacy import AGENT, Candidacy, agent, stand
 from extender.leadership.ownpod import PodName
 from extender.listening import listening
 from extender.wiring import Extender
 from muster.kube.client import KubeClient
-from muster.kube.firstlist.decoders import PACKED
 from muster.kube.http.auth import Auth
 from muster.kube.http.transport import Transport
+from muster.observability.memory import Collector
 from muster.observability.servingcert import ServingCertificate
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,9 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
         transport = _transport(config, auth, candidacy, writes=False)
         writes = None if candidacy is None else _transport(config, auth, candidacy, writes=True)
         client = await stack.enter_async_context(
-            KubeClient(auth, transport=transport, writes=writes, packed=PACKED)
+            KubeClient(
+                auth, transport=transport, writes=writes, packed=decoders_of(config.first_list)
+            )
         )
         extender = Extender(
             config, client, candidacy=candidacy, on_deposed=stop.set, collector=Collector()

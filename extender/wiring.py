@@ -19,8 +19,7 @@ from extender.calls.namespacelabels import labels_of
 from extender.calls.verbs import Verbs
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
-from extender.garbage import Collector
-from extender.intake.firstlist.pods import ListedPods
+from extender.intake.firstlist.reader import reader_of
 from extender.intake.objects import Feed
 from extender.intake.sources import network_sources
 from extender.intake.sync import Sync
@@ -58,10 +57,12 @@ from muster.cluster.ids import NO_ROW, GangKey, PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.pods import PodState
 from muster.kube.client import KubeClient
+from muster.kube.names import PLAN_GATE
 from muster.kube.wire import ObjectMeta, Pod
 from muster.kube.writing.events import EventRecorder, Regarding
 from muster.kube.writing.podwrites import PodRef
 from muster.observability.health import Health
+from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry, watch_loop
 from muster.placement.decision import Reject, Wait
 from muster.workloads.managedpods import Policy
@@ -112,7 +113,7 @@ class Extender:
         """Wire the parts. The order follows the path of an event."""
         config, client = self.config, self.client
         metrics = ExtenderMetrics(new_registry())
-        state = ClusterState(config.cluster, levels=config.levels)
+        state = ClusterState(config.cluster, levels=config.levels, gate=PLAN_GATE)
         engine = self.engine = Engine(state, self.clock)
         policy = Policy.of(config.managed)
         holding = Holding(engine)
@@ -137,7 +138,7 @@ class Extender:
             self._known_pods,
             reporter.unreadable,
             metrics,
-            listed=ListedPods(engine, feed),
+            listed=reader_of(config.first_list, engine, feed),
             pod_applied=mark,
             more=network_sources(nets.pools),
             pace=pace,
@@ -213,7 +214,6 @@ class Extender:
             partial(labels_of, client),
             metrics,
             leads,
-            timed=config.echo,
         )
         self.parts = Parts(
             config=config,

@@ -6,7 +6,6 @@ Nothing here knows HTTP.
 
 import asyncio
 import hashlib
-import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +18,7 @@ from extender.config.callers import Callers, Named, Tokens
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.reviews import UserInfo, may, owner_of
+from muster.observability import clientcert
 
 NO_S: Final = (
     10.0  # how long a refusal of the API server is believed, as kube-scheduler's own ports
@@ -51,11 +51,9 @@ class Holder:
 
 def holder(certificate: Mapping[str, Any]) -> Holder:
     """Return the subject of a certificate in the form of ``SSLSocket.getpeercert``."""
-    subject = [pair for part in certificate.get("subject", ()) for pair in part]
-    names = [value for key, value in subject if key == "commonName"]
-    organizations = frozenset(value for key, value in subject if key == "organizationName")
-    until = ssl.cert_time_to_seconds(certificate["notAfter"])
-    return Holder(names[-1] if names else "", organizations, until)
+    shown = clientcert.read(certificate)
+    names = shown.common_names
+    return Holder(names[-1] if names else "", shown.organizations, shown.until)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from extender.calls.verbs import IsManaged, candidates
 from extender.calls.wire import BindingArgs, Reason
 from extender.planning.holding import Holding
 from muster.cluster.ids import PodUid
-from muster.cluster.note import note_of
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.kube import names
@@ -72,7 +71,7 @@ class Binder:
             return Reason.ELSEWHERE
         if not self.state.takes(uid, args.node):
             return Reason.LOST
-        return await self._create(args, {names.PLAN: encode_plan(note_of(hold))})
+        return await self._create(args, {names.PLAN: encode_plan(hold.note())})
 
     async def _unplanned(self, uid: PodUid, args: BindingArgs) -> str:
         """Bind a pod that is not ours. One the watch has not shown yet is read first."""

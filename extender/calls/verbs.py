@@ -34,7 +34,6 @@ from extender.calls import wire
 from extender.errors import BadRequest, NamespaceUnseen, NotReady
 from extender.metrics import Answer
 from extender.planning.holding import Holding
-from muster.cluster.handlers import ledger
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import Hold
@@ -115,7 +114,7 @@ class Verbs:
         if self.state.pod_row(uid) is not None or has_gate(pod) or not self.is_managed(pod):
             return None
         note = plan_note(pod.metadata.annotations.get(PLAN, ""))
-        return None if note is None else ledger.from_note(note, None)
+        return None if note is None else Hold.of_note(note, None)
 
     def _waits(self, uid: PodUid, pod: Pod, labels: Labels | None) -> bool:
         """Whether the pod is ours; it has no hold. The watch may be behind kube-scheduler's."""

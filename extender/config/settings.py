@@ -41,6 +41,13 @@ class Pin(StrEnum):
     NOMINATE = "nominate"
 
 
+class FirstList(StrEnum):
+    """How lists of nodes and pods are read (docs/design/first-list.md)."""
+
+    COLUMNS = "columns"  # all objects of a page together
+    PLAIN = "plain"  # one object at a time: the same state, for many times the CPU
+
+
 class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Where to listen. Port 0 lets the operating system choose."""
 
@@ -186,8 +193,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     ``cycle_seconds``: planning time after which the list of waiting gangs is read anew.
     ``debounce_seconds``: events that come within it share one planning cycle.
     ``body_limit_bytes``: largest request; more is answered 413. ``drain_seconds``: time
-    for calls and releases in flight after SIGTERM. ``echo``: serves ``/v1/echo`` and
-    ``Server-Timing`` for the latency benchmark; nothing else uses them.
+    for calls and releases in flight after SIGTERM.
     """
 
     api_version: Literal["muster.dev/v1alpha1"] = msgspec.field(
@@ -207,6 +213,9 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     admission: Admission = Admission()
     dump: Dumps = Dumps()
     scoring: ScoringConfig = ScoringConfig()
+    #: How the lists of nodes and pods are read with which a start, and a watch that broke, begins.
+    #: ``plain`` is the way to take when a start goes wrong that the columns may be to blame for.
+    first_list: FirstList = FirstList.COLUMNS
     pin: Pin = Pin.AUTO
     spare_count: int = 1
     hold_seconds: float = 60.0
@@ -222,7 +231,6 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     body_limit_bytes: int = 64 * MIB
     drain_seconds: float = 10.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    echo: bool = False
 
     @property
     def asks_certificates(self) -> bool:

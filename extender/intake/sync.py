@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, TypeVar, assert_never
 
-from extender.intake.firstlist.pods import ListedPods
+from extender.intake.firstlist.reader import FirstListReader
 from extender.intake.objects import Feed
 from extender.intake.sources import Source, first_sources
 from extender.metrics import ExtenderMetrics
@@ -31,7 +31,7 @@ from muster.kube import resources, wire
 from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
 from muster.kube.client import KubeClient
 from muster.kube.errors import DecodeError, KubeError
-from muster.kube.firstlist.page import LISTED_PODS, JsonPage, ListedPage, ListedPod
+from muster.kube.firstlist.decoders import LISTED_PODS
 from muster.kube.resources import KubeObject
 from muster.kube.watching.inbox import Inbox
 from muster.kube.watching.listwatch import Listing, ListWatch, WatchState, WatchStats
@@ -53,7 +53,7 @@ ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between 
 class Together:
     """A page of a list of pods. ``begins``: the list begins with it, or begins again."""
 
-    pods: ListedPage
+    pods: Sequence[wire.Pod]
     begins: bool
 
 
@@ -72,7 +72,7 @@ class Sync:
         unreadable: Callable[[str, str], None],
         metrics: ExtenderMetrics,
         *,
-        listed: ListedPods,
+        listed: FirstListReader,
         pod_applied: Callable[[wire.Pod], None] | None = None,
         more: Sequence[Source[Any]] = (),
         pace: Pace,
@@ -172,10 +172,9 @@ class Sync:
         def problem(text: str) -> None:
             log.warning("watch", extra={"resource": str(source.resource), "problem": text})
 
-        def page(pods: Sequence[ListedPod], begins: bool) -> None:  # noqa: FBT001  a listener
+        def page(pods: Sequence[wire.Pod], begins: bool) -> None:  # noqa: FBT001  a listener
             self._pages += 1
-            found = pods if isinstance(pods, ListedPage) else JsonPage(pods)
-            self._inbox.put([(source, Together(found, begins))])
+            self._inbox.put([(source, Together(pods, begins))])
 
         together = source.resource is resources.PODS
         watch = source.watch = ListWatch(
@@ -229,12 +228,10 @@ class Sync:
         return isinstance(change, Upserted) and change.listed
 
     def _left_of(self, items: list[Item]) -> list[Item]:
-        """Apply nodes of the first list together; return what is left."""
+        """Apply nodes of the first list together if they go together; return what is left."""
         nodes = [change.object for _, change in items if isinstance(change, Upserted)]
-        try:
-            self._feed.nodes.take_all(nodes)
-        except (ValueError, RecursionError):
-            return items  # one of them is odd; by itself it is told of
+        if not self._listed.take_nodes(nodes):
+            return items
         self._metrics.applied.labels(resources.NODES.plural).inc(len(nodes))
         self._applied += len(nodes)
         return []
@@ -264,7 +261,7 @@ class Sync:
         self._metrics.applied.labels(resources.PODS.plural).inc(len(pods) - len(left))
         for place in left:
             try:
-                await self._apply(self._pods, Upserted(pods.pod(place), listed=True))
+                await self._apply(self._pods, Upserted(pods[place], listed=True))
             except DecodeError as error:
                 self._unreadable(str(resources.PODS), f"{error}; left out")
             await self._pace.breathe()

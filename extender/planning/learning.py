@@ -3,7 +3,8 @@
 from extender.engine import Engine
 from extender.timeslice import Pace
 from muster.cluster.events import PricesLearned
-from muster.decisions.answer import Question, to_learn
+from muster.decisions.answer import to_learn
+from muster.placement.question import Question
 
 
 async def learn(engine: Engine, question: Question, pace: Pace) -> None:

@@ -43,12 +43,13 @@ from muster.cluster.events import GangSkipped, PlanHeld
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
-from muster.decisions.answer import Deferred, Planned, Question, decide, standing
+from muster.decisions.answer import Deferred, Planned, decide, standing
 from muster.decisions.assign import assignments
 from muster.decisions.history import Asked, History
 from muster.decisions.record import Outcome
 from muster.decisions.recording import Note, Said
 from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
+from muster.placement.question import Question
 from muster.queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from muster.queueing.order import order
 

@@ -29,7 +29,6 @@ from extender.reporting.reporter import Reporter
 from extender.timeslice import Pace
 from muster.cluster.events import PodForgotten, PodReleased
 from muster.cluster.ids import GangKey, PodUid
-from muster.cluster.note import note_of
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
@@ -142,7 +141,7 @@ class Releaser:
         self._refused(uid, hold, self._pods.get(uid), "no answer from the API server")
 
     async def _send(self, uid: PodUid, pod: PendingPod, hold: Hold) -> ReleaseOutcome:
-        note, pin = note_of(hold), pod.pin(self._config.pin)
+        note, pin = hold.note(), pod.pin(self._config.pin)
         try:
             extra = self.extras(uid, pod, hold)
             return await self._client.release_pod(

@@ -43,7 +43,6 @@ from muster.apiwire.reservation import Place, Reserved, place
 from muster.cluster.columns.uids import Uids
 from muster.cluster.events import PodGone, PodReleased, PodUpserted
 from muster.cluster.ids import GangKey, PodUid
-from muster.cluster.note import note_of
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.gangview import GangView, Rows
@@ -174,7 +173,7 @@ class Reservations:
         for number, uid in list(found.open.items()):
             hold = self._engine.state.hold(uid)
             if hold is not None and number not in found.places:
-                found.places[number] = place(number, note_of(hold))
+                found.places[number] = place(number, hold.note())
                 self._engine.apply(PodReleased(uid))
             await self._pace.breathe()
 

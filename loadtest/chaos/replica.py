@@ -19,6 +19,7 @@ from extender.calls import wire
 from extender.config.settings import ExtenderConfig
 from extender.engine import SteadyClock
 from extender.errors import BadRequest, NotReady
+from extender.intake.firstlist.reader import decoders_of
 from extender.leadership.candidacy import Candidacy
 from extender.leadership.ownpod import Mark, PodName
 from extender.wiring import Extender
@@ -28,7 +29,6 @@ from loadtest.chaos.link import Link, NotReached
 from loadtest.chaos.loop import Process, VirtualLoop
 from loadtest.chaos.server import Server
 from muster.kube.client import KubeClient
-from muster.kube.firstlist.decoders import PACKED
 from muster.kube.http.fence import Fence
 from muster.kube.http.transport import Retry
 from muster.kube.leading.election import Rules
@@ -119,7 +119,12 @@ class Replica:
         reads = Connection(self.link, self._dice.random)
         extender = self.extender = Extender(
             self._config,
-            KubeClient(Nobody(), transport=reads, writes=writes, packed=PACKED),
+            KubeClient(
+                Nobody(),
+                transport=reads,
+                writes=writes,
+                packed=decoders_of(self._config.first_list),
+            ),
             clock=SteadyClock(self.clock, self._loop.time),
             monotonic=self._monotonic,
             jitter=self._dice.random,

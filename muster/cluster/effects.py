@@ -1,6 +1,9 @@
-"""What follows from an event: returned by ``ClusterState.apply``, acted on by the shells."""
+"""What follows from an event: returned by ``ClusterState.apply``, acted on by the shells.
 
-from dataclasses import dataclass
+Handlers collect it in an ``Outcome``.
+"""
+
+from dataclasses import dataclass, field
 
 from muster.cluster.ids import GangKey, PodUid
 
@@ -76,3 +79,19 @@ Effect = (
     | Overcommitted
     | DevicesDisturbed
 )
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one event did: collected by the handlers."""
+
+    #: Effects in the order in which they arose; one may be there more than once.
+    effects: list[Effect] = field(default_factory=list)
+    #: Whether anything changed that leads to no effect.
+    changed: bool = False
+
+    def gang(self, key: GangKey | None) -> None:
+        """Report a change of a gang's members; a pod without a gang changed alone."""
+        self.changed = True
+        if key is not None:
+            self.effects.append(GangChanged(key))

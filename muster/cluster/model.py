@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush
 
-from muster.cluster.columns.nametable import NameTable
-from muster.cluster.columns.pagedlists import PagedList
+from muster.cluster.columns.paged import NameTable, PagedList
 from muster.cluster.columns.poddirectory import Directory
 from muster.cluster.devices.table import DeviceTable
 from muster.cluster.events import BudgetUpserted
@@ -74,7 +73,7 @@ class Model:
         self.levels = levels
         self.pods = PodTable(None if like is None else like.pods)
         self.nodes = NodeTable(self.pods.priority, None if like is None else like.nodes)
-        self.gangs = GangTable(None if like is None else like.gangs)
+        self.gangs = GangTable(None if like is None else like.gang_columns)
         self.classes: NameTable[PodClass] = NameTable(like=None if like is None else like.classes)
         self.label_sets: NameTable[LabelSet] = NameTable(
             like=None if like is None else like.label_sets
@@ -87,8 +86,8 @@ class Model:
         )
         # Replaced, never changed in place: snapshots refer to them.
         self.namespaces: Mapping[str, Mapping[str, str]] = {} if like is None else like.namespaces
-        self.budgets: Mapping[str, BudgetUpserted] = {} if like is None else like.budgets
-        self.matches = MatchCounters({} if like is None else like.matches)
+        self.budgets: Mapping[str, BudgetUpserted] = {} if like is None else like.caps
+        self.matches = MatchCounters({} if like is None else like.counted)
         self.anti_affinity: CountTable[PodAffinityTerm] = CountTable(
             {} if like is None else like.anti_affinity
         )
@@ -107,9 +106,11 @@ class Model:
 
     def node_row(self, name: str) -> int:
         """Return the row of a node name, a dead one when the node is unknown."""
-        known, row = len(self.nodes.names), self.nodes.row(name)
-        if row >= known or row >= self.devices.node_rows:
-            self._new_nodes()
+        row = self.nodes.names.find(name)
+        if row is None:
+            known, row = len(self.nodes.names), self.nodes.row(name)
+            if row >= known or row >= self.devices.node_rows:
+                self._new_nodes()
         return row
 
     def node_rows(self, names: Sequence[str]) -> int:
@@ -154,8 +155,9 @@ class Model:
     def set_kind(self, row: int, pod_class: PodClass, labels: LabelSet) -> None:
         """Write a pod's class and label set. The pod must not occupy a node."""
         old_class, old_labels = self.pods.pod_class[row], self.pods.labels[row]
-        self.pods.pod_class[row] = self.classes.acquire(pod_class)
-        self.pods.labels[row] = self.label_sets.acquire(labels)
+        new_class, new_labels = self.classes.acquire(pod_class), self.label_sets.acquire(labels)
+        self.pods.pod_class[row] = new_class
+        self.pods.labels[row] = new_labels
         self._release_class(old_class)
         self._release_labels(old_labels)
 
@@ -171,18 +173,22 @@ class Model:
         if old != NO_ROW:
             self.nodes.refer(old, -1)
 
-    def set_gang(self, row: int, key: GangKey | None, now: float) -> None:
-        """Move a pod to a gang; a gang that loses its last member may go."""
+    def set_gang(self, row: int, key: GangKey | None, now: float) -> bool:
+        """Move a pod to a gang; a gang that loses its last member may go.
+
+        Return whether the pod was in another one.
+        """
         old = self.pods.gang[row]
         new = NO_ROW if key is None else self.gangs.row(key)
         if old == new:
-            return
+            return False
         self.pods.gang[row] = new
         if new != NO_ROW:
             self.gangs.join(new, row, now)
         if old != NO_ROW:
             self.gangs.leave(old, row)
             self.drop_gang_if_over(old)
+        return True
 
     def drop_gang_if_over(self, row: int) -> None:
         """Forget a gang that has no member and that no object describes any more."""
@@ -289,30 +295,27 @@ class Model:
         nodes, pods, label_sets = self.nodes.freeze(), self.pods.freeze(), self.label_sets.freeze()
         for query in self.matches.missing():
             self.matches.put(query, count_pods(query, pods, label_sets, self.namespaces))
-        tables = Tables(
+        return Snapshot(
+            cluster=self.name,
+            levels=self.levels,
+            generation=generation,
             nodes=nodes,
             pods=pods,
-            gangs=self.gangs.freeze(),
+            gang_columns=self.gangs.freeze(),
             devices=self.devices.freeze(),
             classes=self.classes.freeze(),
             label_sets=label_sets,
             holds=self.holds.freeze(self.pods.count),
             namespaces=self.namespaces,
-            budgets=self.budgets,
+            caps=self.budgets,
             learned=self.learned,
-            matches=self.matches.table.freeze(),
+            counted=self.matches.table.freeze(),
             anti_affinity=self.anti_affinity.freeze(),
             host_ports=self.host_ports.freeze(),
             standby={gang: frozenset(rows) for gang, rows in self.standby.items()},
-        )
-        return Snapshot(
-            self.name,
-            self.levels,
-            generation,
-            tables,
-            self.topology_cell(nodes),
-            overlaid,
-            self.matches,
+            topology_cell=self.topology_cell(nodes),
+            overlaid=overlaid,
+            counters=self.matches,
         )
 
     # --- details ----------------------------------------------------------------------
@@ -352,11 +355,10 @@ class Model:
 
     def requests_of(self, pod_class: PodClass) -> tuple[tuple[int, int], ...]:
         """Return what a class asks for, by resource id."""
-        return tuple(
-            (self.nodes.resource(name), min(amount, AMOUNT_LIMIT))
-            for name, amount in pod_class.requests
-            if amount
-        )
+        asked = [(name, amount) for name, amount in pod_class.requests if amount]
+        ids = self.nodes.resource_ids([name for name, _ in asked])
+        amounts = [min(amount, AMOUNT_LIMIT) for _, amount in asked]
+        return tuple(zip(ids, amounts, strict=True))
 
     def _make_traits(self, pod_class: PodClass) -> Traits:
         return Traits(

@@ -14,6 +14,7 @@ in with the event, so a recorded stream of events leads to the same state every 
 """
 
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from muster.cluster.columns.uids import Uids
 from muster.cluster.dump import reader as loading
 from muster.cluster.dump import writer as dumping
 from muster.cluster.dump.blocks import BlockReader
-from muster.cluster.effects import Effect
+from muster.cluster.effects import Effect, Outcome
 from muster.cluster.events import (
     BudgetGone,
     BudgetUpserted,
@@ -60,16 +61,12 @@ from muster.cluster.handlers import (
 from muster.cluster.handlers.devicetroubles import DeviceTrouble
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.overlay import overlay
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables import gangview
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import PodState
-
-PLAN_GATE = "muster.dev/plan"
-"""The scheduling gate that is ours (``kube.names.PLAN_GATE``, which this package cannot see)."""
 
 
 class ClusterState:
@@ -81,7 +78,7 @@ class ClusterState:
 
     __slots__ = ("_gangs", "_model", "_snapshot", "gate", "generation")
 
-    def __init__(self, name: str, *, levels: Sequence[str], gate: str = PLAN_GATE) -> None:
+    def __init__(self, name: str, *, levels: Sequence[str], gate: str) -> None:
         if not levels or len(set(levels)) < len(levels):
             raise ValueError(
                 f"cluster {name}: levels is {tuple(levels)}; it needs at least the host's label "
@@ -120,11 +117,17 @@ class ClusterState:
         self._dispatch(event, out, now)
         if self._model.devices.disturbed:
             ledger.review_disturbed(self._model, out)
-        if out.changed:
+        if out.changed or out.effects:
             self.generation += 1
             self._snapshot = None
             self._gangs.clear()
-        return out.effects()
+        elif isinstance(event, PricesLearned):
+            self.generation += 1
+            if self._snapshot is not None:  # nothing else is different: all tables are as they were
+                self._snapshot = replace(
+                    self._snapshot, learned=event.learned, generation=self.generation
+                )
+        return list(dict.fromkeys(out.effects))
 
     def _dispatch(self, event: Event, out: Outcome, now: float) -> None:  # noqa: C901, PLR0912  # a table
         model = self._model
@@ -147,7 +150,6 @@ class ClusterState:
                 planevents.stood_by(model, event, out)
             case PricesLearned(learned):
                 model.learned = learned
-                out.changed = True
             case PodReleased():
                 planevents.released(model, event, out)
             case PodForgotten():
@@ -184,7 +186,8 @@ class ClusterState:
 
         For who is about to take one: without it that event waits for all the copies at once.
         """
-        yield from self._model.nodes.prepare()
+        if self._snapshot is None:  # else no column was written since
+            yield from self._model.nodes.prepare()
 
     def pod_row(self, uid: PodUid) -> int | None:
         """Return the row of a pod."""

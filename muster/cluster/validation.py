@@ -125,7 +125,7 @@ def _check_room(model: Model) -> None:
             for resource, amount in model.traits(model.pods.pod_class[row]).requests:
                 used[resource][node] += amount
     nodes = model.nodes.freeze()
-    for number, name in model.nodes.resources.live():
+    for number, name in enumerate(model.nodes.resources):
         free, allocatable = nodes.free_columns[number], nodes.allocatable_columns[number]
         wrong = np.flatnonzero(free != allocatable - used[number])
         _require(not len(wrong), f"{name}: free + used is not allocatable on node rows {wrong}")

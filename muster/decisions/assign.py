@@ -156,7 +156,8 @@ def _ranks(snapshot: Snapshot, plan: Plan, gang: GangView | None) -> list[int]:
         return [int(number) for number in numbers]
     own = ranks(gang.spec, numbers)
     unknown = own < 0
-    vacant = vacant_ranks(snapshot, gang, int(unknown.sum()))
-    own[unknown] = (holding(gang) + np.arange(len(own)))[unknown] if vacant is None else vacant
+    if unknown.any():
+        vacant = vacant_ranks(snapshot, gang, int(unknown.sum()))
+        own[unknown] = (holding(gang) + np.arange(len(own)))[unknown] if vacant is None else vacant
     result: list[int] = own.tolist()
     return result

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from muster.cluster.columns.columns import PAGE_ROWS
+from muster.cluster.columns.paged import PAGE_ROWS
 from muster.cluster.dump.blocks import PAGES_PER_PIECE, BlockWriter, Pieces, line
 from muster.cluster.dump.container import frame
 from muster.cluster.dump.writer import Frozen, freeze_past
@@ -27,9 +27,10 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodState
-from muster.decisions.answer import Answer, Question, answer
+from muster.decisions.answer import Answer, answer
 from muster.decisions.history import Asked
 from muster.decisions.record import written
+from muster.placement.question import Question
 from muster.queueing.order import order
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ consistent read, the others continue at its exact version, and all come from the
 cache: ``etcd_request_duration_seconds{operation="list"}`` stayed at the one read that
 filled the cache. For every page it goes through all that is left of the list, though (to be
 seen in ``apiserver_cache_list_fetched_objects_total``): 260 pages of 500 took 10 s of its CPU at
-130,000 nodes, 26 of 5,000 took 4 (docs/adr/0035). The alternatives:
+130,000 nodes, 26 of 5,000 took 4 (docs/design/first-list.md). The alternatives:
 
 * ``resourceVersion=0`` also comes from the cache, but ``limit`` is then ignored (one
   answer of 95 MB here, gigabytes in a large cluster) and it may be older than what was

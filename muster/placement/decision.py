@@ -42,7 +42,7 @@ class RejectReason(StrEnum):
 
     @property
     def of_the_fleet(self) -> bool:
-        """Whether other nodes could cure it."""
+        """Return whether other nodes could cure it."""
         return self in (self.LARGER_THAN_ANY_NODE, self.LARGER_THAN_ANY_DOMAIN)
 
 
@@ -153,5 +153,5 @@ Decision = Plan | Wait | Reject
 
 
 def repeats(decision: Wait | Reject, before: Decision | None) -> bool:
-    """Whether a refusal says what was said before; the numbers may be others."""
+    """Return whether a refusal says what was said before; the numbers may be others."""
     return isinstance(before, Wait | Reject) and before.reason == decision.reason

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import distinct
+from muster.cluster.columns.paged import distinct
 from muster.cluster.ids import GangKey
-from muster.cluster.resumable import Steps, run
+from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.contradictions import Kind, contradictions
 from muster.cluster.specs.gangspec import GangSpec
@@ -24,6 +24,7 @@ from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodFlag
 from muster.placement.decision import Explanation, Reject, RejectReason, Wait, WaitReason
+from muster.placement.question import Question
 from muster.placement.rules.interpod import spread_term
 from muster.placement.tree import ROOT
 
@@ -103,48 +104,42 @@ class Request:
         return sum(group.mandatory for group in self.groups)
 
 
-def read(
-    snapshot: Snapshot,
-    key: GangKey,
-    *,
-    spare_count: int,
-    members: Rows | None,
-    now: float | None = None,
-) -> Request | Wait | Reject:
-    """Return what a gang asks for, or why it cannot be planned at all.
-
-    ``now``: seconds since the epoch; ``None``: late enough for every relaxation.
-    """
-    return run(reading(snapshot, key, spare_count=spare_count, members=members, now=now))
+def read(snapshot: Snapshot, question: Question) -> Request | Wait | Reject:
+    """Return what a gang asks for, or why it cannot be planned at all."""
+    return run(reading(snapshot, question))
 
 
 def reading(
-    snapshot: Snapshot,
-    key: GangKey,
-    *,
-    spare_count: int,
-    members: Rows | None,
-    now: float | None = None,
+    snapshot: Snapshot, question: Question, members: Rows | None = None
 ) -> Steps[Request | Wait | Reject]:
-    """As ``read``, in slices."""
-    view = snapshot.gang(key)
+    """As ``read``, in slices.
+
+    ``members``: int32 pod rows to place; ``None``: all that are waiting. Raises ``KeyError``
+    when the snapshot has no such gang.
+    """
+    view = snapshot.gang(question.gang)
     if view is None:
-        raise KeyError(f"gang {key!r} is not in snapshot generation {snapshot.generation}")
+        raise KeyError(
+            f"gang {question.gang!r} is not in snapshot generation {snapshot.generation}"
+        )
     if view.spec is None:
         return _missing(snapshot, view, "the object that describes the gang has not been seen yet")
-    yield
+    has_pauses = len(view.waiting) > FEW
+    if has_pauses:
+        yield
     contradictory = _contradictory(snapshot, view, view.spec)
     if contradictory is not None:
         return contradictory
-    yield
-    request = yield from _members(snapshot, view, view.spec, spare_count, members)
-    return _strict(request, view, now) if isinstance(request, Request) else request
+    if has_pauses:
+        yield
+    request = yield from _members(snapshot, view, view.spec, question.spare_count, members)
+    return _strict(request, view, question.now) if isinstance(request, Request) else request
 
 
-def _strict(request: Request, view: GangView, now: float | None) -> Request:
+def _strict(request: Request, view: GangView, now: float) -> Request:
     """Return the request with its preferred level required while it is not to be relaxed yet."""
     wish, after = request.wish, request.spec.relax_after
-    if after is None or now is None or now >= view.submitted_at + after:
+    if after is None or now >= view.submitted_at + after:
         return request
     required = max(wish.required, wish.preferred)
     wish = replace(wish, required=required)
@@ -182,6 +177,7 @@ def _members(
     chosen: Rows | None,
 ) -> Steps[Request | Wait]:
     members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
+    has_pauses = len(view.waiting) > FEW
     placed = np.concatenate([view.assumed, view.released, view.bound])
     if chosen is not None:
         placed = placed[~np.isin(placed, members)]
@@ -190,14 +186,17 @@ def _members(
         return _missing(snapshot, view, _missing_text(spec, view, len(members)))
     done = view.finished[snapshot.pods.has(view.finished, PodFlag.SUCCEEDED)]
     counted = np.concatenate([placed, done])
-    yield
+    if has_pauses:
+        yield
     must, short = _mandatory(snapshot, spec, members, counted, min(need, len(members)))
     if short and not len(placed):
         return _missing(snapshot, view, short)
     nodes = snapshot.pods.node[placed]
-    yield
+    if has_pauses:
+        yield
     groups = tuple(_groups(snapshot, members, must))
-    yield
+    if has_pauses:
+        yield
     return Request(
         key=view.key,
         generation=snapshot.generation,

@@ -114,9 +114,13 @@ def tree_of(topology: Topology) -> Tree:
     A level that no node has a label of stays as it is and says nothing.
     """
     levels = range(len(topology.levels))
-    starts = [topology.starts(level).astype(np.int64) for level in levels]
-    labelled = [topology.labelled(level) for level in levels]
-    along: list[NDArray[np.integer]] = [topology.along(level) for level in levels]
+    starts: list[Ints] = []
+    labelled: list[Flags] = []
+    along: list[NDArray[np.integer]] = []
+    for level in levels:
+        starts.append(topology.starts(level).astype(np.int64))
+        labelled.append(topology.labelled(level))
+        along.append(topology.along(level))
     for level in reversed(levels[:-1]):
         known = labelled[level]
         if known.any() and not known.all():

@@ -15,9 +15,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import HostPort, LabelSelector, PodAffinityTerm, PodClass
 from muster.cluster.tables.matchcounts import collide
 from muster.placement.nodelabels import Mask
-from muster.placement.scoring.profiles import DEFAULT, Scoring
-
-Ints = NDArray[np.int64]
+from muster.placement.tree import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,19 +29,10 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """``snapshot`` with ``placed`` on top. Immutable: ``put`` returns a new one.
-
-    ``refused``: bool[n], nodes that kube-scheduler turned these pods away from for a reason
-    that the model does not know; ``None``: it never did. ``kept``: bool[n], nodes whose
-    room is kept for others, ``None``: none is. ``scoring``: how nodes are preferred for a
-    pod that comes alone.
-    """
+    """``snapshot`` with ``placed`` on top. Immutable: ``put`` returns a new one."""
 
     snapshot: Snapshot
     placed: tuple[Placed, ...] = ()
-    refused: Mask | None = None
-    kept: Mask | None = None
-    scoring: Scoring = DEFAULT
 
     def put(self, pod_class: PodClass, labels_id: int, amounts: Ints) -> "World":
         """Return the world with ``amounts`` pods of a class put down (int64[n], by node row)."""

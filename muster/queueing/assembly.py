@@ -1,4 +1,4 @@
-"""Whether a gang's members have all arrived, so that it can be planned as a whole.
+"""Whether all members of a gang have arrived, so that it can be planned as a whole.
 
 A gang of known size, or with an upper bound, is planned as soon as all of it is here. One
 that has enough members (``min_count``) but may get more is planned when nobody new has come
@@ -45,7 +45,7 @@ Assembly = Ready | NotBefore | Incomplete | Idle
 
 
 def assemble(gang: GangView, *, now: float, window_s: float) -> Assembly:
-    """Say whether ``gang`` can be planned at ``now``; ``window_s`` is in seconds."""
+    """Return whether ``gang`` can be planned at ``now``; ``window_s`` is in seconds."""
     if not len(gang.waiting):
         return Idle()
     present = placed(gang) + len(gang.waiting)

@@ -19,7 +19,7 @@ from muster.cluster.tables.gangview import GangView, Rows
 
 
 def breaks(snapshot: Snapshot, key: GangKey, victims: Collection[int]) -> bool:
-    """Whether evicting ``victims`` (pod rows) leaves a torso of gang ``key``."""
+    """Return whether evicting ``victims`` (pod rows) leaves a torso of gang ``key``."""
     view = snapshot.gang(key)
     if view is None or view.spec is None:
         return True  # what it needs is not known yet

@@ -34,7 +34,7 @@ def holding(gang: GangView) -> int:
 
 
 def begun(gang: GangView) -> bool:
-    """Whether some members hold room although fewer than ``min_count`` are placed."""
+    """Return whether some members hold room although fewer than ``min_count`` are placed."""
     return gang.spec is not None and holding(gang) > 0 and placed(gang) < gang.spec.min_count
 
 

@@ -45,23 +45,23 @@ class Patience:
 
 
 def is_whole(gang: GangView) -> bool:
-    """Whether enough members are bound, to stay, or have succeeded."""
+    """Return whether enough members are bound, to stay, or have succeeded."""
     return gang.spec is not None and _bound(gang) >= max(gang.spec.min_count, 1)
 
 
 def is_torso(gang: GangView) -> bool:
-    """Whether some members stand on nodes, and too few for the gang to be of any use."""
+    """Return whether some members stand on nodes, and too few for the gang to be of any use."""
     return gang.spec is not None and len(gang.bound) > 0 and not is_whole(gang)
 
 
 def replaceable(gang: GangView, pods: PodView) -> bool:
-    """Whether every member that would be evicted, or waits, has a controller to make it anew."""
+    """Return whether every member to evict, or waiting, has a controller that makes it anew."""
     rows = np.concatenate([gang.waiting, gang.blocked, gang.assumed, gang.released, gang.bound])
     return bool(pods.has(rows, PodFlag.OWNED).all())
 
 
 def may_have_run(gang: GangView, *, started_at: float, patience: Patience) -> bool:
-    """Whether a torso that a process finds may have run whole before the process started.
+    """Return whether a torso that a process finds may have run whole before the process started.
 
     Such a process does not know the past of the torsos it finds. One that never was whole
     would have been rolled back by its predecessor in time, so an older one probably ran.

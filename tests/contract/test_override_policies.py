@@ -83,7 +83,7 @@ class World:
 
     async def until(self, wanted: Callable[[], bool]) -> None:
         """Wait until what the watches told makes it so."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not wanted():
                 self.told.clear()
                 await self.told.wait()

@@ -117,7 +117,7 @@ def _named(snapshot: Snapshot, text: str) -> GangKey:
 
 def _what_if(recording: Recording, snapshot: Snapshot, arguments: argparse.Namespace) -> None:
     from muster.cli.replay import replaygang, replayjson  # noqa: PLC0415  lazy
-    from muster.decisions.whatif import without  # noqa: PLC0415  lazy
+    from muster.decisions.suppositions import without  # noqa: PLC0415  lazy
 
     key = _named(snapshot, arguments.gang)
     gone = [_named(snapshot, text) for text in arguments.without_gang]

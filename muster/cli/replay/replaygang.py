@@ -10,13 +10,14 @@ from muster.cli.ask.views import GangRow, age, columns, gang_facts
 from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot
-from muster.decisions.answer import Answer, Deferred, Planned, Question
+from muster.decisions.answer import Answer, Deferred, Planned
 from muster.decisions.record import outcome
 from muster.decisions.recording import Note, Source
 from muster.decisions.replay import Rerun
+from muster.decisions.suppositions import Supposed
 from muster.decisions.text import told
-from muster.decisions.whatif import Supposed
 from muster.placement.decision import Reject, Wait
+from muster.placement.question import Question
 from muster.placement.reasons.perdomain import Candidates, candidates
 from muster.placement.reasons.text import CLUSTER, short
 from muster.queueing.assembly import Idle, Incomplete, NotBefore
@@ -173,9 +174,7 @@ def _told(snapshot: Snapshot, question: Question, answer: Answer) -> Iterator[st
     if isinstance(answer, Planned):
         yield _seats(snapshot, answer)
     if isinstance(answer, Planned | Wait):
-        found = run(
-            candidates(snapshot, question.gang, refused=question.refused, kept=question.kept)
-        )
+        found = run(candidates(snapshot, question))
         if found is not None:
             yield _domains(found)
 

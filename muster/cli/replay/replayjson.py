@@ -8,12 +8,13 @@ from typing import Final
 from muster.cluster.dump.codec import encode
 from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot
-from muster.decisions.answer import Answer, Planned, Question
+from muster.decisions.answer import Answer, Planned
 from muster.decisions.record import text
 from muster.decisions.recording import Source
 from muster.decisions.replay import Rerun, Verdict
-from muster.decisions.whatif import Supposed
+from muster.decisions.suppositions import Supposed
 from muster.placement.decision import Wait
+from muster.placement.question import Question
 from muster.placement.reasons.perdomain import candidates
 
 _SEAT: Final = (
@@ -70,6 +71,6 @@ def _decision(snapshot: Snapshot, question: Question, answer: Answer) -> Object:
     if isinstance(answer, Planned):
         found["pods"] = [dict(zip(_SEAT, json.loads(seat), strict=True)) for seat in seats]
     if isinstance(answer, Planned | Wait):
-        rooms = candidates(snapshot, question.gang, refused=question.refused, kept=question.kept)
+        rooms = candidates(snapshot, question)
         found["candidates"] = encode(run(rooms))
     return found

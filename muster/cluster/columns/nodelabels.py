@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import Column, read_only
 from muster.cluster.columns.labelpages import Told, by_key
-from muster.cluster.columns.nametable import NameTable, NameView
+from muster.cluster.columns.paged import NameTable, NameView
 
 ABSENT: Final = -1
 """The code of a node that lacks the label."""

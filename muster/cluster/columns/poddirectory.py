@@ -4,8 +4,7 @@ kube-scheduler's calls carry namespace and name of pods that are not bound; the 
 million bound pods would cost more memory than their rows.
 """
 
-from muster.cluster.columns.uids import UidColumn
-from muster.cluster.columns.uidtable import UidTable
+from muster.cluster.columns.uids import UidColumn, UidTable
 
 
 class Directory(UidTable):

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import PagedList, PagedListView
 from muster.cluster.columns.uids import Uids
 from muster.cluster.ids import PodUid
 

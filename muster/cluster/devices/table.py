@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import Column
-from muster.cluster.columns.nametable import NameTable
-from muster.cluster.columns.pagedlists import PagedList
+from muster.cluster.columns.paged import NameTable, NameView, PagedList
 from muster.cluster.devices.claims import (
     CLAIM,
     GIVEN,
@@ -74,6 +73,7 @@ class DeviceTable:
         "_frozen",
         "_ill",
         "_kind",
+        "_measured",
         "_needs",
         "_uid",
         "claims",
@@ -96,6 +96,7 @@ class DeviceTable:
         self._kind = kind
         self._uid = uid
         self._frozen: DeviceView | None = None
+        self._measured: tuple[NameView[Layout], int, int] | None = None
         self._canonical = Canonical()
         self._needs: dict[tuple[int, int], tuple[Layout, PodClass, tuple[Need, ...] | None]] = {}
         self._ill: dict[int, tuple[Layout, bool]] = {}
@@ -183,10 +184,6 @@ class DeviceTable:
         return () if number == NO_ROW else self.layouts[number]
 
     # --- whose it is ------------------------------------------------------------------
-
-    def class_of(self, pod: int) -> PodClass:
-        """Return the class of a pod."""
-        return self._kind(pod)[1]
 
     def needs(self, pod: int, node: int) -> tuple[Need, ...] | None:
         """Return what a pod needs of a node's devices; ``None``: they can never serve it."""
@@ -296,9 +293,14 @@ class DeviceTable:
         """Return everything read-only; O(pages), nothing is copied."""
         count = self.node_rows
         if self._frozen is None:
+            layouts, states = self.layouts.freeze(), self.states.freeze()
+            _, memory, devices = self._measured_of(layouts)
             self._frozen = DeviceView(
-                layouts=self.layouts.freeze(),
-                states=self.states.freeze(),
+                layouts=layouts,
+                states=states,
+                known=any(one is not None for page in states.values.pages for one in page),
+                largest_memory=memory,
+                most_devices=devices,
                 layout=self.layout.freeze(count),
                 state=self.state.freeze(count),
                 names=self.names.freeze(count),
@@ -307,6 +309,14 @@ class DeviceTable:
                 open={node: dict(told) for node, told in self.open.items()},
             )
         return self._frozen
+
+    def _measured_of(self, layouts: NameView[Layout]) -> tuple[NameView[Layout], int, int]:
+        """Return the layouts, MiB of the largest device in them, and the most devices of one."""
+        if self._measured is None or self._measured[0] is not layouts:
+            each = [one for page in layouts.values.pages for one in page if one is not None]
+            memory = max((slot.shape.memory for layout in each for slot in layout), default=0)
+            self._measured = layouts, memory, max(map(len, each), default=0)
+        return self._measured
 
     def restore(
         self,

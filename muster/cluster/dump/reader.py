@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.nametable import NameTable
+from muster.cluster.columns.paged import NameTable
 from muster.cluster.columns.uids import Uids
 from muster.cluster.devices.claims import Told
 from muster.cluster.devices.onenode import Slot

@@ -167,34 +167,32 @@ def _flat_columns(snapshot: Snapshot) -> Iterator[tuple[str, Array]]:
 def _paged_columns(
     snapshot: Snapshot,
 ) -> Iterator[tuple[str, type[np.generic], Sequence[Array], int]]:
-    tables = snapshot.tables
     for part, view, kinds in (
-        ("pod", tables.pods, POD_COLUMNS),
-        ("gang", tables.gangs, GANG_COLUMNS),
+        ("pod", snapshot.pods, POD_COLUMNS),
+        ("gang", snapshot.gang_columns, GANG_COLUMNS),
     ):
         for name, (dtype, _) in kinds.items():
             column = getattr(view, name)
             yield f"{part}.{name}", dtype, column.pages, column.count
-    for name, words in (("front", tables.pods.uids.front), ("back", tables.pods.uids.back)):
+    for name, words in (("front", snapshot.pods.uids.front), ("back", snapshot.pods.uids.back)):
         yield f"pod.uid.{name}", np.uint64, words.pages, words.count
 
 
 def _value_columns(
     snapshot: Snapshot,
 ) -> Iterator[tuple[str, Iterable[Sequence[object]], int]]:
-    tables = snapshot.tables
     yield from _names(snapshot)
-    yield "pod.names", tables.pods.names.pages, tables.pods.names.count
-    yield "device.names", tables.devices.names.pages, tables.devices.names.count
-    yield "device.given", tables.devices.given.pages, tables.devices.given.count
-    yield "holds", tables.holds.pages, tables.holds.count
+    yield "pod.names", snapshot.pods.names.pages, snapshot.pods.names.count
+    yield "device.names", snapshot.devices.names.pages, snapshot.devices.names.count
+    yield "device.given", snapshot.devices.given.pages, snapshot.devices.given.count
+    yield "holds", snapshot.holds.pages, snapshot.holds.count
     opened = [
         (node, pod, told.names, told.spare)
-        for node, pods in tables.devices.open.items()
+        for node, pods in snapshot.devices.open.items()
         for pod, told in pods.items()
     ]
-    learned = [] if tables.learned is None else [tables.learned]
-    spaces, budgets = list(tables.namespaces.items()), list(tables.budgets.values())
+    learned = [] if snapshot.learned is None else [snapshot.learned]
+    spaces, budgets = list(snapshot.namespaces.items()), list(snapshot.caps.values())
     yield "namespaces", paged(spaces), len(spaces)
     yield "budgets", paged(budgets), len(budgets)
     yield "learned", paged(learned), len(learned)
@@ -203,15 +201,15 @@ def _value_columns(
 
 def _names(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[object]], int]]:
     """Yield the tables of names; ``muster.cluster.dump.reader`` fills those of the same names."""
-    tables = snapshot.tables
-    nodes, pods, gangs, devices = tables.nodes, tables.pods, tables.gangs, tables.devices
+    nodes, pods, devices = snapshot.nodes, snapshot.pods, snapshot.devices
+    gangs = snapshot.gang_columns
     yield "nodes", nodes.names.values.pages, len(nodes.names)
-    yield "resources", nodes.resource_names.values.pages, len(nodes.resource_names)
+    yield "resources", paged(nodes.resources), len(nodes.resources)
     yield "taint_sets", nodes.taint_sets.values.pages, len(nodes.taint_sets)
     for key, values in nodes.label_view.values.items():
         yield f"label.{key}", values.values.pages, len(values)
-    yield "classes", tables.classes.values.pages, len(tables.classes)
-    yield "label_sets", tables.label_sets.values.pages, len(tables.label_sets)
+    yield "classes", snapshot.classes.values.pages, len(snapshot.classes)
+    yield "label_sets", snapshot.label_sets.values.pages, len(snapshot.label_sets)
     yield "roles", pods.roles.values.pages, len(pods.roles)
     yield "queues", pods.queues.values.pages, len(pods.queues)
     yield "gangs", gangs.keys.values.pages, len(gangs.keys)
@@ -221,6 +219,5 @@ def _names(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[object]]
 
 
 def _string_columns(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[bytes]], int]]:
-    tables = snapshot.tables
-    yield "gang.members", tables.gangs.members.pages, tables.gangs.members.count
-    yield "device.claims", tables.devices.claims.pages, tables.devices.claims.count
+    yield "gang.members", snapshot.gang_columns.members.pages, snapshot.gang_columns.members.count
+    yield "device.claims", snapshot.devices.claims.pages, snapshot.devices.claims.count

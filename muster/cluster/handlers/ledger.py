@@ -20,12 +20,16 @@ from dataclasses import replace
 from heapq import heappop
 from itertools import count
 
-from muster.cluster.effects import DevicesDisturbed, HoldExpired, Overcommitted, PlanBroken
-from muster.cluster.events import PlanNote
+from muster.cluster.effects import (
+    CapacityFreed,
+    DevicesDisturbed,
+    HoldExpired,
+    Outcome,
+    Overcommitted,
+    PlanBroken,
+)
 from muster.cluster.handlers import devicetroubles
-from muster.cluster.ids import GangKey
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import PodState
 
@@ -69,7 +73,7 @@ def give_up(model: Model, row: int, out: Outcome) -> None:
     """Let go of a standby seat; the row is nobody's afterwards."""
     drop(model, row, PodState.STANDBY)
     strike_out(model, row, out)
-    out.freed()
+    out.effects.append(CapacityFreed())
 
 
 def strike_out(model: Model, row: int, out: Outcome) -> None:
@@ -89,22 +93,6 @@ def release(model: Model, row: int) -> None:
     if hold is not None and hold.state is HoldState.ASSUMED:
         model.holds[row] = replace(hold, state=HoldState.RELEASED, deadline=float("inf"))
         model.pods.state[row] = PodState.RELEASED
-
-
-def from_note(note: PlanNote, gang: GangKey | None) -> Hold:
-    """Return the released hold that a pod's plan annotation tells of."""
-    spares = tuple(dict.fromkeys(name for name in note.spares if name != note.node))
-    return Hold(
-        state=HoldState.RELEASED,
-        node=note.node,
-        spares=spares,
-        pins=(note.node, *spares),
-        plan_id=note.plan_id,
-        gang=gang,
-        devices=note.devices,
-        rank=note.rank,
-        generation=note.generation,
-    )
 
 
 def is_due(model: Model, now: float) -> bool:
@@ -133,7 +121,7 @@ def report_overcommit(model: Model, node: int, out: Outcome) -> None:
         excess = -free - held.get(resource, 0)
         if excess > 0:
             name, what = model.nodes.names[node], model.nodes.resources[resource]
-            out.add(Overcommitted(name, what, excess))
+            out.effects.append(Overcommitted(name, what, excess))
 
 
 def review(model: Model, node: int, out: Outcome) -> None:
@@ -178,7 +166,7 @@ def review_disturbed(model: Model, out: Outcome) -> None:
         node = disturbed.pop()
         if model.nodes.alive[node] or model.nodes.refs[node]:
             review(model, node, out)
-            out.add(DevicesDisturbed(model.nodes.names[node]))
+            out.effects.append(DevicesDisturbed(model.nodes.names[node]))
 
 
 def review_left(model: Model, name: str | None, out: Outcome) -> None:
@@ -209,7 +197,7 @@ def _yields(model: Model, row: int, reason: str, short: dict[int, int], out: Out
         model.holds[row] = replace(hold, broken=reason)
         out.gang(hold.gang)
         if not hold.broken and hold.gang is not None:
-            out.add(PlanBroken(hold.gang, model.pods.uids[row], reason))
+            out.effects.append(PlanBroken(hold.gang, model.pods.uids[row], reason))
 
 
 def _mend(model: Model, row: int, out: Outcome) -> None:
@@ -222,9 +210,9 @@ def _mend(model: Model, row: int, out: Outcome) -> None:
 def _lose(model: Model, row: int, out: Outcome, reason: str) -> None:
     hold = drop(model, row, PodState.WAITING)
     if hold is not None and hold.gang is not None:
-        out.add(HoldExpired(hold.gang, model.pods.uids[row], reason))
+        out.effects.append(HoldExpired(hold.gang, model.pods.uids[row], reason))
         out.gang(hold.gang)
-    out.freed()
+    out.effects.append(CapacityFreed())
 
 
 def _move_to_spare(model: Model, row: int, out: Outcome) -> bool:
@@ -245,7 +233,7 @@ def _move_to_spare(model: Model, row: int, out: Outcome) -> bool:
         model.occupy(row, target)
         model.devices.claim(row, target, devices, spare=False)
         out.gang(hold.gang)
-        out.freed()
+        out.effects.append(CapacityFreed())
         return True
     return False
 

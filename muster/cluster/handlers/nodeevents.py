@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from muster.cluster.effects import DevicesDisturbed
+from muster.cluster.effects import CapacityFreed, DevicesDisturbed, Outcome
 from muster.cluster.events import NodeGone, NodeUpserted
 from muster.cluster.handlers import ledger
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.tables.nodes import AMOUNT_LIMIT
 
 
@@ -23,7 +22,7 @@ def upsert(model: Model, event: NodeUpserted, out: Outcome) -> None:
     if not known or before != {key: model.nodes.labels.value(row, key) for key in model.levels}:
         model.topology_changed()
     if better:
-        out.freed()
+        out.effects.append(CapacityFreed())
     ledger.review(model, row, out)
     ledger.report_overcommit(model, row, out)
 
@@ -38,7 +37,7 @@ def gone(model: Model, event: NodeGone, out: Outcome) -> None:
     model.nodes.refer(row, 1)  # the row must outlive what is done to its last pod
     if model.devices.differs(row, ()) or model.devices.given.differs(row, {}):
         model.devices.publish(row, (), (), {})
-        out.add(DevicesDisturbed(event.name))
+        out.effects.append(DevicesDisturbed(event.name))
     model.nodes.clear(row)
     model.topology_changed()
     ledger.review(model, row, out)

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.texts import ABSENT
+from muster.cluster.effects import CapacityFreed, Outcome
 from muster.cluster.events import NodesListed
 from muster.cluster.handlers import nodeevents
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 
 T = TypeVar("T", bound=np.generic)
 
@@ -44,7 +44,7 @@ def enter(model: Model, event: NodesListed, out: Outcome) -> None:
     model.node_changes += len(event.names)
     out.changed = True
     if any(node.ready and not node.unschedulable for node in event.kinds):
-        out.freed()
+        out.effects.append(CapacityFreed())
 
 
 def _are_plain(model: Model, event: NodesListed) -> bool:

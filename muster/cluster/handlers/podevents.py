@@ -13,12 +13,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from muster.cluster.columns.uids import UID_BYTES
-from muster.cluster.effects import PodConfirmed
+from muster.cluster.effects import CapacityFreed, Outcome, PodConfirmed
 from muster.cluster.events import PlanNote, PodGone, PodUpserted
 from muster.cluster.handlers import hotspares, ledger
 from muster.cluster.ids import NO_ROW, GangKey, check_gang_key
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import STATES, PodFlag, PodState
 
@@ -71,7 +70,7 @@ def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: fl
     if _write_rest(model, row, event, now) or changed:
         out.gang(gang)
         if gang != event.gang:
-            out.gang(gang_key(model, row))
+            out.gang(event.gang if event.managed else None)
         _settle(model, gang, out)
     if wanted.state is PodState.BOUND:
         _note_bound(model, row, event, now)
@@ -93,7 +92,7 @@ def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
     present = _present(model, row)
     _take_off(model, row, present)
     if present.node is not None:
-        out.freed()
+        out.effects.append(CapacityFreed())
         ledger.review_left(model, present.node, out)
     gang = gang_key(model, row)
     model.set_gang(row, None, now)
@@ -157,7 +156,7 @@ def _wanted(present: _Placement, event: PodUpserted, gate: str) -> _Placement:
 def _wanted_hold(hold: Hold | None, event: PodUpserted, gate: str) -> Hold | None:
     if event.plan is None or gate in event.gates:
         return hold if hold is None or hold.gang == event.gang else replace(hold, gang=event.gang)
-    told = ledger.from_note(event.plan, event.gang)
+    told = Hold.of_note(event.plan, event.gang)
     # The hold may have moved to a spare since, so its node does not tell whether the
     # release is the one that is known.
     if hold is None or (hold.plan_id, hold.pins) != (told.plan_id, told.pins):
@@ -195,12 +194,12 @@ def _review(
     if present.node is not None:
         moved = wanted.node != present.node or wanted.state is present.state
         if moved or _gives_devices_back(present.hold, wanted.hold):
-            out.freed()
+            out.effects.append(CapacityFreed())
         ledger.review_left(model, present.node, out)
     if wanted.node is not None:
         _review_joined(model, row, wanted, out)
     if present.hold is not None and wanted.state is PodState.BOUND and wanted.node is not None:
-        out.add(PodConfirmed(event.uid, wanted.node, wanted.node in present.hold.pins))
+        out.effects.append(PodConfirmed(event.uid, wanted.node, wanted.node in present.hold.pins))
 
 
 def _gives_devices_back(before: Hold | None, after: Hold | None) -> bool:
@@ -264,29 +263,19 @@ def _write_kind(model: Model, row: int, event: PodUpserted) -> None:
 def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
     # What nothing is summed over, and who may ask for the pod by name. Columns are only
     # written where they differ: a write may have to copy a page.
-    pods = model.pods
+    pods, flags, rank = model.pods, flags_of(event), rank_of(event.rank, event.plan)
+    role, queue = pods.roles.add(event.role), pods.queues.add(event.queue)
     changed = False
-    flags = flags_of(event)
+    for column, number in ((pods.rank, rank), (pods.role, role), (pods.queue, queue)):
+        if column[row] != number:
+            column[row] = number
+            changed = True
+    for times, seconds in ((pods.created, event.created), (pods.started, event.started)):
+        if times[row] != seconds:
+            times[row] = seconds
+            changed = True
     if pods.flags[row] != flags:
         pods.flags[row] = flags
-        changed = True
-    rank = rank_of(event.rank, event.plan)
-    if pods.rank[row] != rank:
-        pods.rank[row] = rank
-        changed = True
-    for ids, values, value in (
-        (pods.role, pods.roles, event.role),
-        (pods.queue, pods.queues, event.queue),
-    ):
-        number = ids[row]
-        if number == NO_ROW or values[number] != value:
-            ids[row] = values.add(value)
-            changed = True
-    if pods.created[row] != event.created:
-        pods.created[row] = event.created
-        changed = True
-    if pods.started[row] != event.started:
-        pods.started[row] = event.started
         changed = True
     return _write_names(model, row, event, now) or changed
 
@@ -296,11 +285,7 @@ def _write_names(model: Model, row: int, event: PodUpserted, now: float) -> bool
     unbound = pods.state[row] not in _SETTLED
     name = f"{event.namespace}/{event.name}" if unbound and event.managed else ""
     model.name_pod(row, name)
-    changed = False
-    gang = event.gang if event.managed else None
-    if gang != gang_key(model, row):
-        model.set_gang(row, gang, now)
-        changed = True
+    changed = model.set_gang(row, event.gang if event.managed else None, now)
     nominated = event.nominated if unbound else None
     old = pods.nominated[row]
     if nominated != (None if old == NO_ROW else model.nodes.names[old]):

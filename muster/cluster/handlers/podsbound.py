@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from muster.cluster.columns.texts import ABSENT, are_empty
 from muster.cluster.columns.uids import Uids
 from muster.cluster.devices.needs import asks_of
+from muster.cluster.effects import Outcome
 from muster.cluster.events import PodsBound, PodUpserted
 from muster.cluster.handlers import podevents
 from muster.cluster.ids import NO_ROW
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.pods import PodState
 

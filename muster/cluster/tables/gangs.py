@@ -13,9 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedColumn, PagedView
-from muster.cluster.columns.nametable import NameTable, NameView
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import (
+    NameTable,
+    NameView,
+    PagedColumn,
+    PagedList,
+    PagedListView,
+    PagedView,
+)
 from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.tables.gangview import GangFacts
@@ -55,20 +60,19 @@ class GangColumns:
     last_member_at: PagedView[np.float64, float]
 
     def facts(self, row: int) -> GangFacts:
-        """Return what a gang's row says."""
+        """Return what a gang's row holds."""
         shape, reason = self.shape[row], self.reason[row]
-        key = self.keys[row]
+        key, submitted_at = self.keys[row], self.submitted_at[row]
+        like = None if shape == NO_ROW else self.shapes[shape]
         return GangFacts(
             key=key,
-            spec=None
-            if shape == NO_ROW
-            else _restored(self.shapes[shape], key, self.submitted_at[row]),
             members=self.members[row],
             first_bound_at=self.first_bound_at[row] or None,
             last_member_at=self.last_member_at[row],
             attempts=self.attempts[row],
             skips=self.skips[row],
             last_reason="" if reason == NO_ROW else self.reasons[reason],
+            spec=None if like is None else _restored(like, key, submitted_at),
         )
 
 
@@ -204,8 +208,9 @@ class GangTable:
     def grow(self, count: int) -> None:
         """Make room for ``count`` gangs."""
         self.members.grow(count)
+        capacity = self.members.capacity
         for name in COLUMNS:
-            getattr(self, name).grow(self.members.capacity)
+            getattr(self, name).grow(capacity)
 
     def _set_reason(self, row: int, reason: str) -> None:
         old = self.reason[row]

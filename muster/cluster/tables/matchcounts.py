@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import Column
-from muster.cluster.columns.nametable import NameTable, NameView
+from muster.cluster.columns.paged import NameTable, NameView
 from muster.cluster.specs.matching import NamespaceLabels, in_namespaces, selects
 from muster.cluster.specs.podconstraints import HostPort, LabelSelector, LabelSet
 from muster.cluster.tables.pods import PodFlag, PodView

@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedColumn
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import PagedColumn, PagedList, PagedListView
 
 _ROW: Final = struct.Struct("i")  # as numpy packs an int32
 _ROWS: Final = np.dtype(np.int32)
@@ -50,6 +49,9 @@ class NodePods:
         """Put a pod among those of a node."""
         # Most pods of a node share one priority, so look from the end.
         packed = self[node]
+        if not packed:
+            self._lists[node] = _ROW.pack(row)
+            return
         rows, priority = _unpacked(packed), self._priority
         mine = priority[row]
         place = len(rows)

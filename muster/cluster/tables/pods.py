@@ -37,9 +37,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedColumn, PagedView
-from muster.cluster.columns.nametable import NameTable, NameView
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import (
+    NameTable,
+    NameView,
+    PagedColumn,
+    PagedList,
+    PagedListView,
+    PagedView,
+)
 from muster.cluster.columns.uids import UidColumn, Uids, UidView
 from muster.cluster.ids import NO_ROW, PodUid
 
@@ -244,6 +249,7 @@ class PodTable:
 
     def _grow(self) -> None:
         self.uids.grow(self.count)
-        self.names.grow(self.uids.capacity)
+        capacity = self.uids.capacity
+        self.names.grow(capacity)
         for name in COLUMNS:
-            getattr(self, name).grow(self.uids.capacity)
+            getattr(self, name).grow(capacity)

@@ -9,7 +9,7 @@
 An API server cuts a watch whose reader is late, so reading must not wait for whoever is behind. But
 to decode at once what nobody has time for costs memory: an event that waits decoded takes three
 times its JSON, in small objects among others that stay, so that none of it goes back to the system
-when they are gone. Pieces of lines do (docs/adr/0047).
+when they are gone. Pieces of lines do (docs/design/first-list.md).
 """
 
 import asyncio

@@ -90,7 +90,7 @@ class Field:
 
     @property
     def is_kept(self) -> bool:
-        """Tell whether the tables are of a size that can be kept."""
+        """Return whether the tables are of a size that can be kept."""
         return self.states <= MOST_STATES and self.states * len(self.items) <= _MOST_CELLS
 
     def ticks(self) -> int:

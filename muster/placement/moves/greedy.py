@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.placement import gang as gang_placement
 from muster.placement.decision import Plan
 from muster.placement.moves.movablepods import Movable, Prices, devices_of
 from muster.placement.moves.search import Found
-from muster.placement.moves.trial import Asked, Seater
+from muster.placement.moves.trial import Trial, decided
+from muster.placement.question import Question
 from muster.placement.search.arena import Arena
 from muster.placement.tree import ROOT
 
@@ -48,9 +48,9 @@ class Clearing:
     """Clears domains of one snapshot for one gang."""
 
     snapshot: Snapshot
-    asked: Asked
+    question: Question
     prices: Prices
-    seater: Seater
+    trial: Trial
 
     def run(self, arenas: Sequence[Arena], may: Movable) -> Steps[Found]:
         """Return the best set that clearing a domain leads to."""
@@ -87,7 +87,7 @@ class Clearing:
         if not (yield from self._fits(rows)):
             return nothing
         rows = yield from self._put_back(rows)
-        settled, _ = yield from self.seater.settle(rows, self._seats(rows))
+        settled, _ = yield from self.trial.settle(rows, self._seats(rows))
         if settled is not None:
             return Found(tuple(rows), settled, certain=False)
         return (yield from self._supported(rows, may))
@@ -114,7 +114,7 @@ class Clearing:
 
     def _with_support(self, rows: list[int], support: list[list[int]]) -> Steps[Found]:
         every = [*rows, *(row for node in support for row in node)]
-        settled, _ = yield from self.seater.settle(every, self._seats(rows))
+        settled, _ = yield from self.trial.settle(every, self._seats(rows))
         if settled is None:
             return Found(None, None, certain=False)
         return Found(tuple(every), settled, certain=False)
@@ -152,16 +152,7 @@ class Clearing:
     def _fits(self, rows: Sequence[int]) -> Steps[bool]:
         lifted = self.snapshot.overlay(moved=[(row, NO_ROW) for row in rows])
         yield
-        plan = yield from gang_placement.plan(
-            lifted,
-            self.asked.gang,
-            spare_count=0,
-            refused=self.asked.refused,
-            kept=self.asked.kept,
-            now=self.asked.now,
-            scoring=self.asked.scoring,
-        )
-        return isinstance(plan, Plan)
+        return isinstance((yield from decided(lifted, self.question)), Plan)
 
     def _seats(self, rows: Sequence[int]) -> list[int]:
         return sorted({int(self.snapshot.pods.node[row]) for row in rows})

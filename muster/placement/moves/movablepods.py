@@ -76,7 +76,7 @@ def movable(snapshot: Snapshot, waiting: GangView) -> Movable:
     """Sort the pods that stand on nodes out: who may be moved for ``waiting``, who may not."""
     pods = snapshot.pods
     flags, state = pods.flags.array(), pods.state.array()
-    own = snapshot.tables.gangs.keys.find(waiting.key)
+    own = snapshot.gang_columns.keys.find(waiting.key)
     standing = pods.node.array() >= 0
 
     def without(flag: PodFlag) -> NDArray[np.bool_]:
@@ -125,7 +125,7 @@ class Crew:
     roles: tuple[tuple[int, int, int], ...] = ()
 
     def stops(self, roles: Collection[int]) -> bool:
-        """Tell whether the gang stops when members of these ``roles``, one entry each, go."""
+        """Return whether the gang stops when members of these ``roles``, one entry each, go."""
         if self.standing - len(roles) < self.needed:
             return True
         gone = list(roles)
@@ -161,7 +161,7 @@ class Prices:
         return found
 
     def stops(self, gang: int, rows: Collection[int]) -> bool:
-        """Tell whether a gang stops while these members of it move."""
+        """Return whether a gang stops while these members of it move."""
         role = self.snapshot.pods.role
         return self.crew(gang).stops([int(role[row]) for row in rows])
 

@@ -26,7 +26,7 @@ from typing import Final
 from muster.cluster.resumable import Steps
 from muster.placement.moves.movablepods import NOTHING, Price, Prices, Rows
 from muster.placement.moves.options import Field, Fields, Node, Option
-from muster.placement.moves.trial import Seater, Settled
+from muster.placement.moves.trial import Settled, Trial
 
 POPS: Final = 20_000
 """Parts of sets looked at before the search gives up; some 20 µs each."""
@@ -148,7 +148,7 @@ class Search:
 
     fields: Fields
     prices: Prices
-    seater: Seater
+    trial: Trial
     support: Rows
     _heap: list[_Part] = field(default_factory=list)
     _grounds: list[_Ground] = field(default_factory=list)
@@ -158,7 +158,7 @@ class Search:
 
     def run(self) -> Steps[Found]:
         """Return the cheapest set of moves with everybody's seat."""
-        self._certain = self.fields.complete and self.seater.plain
+        self._certain = self.fields.complete and self.trial.plain
         self._grounds = [_Ground(each, self.prices) for each in self.fields.fields]
         for place, ground in enumerate(self._grounds):
             self._push(place, 0, (), ground.ground.lack)
@@ -214,7 +214,7 @@ class Search:
             return None
         self._tried.add(key)
         seats = [node.row for node in self._meant(part)]
-        settled, sure = yield from self.seater.settle(part.rows, seats)
+        settled, sure = yield from self.trial.settle(part.rows, seats)
         if settled is not None:
             return Found(part.rows, settled, self._certain)
         self._certain = self._certain and sure

@@ -14,52 +14,31 @@ third way is tried where the first two fail, within a budget; it tells whether t
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
-from muster.cluster.ids import NO_ROW, GangKey
+from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.placement import gang as gang_placement
 from muster.placement.decision import Decision, Plan
 from muster.placement.moves.movablepods import Prices
 from muster.placement.nodelabels import Mask
+from muster.placement.question import Question
 from muster.placement.rules.feasibility import feasible
-from muster.placement.scoring.profiles import DEFAULT, Scoring
 
-SEATINGS: Final = 300
+NODES_TRIED: Final = 300
 """Seats of moved pods tried one by one in all of a proposal; each costs a snapshot."""
 
 MOST_MOVED: Final = 6
 """Moved pods whose seats are tried one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """About which gang, and what the planner would be asked with (``placement.gang.plan``)."""
-
-    gang: GangKey
-    now: float | None = None
-    refused: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    scoring: Scoring = DEFAULT
-
-
-def decided(snapshot: Snapshot, asked: Asked) -> Steps[Decision]:
-    """Return what the planner says of the gang; spares are not part of the question."""
-    return (
-        yield from gang_placement.plan(
-            snapshot,
-            asked.gang,
-            spare_count=0,
-            refused=asked.refused,
-            kept=asked.kept,
-            now=asked.now,
-            scoring=asked.scoring,
-        )
-    )
+def decided(snapshot: Snapshot, question: Question) -> Steps[Decision]:
+    """Return what the planner decides about the gang; spares are not part of the question."""
+    return (yield from gang_placement.plan(snapshot, replace(question, spare_count=0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,14 +63,14 @@ class Settled:
 
 
 @dataclass(slots=True)
-class Seater:
+class Trial:
     """Settles sets of moves of one snapshot. ``left``: seats that may still be tried."""
 
     snapshot: Snapshot
-    asked: Asked
+    question: Question
     prices: Prices
     plain: bool
-    left: int = SEATINGS
+    left: int = NODES_TRIED
     _plain_crews: dict[int, bool] = field(default_factory=dict)
 
     def settle(
@@ -103,7 +82,7 @@ class Seater:
         """
         lifted = self.snapshot.overlay(moved=[(row, NO_ROW) for row in rows])
         yield
-        first = yield from decided(lifted, self.asked)
+        first = yield from decided(lifted, self.question)
         if not isinstance(first, Plan):
             return None, self.plain
         found = yield from self._moved_first(lifted, rows, seats)
@@ -121,11 +100,11 @@ class Seater:
         self, lifted: Snapshot, rows: Sequence[int], seats: Sequence[int]
     ) -> Steps[Settled | None]:
         names = tuple(self.snapshot.nodes.name(node) for node in seats)
-        moved = yield from self._crews(lifted, rows, (*self.asked.kept, *names))
+        moved = yield from self._crews(lifted, rows, (*self.question.kept, *names))
         if moved is None:
             return None
         stages, after = moved
-        plan = yield from decided(after, self.asked)
+        plan = yield from decided(after, self.question)
         if not isinstance(plan, Plan):
             return None
         return self._settled(stages, Stage(after, plan))
@@ -136,13 +115,13 @@ class Seater:
         """Seat the gang, then the moved; then the gang is asked about once more, as it will be."""
         taken = lifted.overlay(moved=_pairs(plan))
         yield
-        moved = yield from self._crews(taken, rows, self.asked.kept)
+        moved = yield from self._crews(taken, rows, self.question.kept)
         if moved is None:
             return None
         stages, after = moved
         ready = after.overlay(moved=[(row, NO_ROW) for row, _ in _pairs(plan)])
         yield
-        again = yield from decided(ready, self.asked)
+        again = yield from decided(ready, self.question)
         return self._settled(stages, Stage(ready, again)) if isinstance(again, Plan) else None
 
     def _crews(
@@ -153,15 +132,14 @@ class Seater:
         gangs = self.prices.by_gang(rows)
         for gang in sorted(gangs, key=lambda g: (-sum(map(self.prices.devices, gangs[g])), g)):
             members = np.array(gangs[gang], dtype=np.int32)
-            plan = yield from gang_placement.plan(
-                snapshot,
-                self.snapshot.gang_at(gang),
+            moved = replace(
+                self.question,
+                gang=self.snapshot.gang_at(gang),
                 spare_count=0,
-                members=members,
-                kept=kept,
-                now=self.asked.now,
-                scoring=self.asked.scoring,
+                refused=(),
+                kept=tuple(kept),
             )
+            plan = yield from gang_placement.plan(snapshot, moved, members)
             if not isinstance(plan, Plan) or len(plan.pods) < len(members):
                 return None
             stages.append(Stage(snapshot, plan))
@@ -184,7 +162,7 @@ class Seater:
         return self.plain and len(rows) <= MOST_MOVED and all(map(self._is_plain, gangs))
 
     def _is_plain(self, gang: int) -> bool:
-        """Tell whether a member's seat depends on its own rules and the required level alone."""
+        """Return whether a member's seat depends on its own rules and the required level alone."""
         if gang not in self._plain_crews:
             view = self.snapshot.gang(self.snapshot.gang_at(gang))
             spec = None if view is None else view.spec
@@ -205,7 +183,7 @@ class Seater:
         while stack:
             here, targets = stack.pop()
             if len(targets) == len(order):
-                plan = yield from decided(here, self.asked)
+                plan = yield from decided(here, self.question)
                 if isinstance(plan, Plan):
                     pairs = dict(zip(order, targets, strict=True))
                     return Settled(pairs, (), Stage(here, plan)), True
@@ -244,9 +222,9 @@ class Seater:
         level = here.levels.index(key)
         domain = here.topology.domain(level)
         inside: Mask = (domain >= 0) & here.topology.labelled(level)[domain]
-        kin = here.pods.node[view.bound]
-        if len(kin):
-            inside &= domain == np.bincount(domain[kin][domain[kin] >= 0]).argmax()
+        placed = here.pods.node[view.bound]
+        if len(placed):
+            inside &= domain == np.bincount(domain[placed][domain[placed] >= 0]).argmax()
         return everywhere & inside
 
 

@@ -19,6 +19,7 @@ from typing import Final
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.placement.decision import Decision, Plan, Reject, Wait, WaitReason
+from muster.placement.question import Question
 from muster.placement.request import Request, read
 
 
@@ -48,7 +49,7 @@ class PodSet:
 
 
 def lacks_nodes(snapshot: Snapshot, decision: Decision, need: Need) -> bool:
-    """Whether more nodes are what the gang waits for.
+    """Return whether more nodes are what the gang waits for.
 
     ``snapshot`` may be younger than the decision: it is asked how much there is in all.
     """
@@ -70,7 +71,7 @@ def _beyond(snapshot: Snapshot, wait: Wait) -> bool:
 
 
 def _exceeds(snapshot: Snapshot, sets: tuple[PodSet, ...]) -> bool:
-    """Whether several kinds of members ask for more together than all nodes have.
+    """Return whether several kinds of members ask for more together than all nodes have.
 
     The explanation speaks of the kind that lacks most; each may fit where all do not. That
     all of them fit by amounts and still in no empty cluster is not found out here.
@@ -92,7 +93,7 @@ def demand(snapshot: Snapshot, key: GangKey) -> tuple[PodSet, ...]:
     """
     if snapshot.gang(key) is None:
         return ()
-    request = read(snapshot, key, spare_count=0, members=None)
+    request = read(snapshot, Question(key))
     return tuple(_sets(request)) if isinstance(request, Request) else ()
 
 

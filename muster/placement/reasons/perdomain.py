@@ -4,20 +4,20 @@ The level is the one that decides: what the gang requires, else what it prefers,
 one above the hosts. The members are those of the group that lacks most, as in ``why``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
+from muster.placement.question import LATE, Question
 from muster.placement.reasons.text import CLUSTER
 from muster.placement.reasons.waiting import domain_name, scarcest
 from muster.placement.request import Request, Wish, read
-from muster.placement.rules.refusednodes import masks, named
+from muster.placement.rules.refusednodes import Closed, masks, named
 from muster.placement.search.arena import Arena, Board, arenas_of
 from muster.placement.tree import ROOT, Tree, tree_of
 from muster.placement.world import World
@@ -56,20 +56,18 @@ class Candidates:
     rows: tuple[Candidate, ...]
 
 
-def candidates(
-    snapshot: Snapshot, key: GangKey, *, refused: tuple[str, ...], kept: tuple[str, ...]
-) -> Steps[Candidates | None]:
+def candidates(snapshot: Snapshot, question: Question) -> Steps[Candidates | None]:
     """Return where a gang could go, ``None`` for one that cannot be planned anywhere yet.
 
-    Arguments are ``muster.placement.gang.plan``'s. Raises ``KeyError`` for an unknown gang.
+    Wishes that relax with time count as relaxed. Raises ``KeyError`` for an unknown gang.
     """
-    request = read(snapshot, key, spare_count=0, members=None)
+    request = read(snapshot, replace(question, now=LATE))
     if not isinstance(request, Request):
         return None
     topology = yield from snapshot.topology_steps()
-    board = Board(topology, tree_of(topology))
-    world = World(snapshot, refused=masks(snapshot, refused)[-1], kept=named(snapshot, kept))
-    arenas = yield from arenas_of(world, board, request.groups, request.wish)
+    closed = Closed(masks(snapshot, question.refused)[-1], named(snapshot, question.kept))
+    board = Board(topology, tree_of(topology), closed)
+    arenas = yield from arenas_of(World(snapshot), board, request.groups, request.wish)
     yield
     arena, needed = scarcest(snapshot, request, arenas)
     level = _level(board.tree, request.wish)

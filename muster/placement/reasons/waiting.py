@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from muster.cluster.columns.columns import PAGE_ROWS
+from muster.cluster.columns.paged import PAGE_ROWS
 from muster.cluster.devices.needs import asks_of
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
@@ -19,7 +19,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodView
-from muster.placement.assignment import kin_of
+from muster.placement.assignment import placed_members
 from muster.placement.decision import Explanation, NearestFit, RuleCount, Wait, WaitReason
 from muster.placement.nodelabels import Mask
 from muster.placement.reasons.text import CLUSTER
@@ -79,9 +79,9 @@ def scarcest(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> t
 
     Beside members that are placed already, only the domain that these have fixed counts.
     """
-    kin = kin_of(snapshot, arenas[0].board, request)
-    if kin.amounts.any():
-        region = region_of(arenas[0].board.tree, request.wish.required, kin.amounts)
+    placed = placed_members(snapshot, arenas[0].board, request)
+    if placed.amounts.any():
+        region = region_of(arenas[0].board.tree, request.wish.required, placed.amounts)
         arenas = [each.within(region) for each in arenas]
     worst = max(arenas, key=lambda a: _lack(a, _need(request, a.group)))
     return worst, _need(request, worst.group)
@@ -137,7 +137,7 @@ def _reason(arena: Arena, request: Request, need: int) -> WaitReason:
 
 
 def _budgets_did_it(rules: tuple[RuleCount, ...]) -> bool:
-    """Tell whether the last nodes were removed by budgets and not by resources."""
+    """Return whether the last nodes were removed by budgets and not by resources."""
     return any(r.removed for r in rules if r.rule == BUDGET)
 
 
@@ -146,7 +146,7 @@ def _why_capped(arena: Arena, need: int) -> WaitReason:
     tree, group = arena.board.tree, arena.group
     uncapped = int(arena.leaf.sum())
     if uncapped >= need:
-        budgets = [f for f in arena.families if len(f.caps) == 1 and f.level is None]
+        budgets = [f for f in arena.cap_rules if len(f.caps) == 1 and f.level is None]
         only = int(count_up(tree, arena.leaf, budgets)[ROOT][0])
         return WaitReason.BUDGET_EXHAUSTED if only < need else WaitReason.SPREAD_UNSATISFIABLE
     if arena.limits.node_caps and _room_per_node(arena, group) >= need:
@@ -200,8 +200,8 @@ def _nearest(snapshot: Snapshot, arena: Arena, best: _Best, need: int) -> Steps[
     )
 
 
-def _least(world: World, inside: Mask, short: tuple[str, int, Ints], seats: int) -> int:
-    """Return the least that must become free ``inside`` for ``seats`` more pods.
+def _least(world: World, inside: Mask, short: tuple[str, int, Ints], more_pods: int) -> int:
+    """Return the least that must become free ``inside`` for ``more_pods`` more pods.
 
     ``short``: resource, amount that a pod asks for, pods that it leaves room for on each
     node. A node with part of an ask free lacks only the rest of it, and more pods lack all.
@@ -211,9 +211,9 @@ def _least(world: World, inside: Mask, short: tuple[str, int, Ints], seats: int)
     at = np.flatnonzero(inside & (has // amount > pods))
     more = has[at] // amount - pods[at]
     rest = amount - np.maximum(world.free(resource)[at] - pods[at] * amount, 0)
-    whole = np.full(min(int((more - 1).sum()), seats), amount)
-    costs = np.sort(np.concatenate([rest, whole]))[:seats]
-    return int(costs.sum()) + (seats - len(costs)) * amount
+    whole = np.full(min(int((more - 1).sum()), more_pods), amount)
+    costs = np.sort(np.concatenate([rest, whole]))[:more_pods]
+    return int(costs.sum()) + (more_pods - len(costs)) * amount
 
 
 def _since(snapshot: Snapshot, view: GangView | None) -> float:
@@ -236,7 +236,7 @@ def _largest_empty(arena: Arena, level: int) -> Steps[int]:
     empty = capacity(nodes.allocatable, pod_class, arena.feasibility.suitable, devices)
     leaf = arena.limits.clip(empty[board.topology.order])
     yield
-    sizes = count_up(board.tree, leaf, arena.families)[level]
+    sizes = count_up(board.tree, leaf, arena.cap_rules)[level]
     if level != ROOT:
         sizes = np.where(board.tree.labelled[level], sizes, 0)
     return int(sizes.max(initial=0))

@@ -29,7 +29,8 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Mig, Milli, Shared, Whole
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
-from muster.placement.world import Ints, Placed, World
+from muster.placement.tree import Ints
+from muster.placement.world import Placed, World
 
 _TRIED: Final = 128
 

@@ -17,7 +17,8 @@ from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass, Sprea
 from muster.cluster.tables.nodeview import NodeView
 from muster.placement.nodelabels import Mask, any_term_mask, selector_mask
 from muster.placement.rules.taints import taint_mask
-from muster.placement.world import Ints, World, attracting
+from muster.placement.tree import Ints
+from muster.placement.world import World, attracting
 
 Codes = NDArray[np.int32]
 
@@ -72,7 +73,7 @@ def repelled_mask(world: World, labels_id: int) -> Mask | None:
 
 
 def first_of_its_kind(world: World, pod_class: PodClass, labels_id: int) -> bool:
-    """Tell whether the pod may start its own affinity group.
+    """Return whether the pod may start its own affinity group.
 
     Upstream: no pod on any node with one of the keys matches all terms, and the pod
     matches all its own terms.

@@ -14,6 +14,7 @@ fewer than ``FEWEST``, because somebody always comes. Of these R arrivals
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,8 +25,11 @@ from muster.cluster.specs.learnedprices import Learned
 from muster.placement.scoring import holes
 from muster.placement.scoring.holes import GRID, Demand, Floats
 from muster.placement.scoring.mix import RequestMix
-from muster.placement.scoring.shape import DEVICE
+from muster.placement.scoring.shape import DEVICE, Shape
 from muster.placement.scoring.stock import Stock
+
+Asked = tuple[Shape, int]
+"""A shape, and how often it was asked for."""
 
 FEWEST: Final = 300
 """Arrivals that are always expected. Only matters when the fleet is full, where any number
@@ -76,15 +80,16 @@ def learn_steps(mix: RequestMix, stock: Stock, last: Prices) -> Steps[Prices]:
     if not mix.milli:
         return last
     expected = max(int(stock.holes.sum()) / (mix.milli / mix.arrivals), FEWEST) / mix.arrivals
-    demand = _demand(mix, expected)
+    asked = list(mix)
+    demand = _demand(asked, expected)
     worth = yield from holes.worths(demand, _supply(stock), last.per_unit)
     need = holes.needs(demand, worth)
-    _needs_of_a_free_device(mix, demand, worth, need, expected)
+    _needs_of_a_free_device(asked, demand, worth, need, expected)
     return Prices(
         worth=_by_milli(worth),
         cpu=_by_milli(need.mean),
         cpu_var=_by_milli(need.var),
-        slots=_slot_worths(mix, stock, expected),
+        slots=_slot_worths(asked, stock, expected),
         stranding=1.0 / max(float(need.mean[GRID]), 1.0),
         per_unit=worth,
     )
@@ -128,8 +133,8 @@ def _supply(stock: Stock) -> Floats:
     return found
 
 
-def _demand(mix: RequestMix, expected: float) -> Demand:
-    parts = [(shape, count) for shape, count in mix if shape.fractional]
+def _demand(asked: Sequence[Asked], expected: float) -> Demand:
+    parts = [(shape, count) for shape, count in asked if shape.fractional]
     if not parts:
         empty = np.zeros(0)
         return Demand(np.zeros(0, dtype=np.int64), empty, empty, empty)
@@ -144,10 +149,10 @@ def _demand(mix: RequestMix, expected: float) -> Demand:
 
 
 def _needs_of_a_free_device(
-    mix: RequestMix, demand: Demand, worth: Floats, need: holes.Needs, expected: float
+    asked: Sequence[Asked], demand: Demand, worth: Floats, need: holes.Needs, expected: float
 ) -> None:
     """Set ``need`` of a free device: whole requests and opened holes, as often as they come."""
-    whole = [(s, count * expected) for s, count in mix if s.devices and not s.fractional]
+    whole = [(s, count * expected) for s, count in asked if s.devices and not s.fractional]
     weight = np.array([count * shape.devices for shape, count in whole])
     each = np.array([shape.cpu / shape.devices for shape, _ in whole])
     opened = float(demand.count @ holes.prices(demand, worth)) if len(demand.units) else 0.0
@@ -160,21 +165,21 @@ def _needs_of_a_free_device(
     need.var[GRID] = max(float(weight @ (inside + each * each)) - mean * mean, 0.0)
 
 
-def _slot_worths(mix: RequestMix, stock: Stock, expected: float) -> Floats:
+def _slot_worths(asked: Sequence[Asked], stock: Stock, expected: float) -> Floats:
     width = stock.holes.shape[1]
     free = np.arange(width + 1, dtype=np.float64)
     worths = _TOGETHER * free * free
-    for devices, count in sorted(_several(mix).items()):
+    for devices, count in sorted(_several(asked).items()):
         slots = int((stock.whole // devices).sum())
         chance = _exceeds(count * expected, slots)
         worths += _SLOT * devices * chance * (free // devices)
     return worths
 
 
-def _several(mix: RequestMix) -> dict[int, int]:
+def _several(asked: Sequence[Asked]) -> dict[int, int]:
     """Return arrivals by number of devices, where more than one was asked for."""
     found: dict[int, int] = {}
-    for shape, count in mix:
+    for shape, count in asked:
         if shape.devices > 1:
             found[shape.devices] = found.get(shape.devices, 0) + count
     return found

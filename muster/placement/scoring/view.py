@@ -23,7 +23,7 @@ from muster.cluster.devices.onenode import Layout
 from muster.cluster.devices.rooms import by_layout
 from muster.cluster.devices.view import DeviceView
 from muster.cluster.ids import NO_ROW
-from muster.cluster.resumable import Steps
+from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Milli, Whole
 from muster.cluster.specs.learnedprices import Learned
@@ -98,10 +98,11 @@ def mix_of(snapshot: Snapshot) -> RequestMix:
 def stock_of(world: World, rows: Ints) -> Stock:
     """Return what is free on some node rows, in their order."""
     names, nodes = _gpus(world.snapshot), world.snapshot.nodes
+    free_of = world.free if world.placed else nodes.free
     free = np.zeros(len(rows), dtype=np.int64)
     installed = np.zeros_like(free)
     for name in names:
-        free += np.maximum(world.free(name)[rows], 0)
+        free += np.maximum(free_of(name)[rows], 0)
         installed += nodes.allocatable(name)[rows]
     most = int(np.maximum(free, installed).max(initial=0))
     holes = np.where(np.arange(most) < free[:, None], DEVICE, 0)
@@ -109,8 +110,8 @@ def stock_of(world: World, rows: Ints) -> Stock:
     if view.known:
         holes, installed = _known_holes(view, rows, holes, installed)
     return Stock(
-        cpu=np.maximum(world.free("cpu")[rows], 0),
-        memory=np.maximum(world.free("memory")[rows], 0) // _MIB,
+        cpu=np.maximum(free_of("cpu")[rows], 0),
+        memory=np.maximum(free_of("memory")[rows], 0) // _MIB,
         holes=holes,
         models=[""] * len(rows),
         capacity=DEVICE * int(installed.sum()),
@@ -187,9 +188,12 @@ def learned_of(snapshot: Snapshot) -> Steps[Learned | None]:
 
 def _learn(snapshot: Snapshot) -> Steps[Prices]:
     stock = stock_of(World(snapshot), np.flatnonzero(snapshot.nodes.alive))
-    yield
+    has_pauses = max(stock.nodes, snapshot.pods.count) > FEW
+    if has_pauses:
+        yield
     mix, width = mix_of(snapshot), stock.holes.shape[1]
-    yield
+    if has_pauses:
+        yield
     last = untrained(width)
     if snapshot.learned is not None:
         last = replace(last, per_unit=np.array(snapshot.learned.worth))

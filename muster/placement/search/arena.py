@@ -13,14 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from muster.cluster.resumable import Steps
+from muster.cluster.resumable import FEW, Steps
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.topology import Topology
 from muster.placement.request import Group, Wish
 from muster.placement.rules.capacity import capacity, capacity_steps
-from muster.placement.rules.caps import Family, count_up
+from muster.placement.rules.caps import CapRule, count_up
 from muster.placement.rules.feasibility import Feasibility, feasible_in, feasible_steps
 from muster.placement.rules.interpod import spreads
+from muster.placement.rules.refusednodes import NOTHING, Closed
+from muster.placement.scoring.profiles import DEFAULT, Scoring
 from muster.placement.search.grouplimits import Limits, limits_of
 from muster.placement.search.onebyone import place_one_by_one
 from muster.placement.search.scopes import Placing, holding, labelled_only, place
@@ -34,10 +36,18 @@ _VALUES_TRIED = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Board:
-    """What all groups of a gang share. ``tree`` spans the positions of ``topology``."""
+    """What all groups of a gang share."""
 
     topology: Topology
+
+    # Spans the positions of ``topology``.
     tree: Tree
+
+    # Nodes that the question leaves out.
+    closed: Closed = NOTHING
+
+    # Which nodes are preferred for a pod that comes alone.
+    scoring: Scoring = DEFAULT
 
     def rows(self, by_position: Ints, count: int) -> Ints:
         """Return int64[count] by node row for int64[positions]."""
@@ -66,9 +76,9 @@ class Arena:
     region: Flags | None = None
 
     @property
-    def families(self) -> tuple[Family, ...]:
+    def cap_rules(self) -> tuple[CapRule, ...]:
         """Caps on sets of nodes."""
-        return self.limits.families
+        return self.limits.cap_rules
 
     def within(self, region: Flags) -> "Arena":
         """Return the same arena confined to some positions."""
@@ -78,35 +88,41 @@ class Arena:
 
     def after(self, amounts: Ints) -> "Arena":
         """Return the arena with ``amounts`` members of this very group put down."""
-        families = tuple(family.less(amounts) for family in self.families)
-        caps = tuple((c, Family(c, caps).less(amounts).caps) for c, caps in self.limits.node_caps)
-        limits = replace(self.limits, families=families, node_caps=caps)
+        cap_rules = tuple(cap_rule.less(amounts) for cap_rule in self.cap_rules)
+        caps = tuple((c, CapRule(c, caps).less(amounts).caps) for c, caps in self.limits.node_caps)
+        limits = replace(self.limits, cap_rules=cap_rules, node_caps=caps)
         quiet = None if self.quiet is None else np.maximum(self.quiet - amounts, 0)
         leaf = np.maximum(self.leaf - amounts, 0)
         return replace(self, leaf=leaf, quiet=quiet, limits=limits)
 
     def counts(self) -> list[Ints]:
         """Return how many members every domain of every level can hold."""
-        return count_up(self.board.tree, self.leaf, self.families)
+        return count_up(self.board.tree, self.leaf, self.cap_rules)
 
 
 def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
     """Evaluate a group's rules and capacities in a world."""
-    feasibility = yield from feasible_steps(world, group.pod_class, group.labels_id)
-    yield
+    feasibility = yield from feasible_steps(world, group.pod_class, group.labels_id, board.closed)
     order = board.topology.order
+    has_pauses = len(order) > FEW
+    if has_pauses:
+        yield
     devices = feasibility.devices
-    by_row = yield from capacity_steps(world.free, group.pod_class, feasibility.mask, devices)
+    free = world.free if world.placed else world.snapshot.nodes.free
+    by_row = yield from capacity_steps(free, group.pod_class, feasibility.mask, devices)
     leaf = by_row[order]
-    yield
+    if has_pauses:
+        yield
     limits = limits_of(world, board.topology, board.tree, group)
     quiet = None
     if _spares_kept(world, group):
-        yield
+        if has_pauses:
+            yield
         kept = feasibility.mask, devices
         by_row = yield from capacity_steps(world.unreserved, group.pod_class, *kept)
         quiet = limits.clip(by_row[order])
-    yield
+    if has_pauses:
+        yield
     inner = replace(wish, required=max(wish.required, limits.together))
     made = Arena(board, world, group, inner, feasibility, limits.clip(leaf), quiet, limits)
     # What the gang requires holds, too, where affinity asks for something narrower.
@@ -118,8 +134,10 @@ def arenas_of(
     world: World, board: Board, groups: Sequence[Group], wish: Wish
 ) -> Steps[list[Arena]]:
     """Evaluate every group of a gang in the same world."""
-    arenas = []
+    arenas: list[Arena] = []
     for group in groups:
+        if arenas:
+            yield
         made = yield from arena(world, board, group, wish)
         arenas.append(made)
     return arenas
@@ -132,10 +150,10 @@ def kinds_of(arenas: Sequence[Arena], needs: Sequence[int]) -> list[tuple[PodCla
 
 def _spares_kept(world: World, group: Group) -> bool:
     nodes = world.snapshot.nodes
-    return any(
-        amount and nodes.spare_reserved(resource).any()
-        for resource, amount in group.pod_class.requests
-    )
+    for resource, amount in group.pod_class.requests:
+        if amount and nodes.spare_reserved(resource).any():
+            return True
+    return False
 
 
 def search(arena: Arena, need: int) -> Steps[Placing | None]:
@@ -154,8 +172,8 @@ def search(arena: Arena, need: int) -> Steps[Placing | None]:
 def _plain(arena: Arena, need: int) -> Steps[Placing | None]:
     tree, wish = arena.board.tree, arena.wish
     if wish.slice_size:
-        return (yield from place_slices(tree, arena.leaf, arena.families, wish, need))
-    return (yield from place(tree, arena.leaf, arena.families, wish, need))
+        return (yield from place_slices(tree, arena.leaf, arena.cap_rules, wish, need))
+    return (yield from place(tree, arena.leaf, arena.cap_rules, wish, need))
 
 
 def _by_value(arena: Arena, need: int) -> Steps[Placing | None]:
@@ -188,13 +206,13 @@ def _raising_spread(arena: Arena, need: int) -> Steps[Ints | None]:
     open_leaf = _spread_free_leaf(arena, limits)
     yield
     counted = [(s, s.codes[board.topology.order]) for s in limits.spreads]
-    counts = count_up(board.tree, open_leaf, limits.families)
+    counts = count_up(board.tree, open_leaf, limits.cap_rules)
     level = arena.wish.required
     for domain in holding(board.tree, counts, level, need).tolist():
         low, high = board.tree.span(level, domain)
         inside = np.zeros_like(open_leaf)
         inside[low:high] = open_leaf[low:high]
-        found = yield from place_one_by_one(inside, limits.families, counted, need)
+        found = yield from place_one_by_one(inside, limits.cap_rules, counted, need)
         if found is not None:
             return found
     return None
@@ -204,7 +222,7 @@ def _spread_free_leaf(arena: Arena, limits: Limits) -> Ints:
     """Capacities without the constraints that count the members: those are checked singly."""
     world, group = arena.world, arena.group
     unspread = replace(group.pod_class, spread=())
-    open_feasibility = feasible_in(world, unspread, group.labels_id)
+    open_feasibility = feasible_in(world, unspread, group.labels_id, arena.board.closed)
     mask = open_feasibility.mask
     for spread in spreads(world, group.pod_class, group.labels_id):
         mask = mask & (spread.keyed if spread.own else spread.mask())

@@ -93,12 +93,12 @@ def _sought(
 
 
 def _is_plain(arenas: Sequence[Arena], needs: Sequence[int]) -> bool:
-    """Tell whether each node can be judged for itself, and sums of requests tell all."""
+    """Return whether each node can be judged for itself, and sums of requests tell all."""
     if len(arenas) > 1 and not budgets_hold(arenas[0].world, kinds_of(arenas, needs)):
         return False
     for arena in arenas:
         kind = arena.group.pod_class
-        if arena.families or arena.limits.spreads or arena.limits.together_loose:
+        if arena.cap_rules or arena.limits.spreads or arena.limits.together_loose:
             return False
         if kind.pod_affinity or kind.pod_anti_affinity or kind.spread:
             return False

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from muster.cluster.tables.topology import Topology
 from muster.placement.request import Group
-from muster.placement.rules.caps import Family, aligned_level, clip_nodes, single_nodes
+from muster.placement.rules.caps import CapRule, aligned_level, clip_nodes, single_nodes
 from muster.placement.rules.feasibility import budget_rooms
 from muster.placement.rules.interpod import Spread, codes_of, first_of_its_kind, spreads
 from muster.placement.tree import ROOT, Ints, Tree
@@ -31,14 +31,14 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """``families`` of several nodes per set; ``node_caps`` (codes, caps) of one node each.
+    """``cap_rules`` of several nodes per set; ``node_caps`` (codes, caps) of one node each.
 
     ``spreads``: the constraints that count the member itself. ``together``: the level all
     members must share, ``together_loose``: codes of such keys that are no level. All codes
     are int32[positions].
     """
 
-    families: tuple[Family, ...]
+    cap_rules: tuple[CapRule, ...]
     node_caps: tuple[tuple[Codes, Ints], ...]
     spreads: tuple[Spread, ...]
     together: int
@@ -58,11 +58,15 @@ def limits_of(
     world: World, topology: Topology, tree: Tree, group: Group, *, spread_caps: bool = True
 ) -> Limits:
     """Return the caps that members of a group put on each other in a world."""
-    counted = tuple(s for s in spreads(world, group.pod_class, group.labels_id) if s.own)
-    caps = [*_anti_affinity(world, group), *_budgets(world, group)]
+    pod_class = group.pod_class
+    every = spreads(world, pod_class, group.labels_id) if pod_class.spread else []
+    counted = tuple(spread for spread in every if spread.own)
+    caps = [*_anti_affinity(world, group)]
+    if world.snapshot.caps:
+        caps += _budgets(world, group)
     if spread_caps:
         caps += [(s.constraint.topology_key, s.codes, s.room()) for s in counted]
-    families: list[Family] = []
+    cap_rules: list[CapRule] = []
     single: list[tuple[Codes, Ints]] = []
     for key, by_row, amounts in caps:
         codes = by_row[topology.order]
@@ -72,10 +76,10 @@ def limits_of(
             single.append((codes, amounts))
         else:
             level = aligned_level(tree, codes, topology.level_index(key))
-            families.append(Family(codes, amounts, level))
+            cap_rules.append(CapRule(codes, amounts, level))
     together, loose = _together(world, topology, tree, group)
     return Limits(
-        families=tuple(families),
+        cap_rules=tuple(cap_rules),
         node_caps=tuple(single),
         spreads=counted,
         together=together,
@@ -103,10 +107,11 @@ def _together(
     world: World, topology: Topology, tree: Tree, group: Group
 ) -> tuple[int, tuple[Codes, ...]]:
     """Return what all members must share when they start their own affinity group."""
-    if not first_of_its_kind(world, group.pod_class, group.labels_id):
+    terms = group.pod_class.pod_affinity
+    if not terms or not first_of_its_kind(world, group.pod_class, group.labels_id):
         return ROOT, ()
     together, loose = ROOT, []
-    for term in group.pod_class.pod_affinity:
+    for term in terms:
         codes, _ = codes_of(world.snapshot.nodes, term.topology_key)
         here = codes[topology.order]
         level = topology.level_index(term.topology_key)

@@ -72,13 +72,13 @@ class Task:
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether room is all that the members take from each other."""
+        """Return whether room is all that the members take from each other."""
         few = len(self.needs) <= MOST_KINDS and states(self.needs) <= MOST_STATES
         alone = few and all(map(_is_plain, self.arenas))
         return alone and budgets_hold(self.arenas[0].world, kinds_of(self.arenas, self.needs))
 
     def keeps_required(self, amounts: NDArray[np.int64]) -> bool:
-        """Tell whether all is in one domain of the required level."""
+        """Return whether all is in one domain of the required level."""
         required = self.wish.required
         return required == ROOT or domains_used(self.tree, amounts.sum(axis=0))[required] == 1
 
@@ -90,7 +90,7 @@ class Task:
 
 def _is_plain(arena: Arena) -> bool:
     limits, pods = arena.limits, arena.group.pod_class
-    binds = limits.families or limits.spreads or limits.together_loose or limits.one_per_node
+    binds = limits.cap_rules or limits.spreads or limits.together_loose or limits.one_per_node
     speaks = pods.pod_affinity or pods.pod_anti_affinity or pods.spread
     parts = pods.devices != NO_ASKS  # parts of devices do not add up like amounts of a node
     return not binds and not speaks and not parts and limits.together == ROOT
@@ -166,7 +166,7 @@ def _one_by_one(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Soug
 
 
 def at_bound(task: Task, amounts: Sequence[Ints]) -> Steps[bool]:
-    """Tell whether no kind alone could do with fewer domains, on any level."""
+    """Return whether no kind alone could do with fewer domains, on any level."""
     tree, required = task.tree, task.wish.required
     used = domains_used(tree, np.sum(amounts, axis=0))
     counts = [arena.counts() for arena in task.arenas]

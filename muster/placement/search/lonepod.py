@@ -17,7 +17,7 @@ likely to end soon, and its host would then be free as a whole, unless somebody 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.resumable import Steps
+from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.scoring.holes import Floats
@@ -32,36 +32,47 @@ from muster.placement.world import World
 
 
 def place_lone(arena: Arena) -> Steps[Ints | None]:
-    """Return amounts per position that add up to 1, ``None`` where scoring has no say.
+    """Return amounts per position that add up to 1, ``None`` where scoring does not decide.
 
-    It has none while no pod of the model asks for a GPU, and where only the order in which
-    gangs are placed settles a rule (spread constraints without room, labels to share).
+    It does not while no pod of the model asks for a GPU, and where only the order in which
+    gangs are placed decides a rule (spread constraints without room, labels to share).
     """
     if arena.limits.together_loose or not arena.leaf.any():
         return None
-    scoring = arena.world.scoring
     prices = None
-    if scoring.profile is Profile.LEAST_STRANDED:
+    if arena.board.scoring.profile is Profile.LEAST_STRANDED:
         prices = yield from prices_of(arena.world)
         if not prices.stranding:
             return None
-    yield
+    if len(arena.leaf) > FEW:
+        yield
     for leaf in (arena.quiet, arena.leaf):
         if leaf is None or not leaf.any():
             continue
-        positions = np.flatnonzero(leaf)
-        rows = arena.board.topology.order[positions].astype(np.int64)
-        stock = stock_of(arena.world, rows)
-        yield
-        preferred = _preference(arena, stock, prices)
-        yield
-        since = _in_use_since(arena.world, rows, preferred == preferred.max())
-        yield
-        found = _first_within(arena, positions, np.lexsort((since, -preferred)))
-        yield
+        found = yield from _best_of(arena, leaf, prices)
         if found is not None:
             return found
     return None
+
+
+def _best_of(arena: Arena, leaf: Ints, prices: Prices | None) -> Steps[Ints | None]:
+    """Return the pod on the best of the positions with room in ``leaf``; ``None``: caps forbid."""
+    has_pauses = len(leaf) > FEW
+    positions = np.flatnonzero(leaf)
+    rows = arena.board.topology.order[positions].astype(np.int64)
+    stock = stock_of(arena.world, rows)
+    if has_pauses:
+        yield
+    preferred = _preference(arena, stock, prices)
+    if has_pauses:
+        yield
+    since = _in_use_since(arena.world, rows, preferred == preferred.max())
+    if has_pauses:
+        yield
+    found = _first_within(arena, positions, np.lexsort((since, -preferred)))
+    if has_pauses:
+        yield
+    return found
 
 
 def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
@@ -85,7 +96,7 @@ def _preference(arena: Arena, stock: Stock, prices: Prices | None) -> Floats:
     memory = device_memory_of(arena.world.snapshot)
     shape = shape_of(arena.group.pod_class, memory)
     if prices is None:
-        return preference(stock, shape, arena.world.scoring)
+        return preference(stock, shape, arena.board.scoring)
     change, _ = Gain(shape, prices).of_rows(stock, Worths(stock, prices), np.arange(stock.nodes))
     return change
 
@@ -95,7 +106,7 @@ def _first_within(arena: Arena, positions: Ints, order: NDArray[np.intp]) -> Int
     for number in order.tolist():
         amounts = np.zeros_like(arena.leaf)
         amounts[positions[number]] = 1
-        if all(family.within(amounts) for family in arena.families):
+        if all(cap_rule.within(amounts) for cap_rule in arena.cap_rules):
             return amounts
     return None
 

@@ -55,7 +55,7 @@ def near(arena: Arena, anchors: Ints, need: int, neighbours: Ints | None = None)
             break
         circle = _circle(arena, level, anchors + total if centre is None else centre)
         yield
-        room = trim(np.where(circle, arena.leaf, 0), arena.families)
+        room = trim(np.where(circle, arena.leaf, 0), arena.cap_rules)
         take = min(need, most, int(room.sum()))
         yield
         if take:

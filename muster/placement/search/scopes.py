@@ -1,6 +1,6 @@
 """The two phases of the search for equal pods: counts up, selection down.
 
-*Up*: how many members can each domain hold? (``families.count_up``)
+*Up*: how many members can each domain hold? (``caps.count_up``)
 
 *Down*, first the scope: the one domain that is to hold the whole gang::
 
@@ -34,7 +34,7 @@ from muster.placement.exact.cheapest import MOST_HOSTS, Layer, Quest, cheapest
 from muster.placement.exact.hostvectors import equal_stock
 from muster.placement.exact.treeprogram import Budget
 from muster.placement.request import Wish
-from muster.placement.rules.caps import Family, count_up, trim
+from muster.placement.rules.caps import CapRule, count_up, trim
 from muster.placement.search.fewest import choose
 from muster.placement.tree import ROOT, Flags, Ints, Tree, domains_used
 
@@ -248,7 +248,7 @@ def _choose_at(tree: Tree, pool: _Pool, level: int, need: int) -> Steps[_Pool]:
 
 
 def fill(
-    tree: Tree, leaf: Ints, families: Sequence[Family], scope: Scope, need: int
+    tree: Tree, leaf: Ints, cap_rules: Sequence[CapRule], scope: Scope, need: int
 ) -> Steps[Ints]:
     """Return amounts per position inside ``scope`` that add up to ``need``.
 
@@ -257,9 +257,9 @@ def fill(
     """
     low, high = tree.span(scope.level, scope.domain)
     part = tree.part(scope.level, scope.domain)
-    local = [family.part(low, high) for family in families]
+    local = [cap_rule.part(low, high) for cap_rule in cap_rules]
     found = yield from descend(part, leaf[low:high], scope.first, need)
-    if not all(family.within(found) for family in local):
+    if not all(cap_rule.within(found) for cap_rule in local):
         found = yield from descend(part, trim(leaf[low:high], local), scope.first, need)
     amounts = np.zeros(tree.size, dtype=np.int64)
     amounts[low:high] = found
@@ -267,17 +267,17 @@ def fill(
 
 
 def place(
-    tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
+    tree: Tree, leaf: Ints, cap_rules: Sequence[CapRule], wish: Wish, need: int
 ) -> Steps[Placing | None]:
     """Return ``need`` equal pods without slices, placed, or ``None``."""
-    counts = count_up(tree, leaf, families)
+    counts = count_up(tree, leaf, cap_rules)
     yield
     scope = yield from find_scope(tree, counts, wish, need)
     if scope is None:
         return None
-    amounts = yield from fill(tree, leaf, families, scope, need)
+    amounts = yield from fill(tree, leaf, cap_rules, scope, need)
     yield
-    if families:
+    if cap_rules:
         return Placing(amounts, proven=False)
     minimal = yield from _is_minimal(tree, counts, scope, amounts, need)
     if minimal:
@@ -288,7 +288,7 @@ def place(
 def _is_minimal(
     tree: Tree, counts: Sequence[Ints], scope: Scope, amounts: Ints, need: int
 ) -> Steps[bool]:
-    """Tell whether no level below ``scope.first`` could do with fewer domains."""
+    """Return whether no level below ``scope.first`` could do with fewer domains."""
     used = list(domains_used(tree, amounts))
     yield
     used[scope.first] = 1  # is minimal: the descent begins there
@@ -298,7 +298,7 @@ def _is_minimal(
 def at_bound(
     tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, used: Sequence[int], need: int
 ) -> Steps[bool]:
-    """Tell whether no level below ``level`` could do with fewer domains than are ``used``.
+    """Return whether no level below ``level`` could do with fewer domains than are ``used``.
 
     The bound looks at each level alone: the fewest of its domains in any of ``domains``.
     """

@@ -28,7 +28,7 @@ from muster.cluster.resumable import Steps
 from muster.placement.exact.cheapest import MOST_HOSTS
 from muster.placement.exact.slicekinds import in_turn, pack
 from muster.placement.request import Wish
-from muster.placement.rules.caps import Family, count_up, trim
+from muster.placement.rules.caps import CapRule, count_up, trim
 from muster.placement.search.scopes import (
     Placing,
     Scope,
@@ -43,11 +43,11 @@ from muster.placement.tree import ROOT, Ints, Tree, domains_used
 
 
 def place_slices(
-    tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
+    tree: Tree, leaf: Ints, cap_rules: Sequence[CapRule], wish: Wish, need: int
 ) -> Steps[Placing | None]:
     """Return ``need`` equal pods in slices, placed, or ``None``."""
-    found = yield from _layered(tree, leaf, families, wish, need)
-    if families:
+    found = yield from _layered(tree, leaf, cap_rules, wish, need)
+    if cap_rules:
         return None if found is None else Placing(found, proven=False)
     if found is not None and (yield from _is_minimal(tree, leaf, wish, found)):
         return Placing(found, proven=True)
@@ -63,7 +63,7 @@ def place_slices(
 
 
 def _is_minimal(tree: Tree, leaf: Ints, wish: Wish, amounts: Ints) -> Steps[bool]:
-    """Tell whether the members could not do with fewer domains even without their slices."""
+    """Return whether the members could not do with fewer domains even without their slices."""
     counts = count_up(tree, leaf, [])
     yield
     used = domains_used(tree, amounts)
@@ -74,25 +74,25 @@ def _is_minimal(tree: Tree, leaf: Ints, wish: Wish, amounts: Ints) -> Steps[bool
 
 
 def _layered(
-    tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
+    tree: Tree, leaf: Ints, cap_rules: Sequence[CapRule], wish: Wish, need: int
 ) -> Steps[Ints | None]:
     """Place the widest layer of slices, and what is in its domains by the layers inside."""
     if wish.slice_level < tree.host:
         # One domain below the slice level that holds all is the best there can be.
         narrow = replace(wish, required=max(wish.required, wish.slice_level + 1))
-        found = yield from place(tree, leaf, families, narrow, need)
+        found = yield from place(tree, leaf, cap_rules, narrow, need)
         if found is not None:
             return found.amounts
         if wish.required > wish.slice_level:
             return None
-    counts = count_up(tree, leaf, families)
+    counts = count_up(tree, leaf, cap_rules)
     level, size = wish.slices[0]
     coarse = _coarse(tree, level)
     room = _room(tree, counts, wish)
     scope = yield from _scope(coarse, room, counts, replace(wish, slice_level=level), need, size)
     if scope is None:
         return None
-    return (yield from _fill(tree, coarse, leaf, families, wish, need, scope))
+    return (yield from _fill(tree, coarse, leaf, cap_rules, wish, need, scope))
 
 
 def _coarse(tree: Tree, level: int) -> Tree:
@@ -143,7 +143,7 @@ def _fill(
     tree: Tree,
     coarse: Tree,
     leaf: Ints,
-    families: Sequence[Family],
+    cap_rules: Sequence[CapRule],
     wish: Wish,
     need: int,
     scope: Scope,
@@ -152,7 +152,7 @@ def _fill(
     level, size = wish.slices[0]
     low, high = tree.span(scope.level, scope.domain)
     room = np.zeros_like(leaf)
-    room[low:high] = trim(leaf[low:high], [family.part(low, high) for family in families])
+    room[low:high] = trim(leaf[low:high], [cap_rule.part(low, high) for cap_rule in cap_rules])
     sums = _room(tree, count_up(tree, room, []), wish)
     shares = yield from _shares(coarse, sums, need, size, scope)
     if shares is None:

@@ -37,7 +37,7 @@ from support.webhooks.twins import (
 )
 
 from loadtest.testbed.client.api import MERGE_PATCH, Api
-from loadtest.testbed.controlplane.assets import MINORS, Minor
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from muster.injection.policies.differences import DIFFERENCES, missing
 from muster.injection.subject import Facts
@@ -100,9 +100,8 @@ def own_namespaces() -> dict[str, list[int]]:
     return found
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(request: pytest.FixtureRequest) -> AsyncIterator[Plane]:
-    minor: Minor = request.param
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(minor: Minor) -> AsyncIterator[Plane]:
     async with ControlPlane(options(minor)) as control, control.api() as api:
         await add_namespace(api, OPTED_OUT, **{names.MANAGED: "false"})
         await add_namespace(api, BIG)

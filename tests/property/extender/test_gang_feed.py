@@ -40,7 +40,7 @@ class World:
     """A feed on a state of its own, and what the API server has."""
 
     def __init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
+        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS, gate=names.PLAN_GATE)
         engine = Engine(self.state, lambda: 1.0)
         pods, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ class World:
     made: int = 0
 
     def __post_init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
+        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS, gate=names.PLAN_GATE)
         engine = Engine(self.state, lambda: self.now)
         pending, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]

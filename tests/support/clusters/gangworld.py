@@ -17,6 +17,7 @@ from muster.kube import names, wire
 from muster.kube.writing.events import EventRecorder
 from muster.placement.decision import Decision
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 from muster.workloads.managedpods import Policy
 from muster.workloads.registry import DIALECTS
 
@@ -28,7 +29,7 @@ class World:
     """A feed on a state of its own."""
 
     def __init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
+        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS, gate=names.PLAN_GATE)
         self._pods = 0
         pods, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
@@ -65,4 +66,4 @@ class World:
         """Return what the planner says of every gang there is."""
         snapshot = self.state.snapshot()
         keys: list[GangKey] = sorted(self.state.gangs())
-        return [plan_now(snapshot, key, spare_count=0) for key in keys]
+        return [plan_now(snapshot, Question(key)) for key in keys]

@@ -39,7 +39,7 @@ class Bench:
     released: list[PodUid] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.state = ClusterState("test", levels=LEVELS)
+        self.state = ClusterState("test", levels=LEVELS, gate=names.PLAN_GATE)
         self.engine = Engine(self.state, lambda: self.now)
         metrics = ExtenderMetrics(CollectorRegistry())
         pods = PendingPods()

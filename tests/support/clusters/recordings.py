@@ -8,10 +8,11 @@ from muster.cluster.ids import GangKey
 from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.state import ClusterState
-from muster.decisions.answer import Question, answer
+from muster.decisions.answer import answer
 from muster.decisions.history import Asked
 from muster.decisions.recording import Note, Source, Taken, record
 from muster.decisions.replay import Recording
+from muster.placement.question import Question
 
 SOURCE = Source(
     version="0.1.0",

@@ -25,7 +25,7 @@ from loadtest.testbed.controlplane.controlplane import Options
 from muster.injection.choosing.choice import OPTIONS
 from muster.injection.nodegroups import NOT_KNOWN
 from muster.injection.patching import record
-from muster.injection.patching.tolerate import tolerated
+from muster.injection.patching.draft import tolerated
 from muster.injection.policies import policies
 from muster.injection.policies.cel import add, literal, where
 from muster.injection.policies.differences import DIFFERENCES
@@ -171,7 +171,7 @@ async def in_force(api: Api, cases: Iterable[tuple[JSON, str]]) -> None:
 
 async def _until_changed(api: Api, pod: JSON, namespace: str) -> None:
     while not await _is_changed(api, pod, namespace):  # noqa: ASYNC110 - nothing to wait on
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.2)
 
 
 async def _is_changed(api: Api, pod: JSON, namespace: str) -> bool:

@@ -18,6 +18,7 @@ from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
+from muster.kube.names import PLAN_GATE
 from muster.kube.resources import Resource
 from muster.workloads.dialects.volcano import PodGroup, Volcano
 from muster.workloads.managedpods import Policy
@@ -52,7 +53,9 @@ class Bench:
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    engine = Engine(ClusterState("test", levels=("kubernetes.io/hostname",)), lambda: 0.0)
+    engine = Engine(
+        ClusterState("test", levels=("kubernetes.io/hostname",), gate=PLAN_GATE), lambda: 0.0
+    )
     metrics = ExtenderMetrics(CollectorRegistry())
     async with (
         api_server() as (server, url),

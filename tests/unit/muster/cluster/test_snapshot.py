@@ -22,6 +22,7 @@ from support.clusters.builders import (
 from muster.cluster.events import BudgetGone, BudgetUpserted, NodeGone, PodGone
 from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.cluster.state import ClusterState
+from muster.kube.names import PLAN_GATE
 
 ROOM = """
     rack r1: n1 n2
@@ -194,7 +195,7 @@ def test_a_damaged_dump_is_refused(damage: object, words: str) -> None:
 def test_a_cluster_needs_levels() -> None:
     for levels in ((), ("a", "a")):
         with pytest.raises(ValueError, match="at least the host"):
-            ClusterState("c", levels=levels)
+            ClusterState("c", levels=levels, gate=PLAN_GATE)
 
 
 def test_the_snapshot_of_an_empty_cluster_is_empty() -> None:

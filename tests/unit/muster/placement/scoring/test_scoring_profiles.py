@@ -8,6 +8,7 @@ from support.clusters.scene import Scene, pod_class
 
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 from muster.placement.scoring.profiles import Profile, Scoring, Weights, preference
 from muster.placement.scoring.shape import DEVICE, Shape
 from muster.placement.scoring.stock import Stock
@@ -104,6 +105,6 @@ def test_the_planner_follows_the_profile_for_a_pod_that_comes_alone(
     scene.run("n2", 4)
     scene.run("n3", 2)
     key = scene.gang("g", 1, like=pod_class(2))
-    found = plan_now(scene.snapshot, key, spare_count=0, scoring=Scoring(profile))
+    found = plan_now(scene.snapshot, Question(key, scoring=Scoring(profile)))
     assert isinstance(found, Plan)
     assert scene.nodes_of(found) == [node]

@@ -12,7 +12,7 @@ from support.clusters.trees import tree
 
 from muster.cluster.resumable import Steps, run
 from muster.placement.request import Wish
-from muster.placement.rules.caps import Family, count_up, trim
+from muster.placement.rules.caps import CapRule, count_up, trim
 from muster.placement.search.fewest import choose, fewest, sizes_of
 from muster.placement.search.scopes import Placing, labelled_only, place
 from muster.placement.search.slices import partial_last, place_slices
@@ -177,12 +177,12 @@ def test_a_fit_is_found_whenever_there_is_one_with_the_fewest_domains(
         assert required == ROOT or domains_used(shape, found)[required] == 1
 
 
-# --- families -------------------------------------------------------------------------
+# --- cap rules -------------------------------------------------------------------------
 
 
 def test_one_per_rack_is_counted_on_the_way_up() -> None:
     shape = tree([2, 2], [2])
-    one_per_rack = Family(np.array([0, 0, 1, 1, 2, 2], dtype=np.int32), leaf(1, 1, 1), level=1)
+    one_per_rack = CapRule(np.array([0, 0, 1, 1, 2, 2], dtype=np.int32), leaf(1, 1, 1), level=1)
     counts = count_up(shape, leaf(4, 4, 4, 4, 4, 4), [one_per_rack])
     assert [c.tolist() for c in counts[:2]] == [[2, 1], [1, 1, 1]]
     found = placed(place(shape, leaf(4, 4, 4, 4, 4, 4), [one_per_rack], Wish(), 3))
@@ -191,7 +191,7 @@ def test_one_per_rack_is_counted_on_the_way_up() -> None:
 
 def test_a_budget_across_the_tree_limits_every_domain_it_touches() -> None:
     shape = tree([2, 2])
-    budget = Family(np.array([0, -1, 0, -1], dtype=np.int32), leaf(3))
+    budget = CapRule(np.array([0, -1, 0, -1], dtype=np.int32), leaf(3))
     counts = count_up(shape, leaf(4, 4, 4, 4), [budget])
     assert counts[1].tolist() == [7, 7]
     assert counts[0].tolist() == [11]
@@ -200,8 +200,8 @@ def test_a_budget_across_the_tree_limits_every_domain_it_touches() -> None:
 
 
 def test_trim_keeps_the_roomiest_nodes_of_a_set() -> None:
-    family = Family(np.array([0, 0, 0, -1], dtype=np.int32), leaf(5))
-    assert trim(leaf(2, 4, 3, 9), [family]).tolist() == [0, 4, 1, 9]
+    cap_rule = CapRule(np.array([0, 0, 0, -1], dtype=np.int32), leaf(5))
+    assert trim(leaf(2, 4, 3, 9), [cap_rule]).tolist() == [0, 4, 1, 9]
 
 
 @given(
@@ -215,8 +215,8 @@ def test_caps_that_cut_across_the_tree_leave_the_search_complete(
     codes: list[int], capacities: list[int], caps: list[int], need: int, required: int
 ) -> None:
     shape = tree([2, 1], [3])
-    family = Family(np.array(codes, dtype=np.int32), np.array(caps))
-    found = placed(place(shape, np.array(capacities), [family], Wish(required=required), need))
+    cap_rule = CapRule(np.array(codes, dtype=np.int32), np.array(caps))
+    found = placed(place(shape, np.array(capacities), [cap_rule], Wish(required=required), need))
     spans = (
         [(0, 6)]
         if required == ROOT
@@ -230,7 +230,7 @@ def test_caps_that_cut_across_the_tree_leave_the_search_complete(
         for span in spans
     ]
     assert (found is not None) == (max(room) >= need)
-    assert found is None or (family.within(found) and found.sum() == need)
+    assert found is None or (cap_rule.within(found) and found.sum() == need)
 
 
 # --- slices ---------------------------------------------------------------------------
