@@ -19,7 +19,6 @@ from extender.calls.namespacelabels import labels_of
 from extender.calls.verbs import Verbs
 from extender.config.settings import ExtenderConfig
 from extender.engine import Clock, Engine, SteadyClock
-from extender.garbage import Collector
 from extender.intake.firstlist.pods import ListedPods
 from extender.intake.objects import Feed
 from extender.intake.sources import network_sources
@@ -27,6 +26,7 @@ from extender.intake.sync import Sync
 from extender.jobnetworks.assignment import JobNetworks
 from extender.leadership.candidacy import Candidacy
 from extender.leadership.term import Leadership
+from extender.memory import Collector
 from extender.metrics import ExtenderMetrics, StateCollector
 from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
