@@ -30,7 +30,7 @@ from extender.errors import Deposed
 from extender.leadership.candidacy import AGENT, Candidacy, agent, stand
 from extender.leadership.ownpod import PodName
 from extender.memory import Collector
-from extender.wiring import Extender
+from extender.wiring.extender import Extender
 from muster.kube.client import KubeClient
 from muster.kube.firstlist.decoders import PACKED
 from muster.kube.http.auth import Auth

@@ -46,17 +46,27 @@ Record = Callable[[Pod, Told], None]
 
 
 @dataclass(slots=True)
+class DueEvents:
+    """The Events that wait for a bound member, one per gang and reason."""
+
+    #: in the order of their arrival
+    events: dict[tuple[GangKey, str], Told] = field(default_factory=dict)
+
+    def put(self, told: Told) -> None:
+        """Have an Event recorded soon; one for the same gang and reason is replaced."""
+        self.events[told.gang, told.reason] = told
+
+
+@dataclass(slots=True)
 class BoundGangs:
-    """``put`` is called with what is to be told; ``run`` is the leader's. ``record``: tells it."""
+    """Records the Events that are due; ``run`` is the leader's."""
 
     engine: Engine
     client: KubeClient
+    #: what the reporter has put there
+    due: DueEvents
+    #: records an Event on a bound pod
     record: Record
-    _due: dict[tuple[GangKey, str], Told] = field(default_factory=dict)  # in order
-
-    def put(self, told: Told) -> None:
-        """Tell a bound member of a gang soon; what was to be told for that reason is replaced."""
-        self._due[told.gang, told.reason] = told
 
     async def run(self) -> None:
         """Tell for ever."""
@@ -64,14 +74,15 @@ class BoundGangs:
 
     async def tell(self) -> None:
         """Tell some of what is due. Raises ``KubeError``; what was not told stays due."""
-        for key in list(self._due)[:LISTS_PER_S]:
-            told = self._due[key]
+        due = self.due.events
+        for key in list(due)[:LISTS_PER_S]:
+            told = due[key]
             uid = self._member(told.gang)
             pod = None if uid is None else await self._find(uid)
             if pod is not None:
                 self.record(pod, told)
-            if self._due.get(key) is told and (pod is not None or uid is None):
-                del self._due[key]
+            if due.get(key) is told and (pod is not None or uid is None):
+                del due[key]
 
     def _member(self, gang: GangKey) -> PodUid | None:
         view = self.engine.state.gang(gang)

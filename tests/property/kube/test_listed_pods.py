@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from support.clusters import fingerprint
+from support.clusters.feeds import Annotations, Arrivals, feed_of
 from support.pods.listedpods import (
     ANY,
     LIKE_THE_OTHERS,
@@ -39,9 +40,9 @@ from support.pods.listedpods import (
 from extender.engine import Engine
 from extender.intake.firstlist.pods import ListedPods
 from extender.intake.firstlist.siblings import Sibling, is_quiet
-from extender.intake.objects import Feed
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
+from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import Reporter
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
@@ -53,7 +54,6 @@ from muster.kube.firstlist.shapes import Shapes
 from muster.kube.kinds import multus
 from muster.kube.translation import translate
 from muster.kube.writing.events import EventRecorder
-from muster.workloads.managedpods import Policy
 
 JSON = dict[str, Any]
 ONE = "12345678-1234-4234-8234-123456789012"
@@ -67,13 +67,17 @@ class World:
         engine = Engine(self.state, lambda: 1.0)
         waiting, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, waiting, recorder, metrics)
-        self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, waiting, reporter)
+        reporter = Reporter(self.state, waiting, recorder, metrics, DueEvents())
+        self.feed = feed_of(
+            engine,
+            waiting,
+            reporter,
+            slipped=Arrivals(seen=self.come),
+            networks=Annotations(seen=self.attach),
+        )
         self.arrived: list[object] = []
-        self.feed.arrived = self.come
         self.attached: dict[PodUid, object] = {}
-        self.feed.attached = self.attach
-        self.feed.expected = self.expect
+        self.feed.listen(self.expect)
         self.listed = ListedPods(engine, self.feed)
         for name, managed in (("ns", "true"), ("closed", "false"), ("kube-system", "true")):
             meta = wire.ObjectMeta(name=name, labels={names.MANAGED: managed})
