@@ -29,13 +29,13 @@ from extender.config.settings import ExtenderConfig
 from extender.errors import Deposed
 from extender.leadership.candidacy import AGENT, Candidacy, agent, stand
 from extender.leadership.ownpod import PodName
-from extender.memory import Collector
 from extender.wiring.extender import Extender
 from muster.kube.client import KubeClient
 from muster.kube.firstlist.decoders import PACKED
 from muster.kube.http.auth import Auth
 from muster.kube.http.transport import Transport
 from muster.observability.connections import Passing
+from muster.observability.memory import Collector
 from muster.observability.servingcert import ServingCertificate
 
 log = logging.getLogger(__name__)

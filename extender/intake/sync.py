@@ -81,8 +81,8 @@ class SyncParts:
     unreadable: Callable[[str, str], None]
     #: called with every pod that has been applied
     pod_applied: Callable[[wire.Pod], None] | None
-    #: called when a list of pods has been applied to its end
-    list_applied: Callable[[], None] | None
+    #: called when a list of pods that was read again has been applied to its end
+    listed_again: Callable[[], None] | None
     #: further kinds that are listed before the pods
     more: Sequence[Source[Any]]
 
@@ -309,8 +309,8 @@ class Sync:
                 self._metrics.relists.labels(source.resource.plural).inc()
                 if source is self._pods:
                     await self._forget(self._listed.end(self._parts.known))
-                    if self._parts.list_applied is not None:
-                        self._parts.list_applied()
+                    if self.synced.is_set() and self._parts.listed_again is not None:
+                        self._parts.listed_again()
                 source.synced.set()
             case NotServed():
                 log.debug("not served", extra={"resource": str(source.resource)})

@@ -22,7 +22,6 @@ from extender.jobnetworks.assignment import JobNetworks
 from extender.jobnetworks.records import NetworkRecords
 from extender.leadership.candidacy import Candidacy
 from extender.leadership.term import Leadership
-from extender.memory import Collector
 from extender.metrics import StateCollector
 from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
@@ -50,6 +49,7 @@ from muster.kube.client import KubeClient
 from muster.kube.writing.events import Regarding
 from muster.kube.writing.podwrites import PodRef
 from muster.observability.health import Health
+from muster.observability.memory import Collector
 from muster.observability.metrics import watch_loop
 
 STANDBY_TIDY_S: Final = 60.0  # between forgetting what is gone; a day brings some thousand gangs

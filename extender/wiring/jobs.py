@@ -16,10 +16,10 @@ from typing import Final
 
 from extender.app import Job
 from extender.engine import Engine
-from extender.memory import Collector
 from extender.planning.planner import Planner
 from extender.timeslice import Pace
 from muster.cluster.events import Tick
+from muster.observability.memory import Collector
 
 TICK_S: Final = 1.0  # holds live for tens of seconds; a second more does not matter
 DEADLINES_AT_ONCE: Final = 128  # the pods of nearly all were released long ago: 1 us each

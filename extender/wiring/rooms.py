@@ -21,7 +21,6 @@ from extender.intake.sync import Sync, SyncParts
 from extender.jobnetworks.assignment import JobNetworks
 from extender.jobnetworks.records import NetworkRecords
 from extender.leadership.candidacy import Candidacy
-from extender.memory import Collector
 from extender.metrics import ExtenderMetrics, Readings
 from extender.pendingpods import PendingPods
 from extender.planning.autoscaler import Provisioner
@@ -53,6 +52,7 @@ from extender.watchover.groupstatuses import StatusWriter
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
 from muster.kube.writing.events import EventRecorder
+from muster.observability.memory import Collector
 from muster.observability.metrics import new_registry
 from muster.workloads.managedpods import Policy
 
@@ -199,7 +199,7 @@ def sync_of(
         known=partial(seen_pods, it.state, expected),
         unreadable=it.reporter.unreadable,
         pod_applied=None if base.candidacy is None else base.candidacy.mark.applied,
-        list_applied=None if base.collector is None else base.collector.listed,
+        listed_again=None if base.collector is None else base.collector.listed,
         more=network_sources(networks.pools),
     )
     return Sync(it.client, parts, it.metrics, it.pace, base.jitter)

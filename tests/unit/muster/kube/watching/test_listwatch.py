@@ -194,7 +194,7 @@ async def test_the_inbox_gives_back_in_order_and_measures_itself() -> None:
     inbox.put([1, 2, 3])
     inbox.put([4])
     assert await waiting == [1, 2]
-    assert (inbox.depth, inbox.peak, inbox.total) == (2, 4, 4)
+    assert (len(inbox.items), inbox.peak, inbox.total) == (2, 4, 4)
     assert await inbox.take(10) == [3, 4]
 
 

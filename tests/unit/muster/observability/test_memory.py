@@ -18,7 +18,7 @@ def run(code: str) -> str:
 
 COUNTED = """
 import gc
-from extender.memory import Collector
+from muster.observability.memory import Collector
 
 runs = []
 gc.callbacks.append(lambda phase, info: phase == "stop" and runs.append(info["collected"]))
@@ -77,7 +77,7 @@ def test_what_is_frozen_is_freed_with_its_last_user_and_not_walked_through() -> 
 
 
 HOLES = """
-from extender.memory import Collector
+from muster.observability.memory import Collector
 
 def resident_mib():
     with open("/proc/self/statm") as file:
