@@ -174,6 +174,8 @@ class Feed:
         the release, and that was applied when its reply came. Not while the namespace is
         judged again, which counts every event.
         """
+        if not self._pending.echoes:
+            return False
         meta = pod.metadata
         known = self._pending.get(translate.pod_uid(meta.uid))
         if known is None or not known.released_as:
@@ -343,7 +345,7 @@ class Feed:
         """Tell what is wrong about a new member of a gang, or about its first."""
         for text in conflicts_as(pod, None if placed.dialect is SINGLE else placed):
             self._reporter.conflict(pod, key, text)
-        outsiders = self._outsiders.of(key)
+        outsiders = self._outsiders.of(key) if self._outsiders.pods else []
         if outsiders and not self._waits(key):
             for other in outsiders:
                 self._reporter.outside(other, key)

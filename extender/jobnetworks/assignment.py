@@ -124,12 +124,17 @@ class JobNetworks:
 
     def lack(self, key: GangKey) -> str:
         """Return why a gang cannot have its network now, "" where it can or needs none."""
-        why = self._lack(key) if self.known.wanted else ""
+        why = self._lack(key) if self._wanted else ""
         if why:
             self._short.add(key)
         else:
             self._short.discard(key)
         return why
+
+    @property
+    def _wanted(self) -> bool:
+        """Whether any gang has, or can have, a network."""
+        return bool(self.pools.pools or self.book.lines)
 
     def _lack(self, key: GangKey) -> str:
         view = self.engine.state.gang(key)
@@ -180,7 +185,7 @@ class JobNetworks:
 
     def submit(self, uids: list[PodUid]) -> None:
         """Let planned pods go: at once, or as soon as their gang has its network."""
-        hold = self.engine.state.hold(uids[0]) if uids and self.known.wanted else None
+        hold = self.engine.state.hold(uids[0]) if uids and self._wanted else None
         view = None if hold is None or hold.gang is None else self.engine.state.gang(hold.gang)
         if view is None or not self.is_isolated(view):
             self.release(uids)

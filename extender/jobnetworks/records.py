@@ -40,11 +40,6 @@ class NetworkRecords:
         #: the objects of the networks
         self.writes = NetworkWrites(client, self.book)
 
-    @property
-    def wanted(self) -> bool:
-        """Whether any gang has, or can have, a network."""
-        return bool(self.pools.pools or self.book.lines)
-
     def extra(self, uid: PodUid, pod: PendingPod, hold: Hold) -> Extra:
         """Return the annotation that a release writes. Raises ``ValueError`` as ``merged``."""
         if not self.book.lines:

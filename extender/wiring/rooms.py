@@ -109,7 +109,10 @@ class Common:
         state = ClusterState(config.cluster, levels=config.levels)
         engine, pods, due = Engine(state, base.clock), PendingPods(), DueEvents()
         recorder = EventRecorder(
-            base.client, controller=CONTROLLER, instance=socket.gethostname(), wanted=base.leads
+            base.client,
+            controller=CONTROLLER,
+            instance=socket.gethostname(),
+            wanted=None if base.candidacy is None else base.leads,
         )
         return cls(
             base=base,
