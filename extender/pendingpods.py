@@ -82,7 +82,8 @@ def suffers_from_pin(pod_class: PodClass) -> bool:
 def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -> PendingPod:
     """Return the record of ``pod``; ``controller`` is its own, shared with its siblings."""
     meta, affinity = pod.metadata, pod.spec.affinity
-    gated, note = has_gate(pod), plan_note(pod.metadata.annotations.get(PLAN, ""))
+    gated, written = has_gate(pod), pod.metadata.annotations.get(PLAN, "")
+    note = plan_note(written) if written and not gated else None
     return PendingPod(
         ref=PodRef(meta.namespace, meta.name, meta.uid),
         seen=pod if affinity is not None and affinity.node_affinity is not None else None,
@@ -91,7 +92,7 @@ def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -
         soft=soft,
         pinned=is_pinned(pod),
         refused=not gated and any(map(_says_unschedulable, pod.status.conditions)),
-        plan_id="" if gated or note is None else note.plan_id,
+        plan_id="" if note is None else note.plan_id,
         version=meta.resource_version,
         told=_told(pod) if gated else 0,
         controller=controller,
@@ -115,6 +116,8 @@ def _says_unschedulable(condition: Condition) -> bool:
 
 def is_pinned(pod: Pod) -> bool:
     """Return whether the plan that a pod carries stands in its node affinity."""
+    if pod.spec.affinity is None:
+        return False
     terms = required_terms(pod.spec.affinity)
     note = plan_note(pod.metadata.annotations.get(PLAN, ""))
     return terms is not None and without_pin(terms, note) != terms

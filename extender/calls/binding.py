@@ -30,6 +30,7 @@ from muster.kube.writing.podwrites import (
     PodVanished,
     Refused,
     Unclear,
+    bind_pod,
 )
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class Binder:
 
     async def _create(self, args: BindingArgs, annotations: Mapping[str, str]) -> str:
         pod = PodRef(args.pod_namespace, args.pod_name, args.pod_uid)
-        outcome = await self.client.bind_pod(pod, args.node, annotations=annotations)
+        outcome = await bind_pod(self.client, pod, args.node, annotations=annotations)
         match outcome:
             case Bound():
                 return ""

@@ -41,13 +41,15 @@ _JSON = "application/json"
 
 @dataclass(slots=True)
 class Handlers:
-    """One coroutine per verb. ``labels_of``: of a namespace as it is now (``NotReady``)."""
+    """One coroutine per verb."""
 
     verbs: Verbs
     binder: Binder
+    #: returns the labels of a namespace as it is now; raises ``NotReady``
     labels_of: LabelsOf
     metrics: ExtenderMetrics
-    leads: Callable[[], bool] = lambda: True
+    #: returns whether this replica leads
+    leads: Callable[[], bool]
 
     def routes(self) -> list[web.RouteDef]:
         """Return the four routes, each with the same handling of errors."""

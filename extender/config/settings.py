@@ -14,7 +14,6 @@ import msgspec
 
 from extender.config import callers as callersconfig
 from extender.config import election
-from extender.config.admissionconfig import Admission
 from extender.config.callers import Callers
 from extender.config.election import LeaderElection
 from muster.kube import names
@@ -166,6 +165,19 @@ class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
             for each in msgspec.structs.fields(self)
             if each.name != "profile"
         )
+
+
+class Admission(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The webhook, and what it gives, for pods that slipped past it to be found."""
+
+    #: name of its MutatingWebhookConfiguration; while there is none, no pod slips past
+    webhook: str = "muster-webhook"
+    #: false where the webhook has no section ``injection``, or its mode is shadow
+    injects: bool = True
+    #: the file of that section; without it the ClusterProfile of the cluster counts, if it exists
+    cluster_profile: str | None = None
+    #: the files of that section; without ``cluster_profile`` the cluster's FabricProfiles count
+    fabrics: tuple[str, ...] = ()
 
 
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):

@@ -21,13 +21,19 @@ _Read = Callable[[wire.Node], tuple[NodeUpserted, Sequence[str]]]
 class NodeFeed:
     """Applies nodes to the engine; what of one cannot be read is told and left out."""
 
-    def __init__(self, engine: Engine, reporter: Reporter, names: DeviceNames) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        reporter: Reporter,
+        names: DeviceNames,
+        changed: Callable[[str], None],
+    ) -> None:
+        """Call ``changed`` with the name of each node that came, went or differs from before."""
         self._engine = engine
         self._reporter = reporter
         self._devices = NodeDevices(names, mig.load())
         self._said = array("q")  # by row: a digest of what a node said last, 0 for unknown
-        self.changed: Callable[[str], None] = lambda _name: None
-        """Told of a node that came, went or differs from before."""
+        self._changed = changed
 
     def take(self, node: wire.Node) -> None:
         """Take a node over. Most say what they said before, at another time: a heartbeat."""
@@ -100,7 +106,7 @@ class NodeFeed:
         self._engine.apply(event)
         if self._engine.state.node_changes != before:  # most updates are heartbeats
             for name in names:
-                self.changed(name)
+                self._changed(name)
 
 
 @dataclass(slots=True)

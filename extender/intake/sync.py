@@ -13,7 +13,6 @@ nothing is answered and nothing is planned.
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -34,7 +33,15 @@ from muster.kube.errors import DecodeError, KubeError
 from muster.kube.firstlist.decoders import LISTED_PODS
 from muster.kube.resources import KubeObject
 from muster.kube.watching.inbox import Inbox
-from muster.kube.watching.listwatch import Listing, ListWatch, WatchState, WatchStats
+from muster.kube.watching.listwatch import (
+    Listing,
+    ListWatch,
+    Runtime,
+    Scope,
+    WatchConsumer,
+    WatchState,
+    WatchStats,
+)
 
 log = logging.getLogger(__name__)
 
@@ -60,35 +67,42 @@ class Together:
 Item = tuple[Source[Any], Change[Any] | Together]
 
 
+@dataclass(frozen=True, slots=True)
+class SyncParts:
+    """What the writer hands changes to, and what it asks."""
+
+    feed: Feed
+    statuses: StatusWriter
+    #: takes lists of pods over, as far as it can
+    listed: FirstListReader
+    #: returns the UIDs of all pods in the state, for comparison with a list
+    known: Callable[[], Uids]
+    #: called with the resource and what is wrong with one of its objects
+    unreadable: Callable[[str, str], None]
+    #: called with every pod that has been applied
+    pod_applied: Callable[[wire.Pod], None] | None
+    #: called when a list of pods that was read again has been applied to its end
+    listed_again: Callable[[], None] | None
+    #: further kinds that are listed before the pods
+    more: Sequence[Source[Any]]
+
+
 class Sync:
-    """All watches of one cluster and the writer that applies what they tell."""
+    """All watches of one cluster and the writer that applies what they show."""
 
     def __init__(
         self,
         client: KubeClient,
-        feed: Feed,
-        statuses: StatusWriter,
-        known: Callable[[], Uids],
-        unreadable: Callable[[str, str], None],
+        parts: SyncParts,
         metrics: ExtenderMetrics,
-        *,
-        listed: FirstListReader,
-        pod_applied: Callable[[wire.Pod], None] | None = None,
-        more: Sequence[Source[Any]] = (),
         pace: Pace,
-        jitter: Callable[[], float] = random.random,
+        jitter: Callable[[], float],
     ) -> None:
-        """``known`` returns the UIDs of all pods in the state, for comparison with a list.
-
-        ``listed`` takes lists of pods over, as far as it can. ``unreadable`` is told the resource
-        and what is wrong with one of its objects, ``pod_applied`` every pod that has been applied.
-        ``more``: further kinds that are listed before the pods. ``jitter`` in [0, 1) is the
-        simulation's to choose.
-        """
+        """``jitter`` returns a number in [0, 1); the simulation chooses it."""
         self._client = client
-        self._feed = feed
-        self._known = known
-        self._unreadable = unreadable
+        self._parts = parts
+        self._feed = feed = parts.feed
+        self._unreadable = parts.unreadable
         self._metrics = metrics
         self._pace = pace
         self._jitter = jitter
@@ -96,26 +110,26 @@ class Sync:
         self._applied = 0  # items of the inbox
         self._pages = 0  # of them, pages that are not applied yet
         self._has_room = asyncio.Event()
-        self._listed = listed
+        self._listed = parts.listed
         self._nodes = Source(resources.NODES, feed.node, feed.node_gone)
-        self._first: list[Source[Any]] = [self._nodes, *first_sources(feed, statuses), *more]
+        kinds = first_sources(feed, parts.statuses)
+        self._first: list[Source[Any]] = [self._nodes, *kinds, *parts.more]
         self._pods = Source(
             resources.PODS,
-            _then(feed.pod, pod_applied, listed.applied),
+            _then(feed.pod, parts.pod_applied, parts.listed.applied),
             feed.pod_gone,
             tracks=False,
             is_echo=feed.is_echo,
         )
         self._pod_stats = WatchStats()  # those of the watch, once it is there
+        #: set when every kind has been listed and applied
         self.synced = asyncio.Event()
-        self.on_listed: Callable[[], None] = lambda: None
-        """Told when a list of pods has been applied to its end."""
 
     @property
     def backlog(self) -> int:
         """Number of changes received and not applied yet."""
         watches = (source.watch for source in (*self._first, self._pods))
-        return self._inbox.depth + sum(watch.waiting for watch in watches if watch is not None)
+        return len(self._inbox.items) + sum(watch.waiting for watch in watches if watch is not None)
 
     def problem(self) -> str | None:
         """Return what is still missing before answers mean anything, for ``/readyz``."""
@@ -165,7 +179,7 @@ class Sync:
 
     def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
         def sink(changes: Sequence[Change[T]]) -> None:
-            if not self._inbox.depth:
+            if not self._inbox.items:
                 self._pace.begin()
             self._inbox.put([(source, change) for change in changes])
 
@@ -177,20 +191,22 @@ class Sync:
             self._inbox.put([(source, Together(pods, begins))])
 
         together = source.resource is resources.PODS
-        watch = source.watch = ListWatch(
-            self._client,
-            source.resource,
+        scope = Scope(
             others=source.others,
             tracks=source.tracks,
             listing=Listing(LISTED_PODS, page) if together else None,
+        )
+        consumer = WatchConsumer(
             room=self._room,
             is_behind=self._is_behind,
             room_for_events=self._room_for_events,
-            on_problem=problem,
-            clock=self._pace.clock,
             breathe=self._pace.breathe,
             ours=self._feed.echoes if together else frozenset,
-            jitter=self._jitter,
+            on_problem=problem,
+        )
+        runtime = Runtime(clock=self._pace.clock, jitter=self._jitter)
+        watch = source.watch = ListWatch(
+            self._client, source.resource, scope=scope, consumer=consumer, runtime=runtime
         )
         if together:
             self._pod_stats = watch.stats
@@ -244,7 +260,7 @@ class Sync:
             await self._has_room.wait()
 
     def _is_behind(self) -> bool:
-        return self._inbox.depth > MOST_BEHIND
+        return len(self._inbox.items) > MOST_BEHIND
 
     async def _room_for_events(self) -> None:
         """Do the same, but for pages of pods: events come and are applied between these."""
@@ -270,7 +286,9 @@ class Sync:
 
     async def _apply(self, source: Source[T], change: Change[T]) -> None:
         match change:
-            case Upserted(object=found, listed=False) if source.is_echo(found):
+            case Upserted(object=found, listed=False) if (
+                source.is_echo is not None and source.is_echo(found)
+            ):
                 return
             case Upserted(object=found):
                 source.applied += 1
@@ -287,8 +305,9 @@ class Sync:
                     log.info("installed meanwhile", extra={"resource": str(source.resource)})
                 self._metrics.relists.labels(source.resource.plural).inc()
                 if source is self._pods:
-                    await self._forget(self._listed.end(self._known))
-                    self.on_listed()
+                    await self._forget(self._listed.end(self._parts.known))
+                    if self.synced.is_set() and self._parts.listed_again is not None:
+                        self._parts.listed_again()
                 source.synced.set()
             case NotServed():
                 log.debug("not served", extra={"resource": str(source.resource)})

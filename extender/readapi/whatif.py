@@ -24,7 +24,7 @@ from extender.errors import TooLarge
 from extender.planning.planner import Planner
 from extender.readapi.suppositions import Supposed, Supposer, pods_named
 from extender.readapi.whatifwire import BODY_BYTES, Question, parse
-from extender.reporting.boundpods import pods_on
+from extender.reporting.boundgangs import pods_on
 from extender.timeslice import Pace
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot

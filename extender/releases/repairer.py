@@ -83,7 +83,7 @@ class Repairer:
 
     def refused(self, gang: GangKey) -> tuple[str, ...]:
         """Return the nodes that plans for a gang leave out."""
-        return self._refusals.of(gang, self._engine.clock())
+        return self._refusals.of(gang, self._engine.clock()) if self._refusals.nodes else ()
 
     def trouble(self, uid: PodUid) -> str:
         """Return why a released pod cannot bind, "" when nothing keeps it from it."""

@@ -52,7 +52,7 @@ class Fence:
 
     def __init__(self, *, write_timeout_s: float, clock: Callable[[], float] = monotonic) -> None:
         self.write_timeout_s = write_timeout_s
-        self.on_refused: Callable[[], None] = lambda: None  # told of every write not sent
+        self._listeners: list[Callable[[], None]] = []
         self._clock = clock
         self._until = NEVER
         self._permitted = False
@@ -74,6 +74,10 @@ class Fence:
         """Whether a write may be sent now."""
         return self._permitted and self._clock() < self._until
 
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have ``listener`` called for each write that is not sent."""
+        self._listeners.append(listener)
+
     def extend(self, until: float) -> None:
         """Move the end of the leader's time, on the fence's clock."""
         self._until = until
@@ -91,7 +95,8 @@ class Fence:
     def write(self, what: str) -> Iterator[None]:
         """Enclose one attempt of one write. Raises ``Fenced``, and then nothing was sent."""
         if not self.is_open():
-            self.on_refused()
+            for listener in self._listeners:
+                listener()
             raise Fenced(f"{what}: was not sent, this replica does not lead (any more)")
         self._in_flight += 1
         self._idle.clear()

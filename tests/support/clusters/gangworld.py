@@ -5,11 +5,12 @@ from typing import Any, Final
 
 import msgspec
 from prometheus_client import CollectorRegistry
+from support.clusters.feeds import feed_of
 
 from extender.engine import Engine
-from extender.intake.objects import Feed
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
+from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import Reporter
 from muster.cluster.ids import GangKey
 from muster.cluster.state import ClusterState
@@ -18,7 +19,6 @@ from muster.kube.writing.events import EventRecorder
 from muster.placement.decision import Decision
 from muster.placement.gang import plan_now
 from muster.placement.question import Question
-from muster.workloads.managedpods import Policy
 from muster.workloads.registry import DIALECTS
 
 JSON = dict[str, Any]
@@ -33,9 +33,9 @@ class World:
         self._pods = 0
         pods, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, pods, recorder, metrics)
+        reporter = Reporter(self.state, pods, recorder, metrics, DueEvents())
         engine = Engine(self.state, lambda: 1.0)
-        self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, pods, reporter)
+        self.feed = feed_of(engine, pods, reporter)
 
     def node(self, name: str, resources: dict[str, str], **labels: str) -> None:
         """Add a node of zone z, block b and rack r; ``labels`` with ``__`` for ``/``."""

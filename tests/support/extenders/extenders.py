@@ -18,7 +18,7 @@ from support.apiservers.apifaults import FaultyServer, api_server
 
 from extender.app import make_app
 from extender.config.settings import ExtenderConfig
-from extender.wiring import Extender
+from extender.wiring.extender import Extender
 from loadtest.testbed.client.api import JSON, Api
 from loadtest.testbed.client.nodes import node
 from loadtest.testbed.client.pods import Gang, create_owner, members

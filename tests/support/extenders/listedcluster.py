@@ -5,15 +5,16 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 from prometheus_client import CollectorRegistry
 from support.clusters import fingerprint
+from support.clusters.feeds import Annotations, Arrivals, feed_of
 
 from extender.engine import Engine
 from extender.intake.firstlist.plain import PlainPods
 from extender.intake.firstlist.pods import ListedPods
 from extender.intake.firstlist.reader import FirstListReader
 from extender.intake.firstlist.siblings import is_quiet
-from extender.intake.objects import Feed
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
+from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import Reporter
 from muster.cluster.columns.uids import Uids
 from muster.cluster.ids import GangKey, PodUid
@@ -22,7 +23,6 @@ from muster.cluster.tables.pods import PodState
 from muster.kube import names, wire
 from muster.kube.kinds import multus
 from muster.kube.writing.events import EventRecorder
-from muster.workloads.managedpods import Policy
 
 
 class ListedCluster:
@@ -36,13 +36,17 @@ class ListedCluster:
         engine = Engine(self.state, lambda: 1.0)
         waiting, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, waiting, recorder, metrics)
-        self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, waiting, reporter)
+        reporter = Reporter(self.state, waiting, recorder, metrics, DueEvents())
+        self.feed = feed_of(
+            engine,
+            waiting,
+            reporter,
+            slipped=Arrivals(seen=self.come),
+            networks=Annotations(seen=self.attach),
+        )
         self.arrived: list[object] = []
-        self.feed.arrived = self.come
         self.attached: dict[PodUid, object] = {}
-        self.feed.attached = self.attach
-        self.feed.expected = self.expect
+        self.feed.listen(self.expect)
         self.listed = ListedPods(engine, self.feed)
         self.plain = PlainPods(engine)
         for name, managed in (("ns", "true"), ("closed", "false"), ("kube-system", "true")):

@@ -74,8 +74,8 @@ class Fed:
         self.state = ClusterState("test", levels=("rack", "host"), gate=PLAN_GATE)
         self.engine = Recording(self.state)
         reporter = cast("Reporter", self)  # of which a feed of nodes asks ``unreadable`` alone
-        self.feed = NodeFeed(self.engine, reporter, devicenames.load())
-        self.feed.changed = self.changed.append
+        names = devicenames.load()
+        self.feed = NodeFeed(self.engine, reporter, names, self.changed.append)
 
     def unreadable(self, _resource: str, problem: str) -> None:
         self.told.append(problem)

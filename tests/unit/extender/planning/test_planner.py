@@ -231,7 +231,7 @@ async def test_a_deferred_gang_is_left_alone_for_that_long(seconds: float) -> No
     bench = Bench()
     bench.node("n1")
     key = bench.gang("g", 1)
-    bench.planner.defer(key, seconds)
+    bench.worklist.defer(key, seconds)
     await settle(bench)
     assert not bench.is_released(key)
     bench.now += seconds

@@ -108,7 +108,7 @@ async def test_a_gang_that_is_looked_at_in_vain_again_and_again_is_kept_once(
     for _ in range(20):
         await it.planner.settle()
         it.member(large, 3)
-        it.planner.notice(CapacityFreed())
+        it.worklist.notice(CapacityFreed())
     assert [name for name, made, _ in reruns(await dumped(it)) if made] == ["large", "small"]
 
 

@@ -1,6 +1,6 @@
 """Statuses in the place of another scheduler: written once, again after trouble, never in vain."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from extender.metrics import ExtenderMetrics
 from extender.watchover.groupstatuses import StatusWriter
 from loadtest.testbed.client.api import Api
 from muster.cluster.events import GangUpserted
+from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
@@ -26,6 +27,16 @@ from muster.workloads.managedpods import Policy
 GROUP = described(VOLCANO, "PodGroup", "pg", {"minMember": 2})
 RESOURCE = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", PodGroup)
 (WATCHED,) = Volcano.watched
+
+
+class NotTold:
+    """No condition says why any gang waits."""
+
+    def of(self, _key: GangKey) -> None:
+        """Return nothing."""
+
+    def listen(self, _listener: Callable[[GangKey], None]) -> None:
+        """Nothing changes."""
 
 
 @dataclass
@@ -64,7 +75,7 @@ async def bench() -> AsyncIterator[Bench]:
     ):
         await serve(api, VOLCANO, "PodGroup")
         await create(api, GROUP)
-        writer = StatusWriter(engine, Policy(), lambda _: True, client, metrics)
+        writer = StatusWriter(engine, Policy(), lambda _: True, client, metrics, NotTold())
         yield Bench(server, api, client, engine, writer)
 
 
@@ -118,7 +129,7 @@ async def test_a_field_that_this_version_of_the_kind_drops_is_not_sent_for_ever(
 async def test_of_a_scheduler_that_is_not_replaced_nothing_is_kept(bench: Bench) -> None:
     metrics = ExtenderMetrics(CollectorRegistry())
     policy = Policy(rewrite=frozenset({"kai-scheduler"}))
-    writer = StatusWriter(bench.engine, policy, lambda _: True, bench.client, metrics)
+    writer = StatusWriter(bench.engine, policy, lambda _: True, bench.client, metrics, NotTold())
     writer.seen(RESOURCE, WATCHED.status, await bench.look())
     assert await writer.settle()
     assert (await bench.status()) == {}
