@@ -40,7 +40,7 @@ TESTS = Path(__file__).parents[2]
 NODE_OF_A_RUN_THAT_IS_KILLED = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
-from support.realnode import real_cluster
+from support.kubelets.realnode import real_cluster
 
 async def main():
     async with real_cluster() as node:

@@ -111,16 +111,9 @@ async def plane(minor: Minor) -> AsyncIterator[Plane]:
             await add_namespace(api, namespace)
             await install(api, documents(known, minor), namespace)
         await asyncio.gather(*(add_namespace(api, f"case-{n}") for n in range(len(GOLDEN))))
-        await asyncio.gather(
-            *(
-                install(
-                    api,
-                    of_the_fabric(GOLDEN[numbers[0]].known, minor),
-                    *(f"case-{number}" for number in numbers),
-                )
-                for numbers in own_namespaces().values()
-            )
-        )
+        for numbers in own_namespaces().values():
+            policies = of_the_fabric(GOLDEN[numbers[0]].known, minor)
+            await install(api, policies, *(f"case-{number}" for number in numbers))
         probes = [(in_gang(GOLDEN[n].before), f"case-{n}") for n in range(len(GOLDEN))]
         others = [(member(), namespace) for namespace in (BIG, *CLUSTERS)]
         await in_force(api, [probes[-1], *others, *probes])

@@ -40,6 +40,7 @@ from webhook.review.wire import AdmissionRequest, GroupVersionKind, GroupVersion
 POLICY = Policy()
 OPTED_OUT = "opted-out"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
+COMPILED_AT_ONCE = 4
 TOLD_APART_S = 300.0  # until the API server has read and compiled every policy
 
 
@@ -86,10 +87,16 @@ async def add_namespace(api: Api, name: str, **labels: str) -> None:
 async def install(api: Api, policies: Iterable[JSON], *namespaces: str) -> None:
     """Create policies for these namespaces only, under names that no others have.
 
-    All at once: most of the time goes into compiling their expressions.
+    A few at a time: most of the time goes into compiling their expressions, and the API server
+    gives up on a request that takes longer than half a minute.
     """
-    made = [_narrowed(document, namespaces) for document in policies]
-    await asyncio.gather(*(api.create(_collection(policy), policy) for policy in made))
+    few = asyncio.Semaphore(COMPILED_AT_ONCE)
+
+    async def create(policy: JSON) -> None:
+        async with few:
+            await api.create(_collection(policy), policy)
+
+    await asyncio.gather(*(create(_narrowed(document, namespaces)) for document in policies))
 
 
 def _narrowed(document: JSON, namespaces: tuple[str, ...]) -> JSON:
