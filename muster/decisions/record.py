@@ -18,7 +18,7 @@ from muster.queueing.assembly import Idle, Incomplete, NotBefore
 PODS_PER_PIECE: Final = 64  # about half a millisecond
 
 
-class Outcome(StrEnum):
+class AnswerKind(StrEnum):
     """What an answer is, in a word."""
 
     PLAN = "plan"
@@ -30,23 +30,23 @@ class Outcome(StrEnum):
     IDLE = "idle"
 
 
-def outcome(answer: Answer) -> Outcome:
+def outcome(answer: Answer) -> AnswerKind:
     """Return the word for an answer."""
     match answer:
         case Planned():
-            return Outcome.PLAN
+            return AnswerKind.PLAN
         case Wait():
-            return Outcome.WAIT
+            return AnswerKind.WAIT
         case Reject():
-            return Outcome.REJECT
+            return AnswerKind.REJECT
         case Deferred():
-            return Outcome.DEFERRED
+            return AnswerKind.DEFERRED
         case NotBefore():
-            return Outcome.NOT_YET
+            return AnswerKind.NOT_YET
         case Incomplete():
-            return Outcome.INCOMPLETE
+            return AnswerKind.INCOMPLETE
         case Idle():
-            return Outcome.IDLE
+            return AnswerKind.IDLE
         case _ as unreachable:
             assert_never(unreachable)
 

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RecordingSource:
     """Who wrote a recording, and when.
 
     ``replica``: pod or host. ``leads``: it planned; a standby knows the cluster and has decided
@@ -80,7 +80,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RecordingEntry:
     """One question of a recording. ``state``: the number of the state that it was put to.
 
     ``made``: the planner's own decision of some time ago, else asked when the file was
@@ -98,20 +98,20 @@ class Entry:
 class Index:
     """The end of the file: numbers of the blocks of its states' indices and of its entries."""
 
-    source: Source
+    source: RecordingSource
     states: tuple[int, ...]
     entries: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taken:
+class RecordingInput:
     """What a recording is written from; taken in one moment.
 
     ``question`` and ``note`` ask the planner. ``may_ask``: whether there is time for one more
     answer; a gang without one is recorded with its question alone. ``made``: oldest first.
     """
 
-    source: Source
+    source: RecordingSource
     frozen: Frozen
     made: Sequence[Asked]
     question: Callable[[GangKey], Question]
@@ -119,7 +119,7 @@ class Taken:
     may_ask: Callable[[], bool]
 
 
-def record(taken: Taken) -> Generator[bytes, None, Index]:
+def record(taken: RecordingInput) -> Generator[bytes, None, Index]:
     """Yield the frames of a recording, ``b""`` among them; return its index, written too."""
     blocks = BlockWriter()
     now = yield from write_state(taken.frozen, blocks)
@@ -133,7 +133,7 @@ def record(taken: Taken) -> Generator[bytes, None, Index]:
             number = numbers[asked.snapshot.generation] = len(states)
             then = yield from write_state(frozen, blocks)
             states.append(then)
-        entry = Entry(asked.question, number, made=True, answered=True)
+        entry = RecordingEntry(asked.question, number, made=True, answered=True)
         block = yield from _entry(blocks, entry, asked.snapshot, asked.answer)
         entries.append(block)
     index = Index(taken.source, tuple(states), tuple(entries))
@@ -142,21 +142,21 @@ def record(taken: Taken) -> Generator[bytes, None, Index]:
     return index
 
 
-def _asked_now(taken: Taken, blocks: BlockWriter) -> Pieces[list[int]]:
+def _asked_now(taken: RecordingInput, blocks: BlockWriter) -> Pieces[list[int]]:
     snapshot = taken.frozen.snapshot
     numbers = []
     views = yield from _sliced(open_gangs(snapshot))
     for key in order(views, snapshot, taken.source.now):
         question, note = taken.question(key), taken.note(key)
         found = (yield from _sliced(answer(snapshot, question))) if taken.may_ask() else None
-        entry = Entry(question, 0, made=False, answered=found is not None, note=note)
+        entry = RecordingEntry(question, 0, made=False, answered=found is not None, note=note)
         block = yield from _entry(blocks, entry, snapshot, found)
         numbers.append(block)
     return numbers
 
 
 def _entry(
-    blocks: BlockWriter, entry: Entry, snapshot: Snapshot, found: Answer | None
+    blocks: BlockWriter, entry: RecordingEntry, snapshot: Snapshot, found: Answer | None
 ) -> Pieces[int]:
     told = b""
     if found is not None:

@@ -35,7 +35,7 @@ class Supposition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Supposed:
+class SupposedAnswer:
     """An answer from a supposed cluster. ``gone``: gang and how many of its pods held room."""
 
     question: Question
@@ -57,7 +57,7 @@ def suppose(snapshot: Snapshot, supposed: Supposition) -> Snapshot:
     return snapshot.overlay(without_pods=rows, facts=facts)
 
 
-def without(snapshot: Snapshot, question: Question, gangs: Sequence[GangKey]) -> Supposed:
+def without(snapshot: Snapshot, question: Question, gangs: Sequence[GangKey]) -> SupposedAnswer:
     """Ask ``question`` of ``snapshot`` without all pods of ``gangs``. Unknown ones are ignored."""
     views = [view for view in map(snapshot.gang, gangs) if view is not None]
     pods = [members(view) for view in views]
@@ -68,7 +68,7 @@ def without(snapshot: Snapshot, question: Question, gangs: Sequence[GangKey]) ->
         (view.key, int(np.count_nonzero(held[mine] >= 0)))
         for view, mine in zip(views, pods, strict=True)
     )
-    return Supposed(question, gone, supposed, run(answer(supposed, question)))
+    return SupposedAnswer(question, gone, supposed, run(answer(supposed, question)))
 
 
 def members(view: GangView) -> Rows:

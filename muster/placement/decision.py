@@ -87,7 +87,7 @@ class NearestFit:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class WaitExplanation:
     """Why a gang waits, in numbers; ``rules`` are those of the members that lack most.
 
     ``relaxes_at``: seconds since the epoch from which the level ``relaxes`` is no longer
@@ -136,7 +136,7 @@ class Wait:
     gang: GangKey
     generation: int
     reason: WaitReason
-    explanation: Explanation
+    explanation: WaitExplanation
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from muster.placement.tree import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class PlacedPods:
     """Equal pods this plan has put down. ``amounts``: int64[n], pods per node row."""
 
     pod_class: PodClass
@@ -32,11 +32,11 @@ class World:
     """``snapshot`` with ``placed`` on top. Immutable: ``put`` returns a new one."""
 
     snapshot: Snapshot
-    placed: tuple[Placed, ...] = ()
+    placed: tuple[PlacedPods, ...] = ()
 
     def put(self, pod_class: PodClass, labels_id: int, amounts: Ints) -> "World":
         """Return the world with ``amounts`` pods of a class put down (int64[n], by node row)."""
-        return replace(self, placed=(*self.placed, Placed(pod_class, labels_id, amounts)))
+        return replace(self, placed=(*self.placed, PlacedPods(pod_class, labels_id, amounts)))
 
     def free(self, resource: str) -> Ints:
         """Return what is free of a resource on every node row, int64[n]."""

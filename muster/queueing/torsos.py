@@ -37,7 +37,7 @@ class Remedy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class TorsoPatience:
     """Seconds until a torso is reported, and until it is rolled back (``None``: never)."""
 
     report_s: float
@@ -60,7 +60,7 @@ def replaceable(gang: GangView, pods: PodView) -> bool:
     return bool(pods.has(rows, PodFlag.OWNED).all())
 
 
-def may_have_run(gang: GangView, *, started_at: float, patience: Patience) -> bool:
+def may_have_run(gang: GangView, *, started_at: float, patience: TorsoPatience) -> bool:
     """Return whether a torso that a process finds may have run whole before the process started.
 
     Such a process does not know the past of the torsos it finds. One that never was whole
@@ -72,7 +72,7 @@ def may_have_run(gang: GangView, *, started_at: float, patience: Patience) -> bo
 
 
 def remedy(
-    gang: GangView, pods: PodView, *, torso_s: float, ran: bool, patience: Patience
+    gang: GangView, pods: PodView, *, torso_s: float, ran: bool, patience: TorsoPatience
 ) -> Remedy:
     """Say what is due for a torso that has been one for ``torso_s`` seconds."""
     roll_back_s = patience.roll_back_s

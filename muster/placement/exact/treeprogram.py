@@ -45,7 +45,7 @@ Units = tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Budget:
+class SearchBudget:
     """Ticks that a search may still use."""
 
     left: int
@@ -57,7 +57,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class HostOption:
     """``units`` that an item may take, and the price of that."""
 
     units: Units
@@ -69,11 +69,11 @@ class Item:
     """``path``: the item's domain at every swept level, widest first."""
 
     path: tuple[int, ...]
-    options: tuple[Option, ...]
+    options: tuple[HostOption, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field:
+class TreeTask:
     """``wanted`` units; ``opening``: int64[domains] prices per swept level.
 
     ``items`` in tree order.
@@ -124,7 +124,7 @@ class _Event:
 class Solved:
     """The outcome of a sweep: prices of every vector of units, and how each is reached."""
 
-    field: Field
+    field: TreeTask
     _final: _Table
     _events: list[_Event]
     _shifts: "Shifts"
@@ -196,7 +196,9 @@ class Shifts:
         return tuple(difference.tolist())
 
 
-def sweep(task: Field, budget: Budget, shifts: Shifts | None = None) -> Steps[Solved | None]:
+def sweep(
+    task: TreeTask, budget: SearchBudget, shifts: Shifts | None = None
+) -> Steps[Solved | None]:
     """Return the solved field, ``None`` when the budget does not last."""
     if not task.is_kept or not budget.spend(task.ticks()):
         return None
@@ -217,7 +219,7 @@ def sweep(task: Field, budget: Budget, shifts: Shifts | None = None) -> Steps[So
 class _Sweep:
     """The tables of the domains that are open, the whole field's first."""
 
-    task: Field
+    task: TreeTask
     shifts: Shifts
     tables: list[_Table] = field(init=False)
     path: tuple[int, ...] = ()

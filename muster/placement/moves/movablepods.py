@@ -133,7 +133,7 @@ class Crew:
 
 
 @dataclass(slots=True)
-class Prices:
+class MovePrices:
     """Prices of sets of pod rows in one snapshot; gangs are looked at once."""
 
     snapshot: Snapshot

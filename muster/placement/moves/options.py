@@ -24,7 +24,7 @@ import numpy as np
 from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.placement.moves.movablepods import Movable, Prices
+from muster.placement.moves.movablepods import Movable, MovePrices
 from muster.placement.nodelabels import Mask
 from muster.placement.rules.feasibility import BETWEEN_PODS
 from muster.placement.search.arena import Arena, arena
@@ -38,7 +38,7 @@ MOST_SETS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class MoveOption:
     """``rows``: pods of one node; ``gain``: members for which their going makes room."""
 
     rows: tuple[int, ...]
@@ -46,29 +46,29 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeOptions:
     """A node's options; ``row``: its node row, ``base``: members it takes as it is."""
 
     row: int
     base: int
-    options: tuple[Option, ...]
+    options: tuple[MoveOption, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DomainOptions:
     """One domain: ``lack`` members more must fit than do now. ``nodes``: all with any room."""
 
     level: int
     domain: int
     lack: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeOptions, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class AllOptions:
     """The domains that could hold the gang. ``complete``: nothing that could was left out."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[DomainOptions, ...]
     complete: bool
 
 
@@ -85,21 +85,21 @@ class _Sets:
         chosen = zip(self.kinds, self.vectors[number], strict=True)
         return tuple(row for rows, count in chosen for row in rows[:count])
 
-    def options(self) -> Iterator[Option]:
+    def options(self) -> Iterator[MoveOption]:
         """Yield the sets that gain something and of which no part gains as much."""
         kept: list[tuple[tuple[int, ...], int]] = []
         for number in sorted(range(len(self.vectors)), key=lambda n: sum(self.vectors[n])):
             vector, gain = self.vectors[number], self.gains[number]
             if gain > 0 and not any(g >= gain and _within(v, vector) for v, g in kept):
                 kept.append((vector, gain))
-                yield Option(self.rows(number), gain)
+                yield MoveOption(self.rows(number), gain)
 
 
 def _within(part: Sequence[int], whole: Sequence[int]) -> bool:
     return all(a <= b for a, b in zip(part, whole, strict=True))
 
 
-def fields_of(here: Arena, need: int, may: Movable, prices: Prices) -> Steps[Fields]:
+def fields_of(here: Arena, need: int, may: Movable, prices: MovePrices) -> Steps[AllOptions]:
     """Return the domains of the required level that could hold ``need`` members."""
     domains, complete = _domains(here, may)
     yield
@@ -113,16 +113,16 @@ def fields_of(here: Arena, need: int, may: Movable, prices: Prices) -> Steps[Fie
     found = []
     for domain, nodes in domains:
         made = [
-            Node(row, int(here.leaf[position]), tuple(sets[row].options()))
+            NodeOptions(row, int(here.leaf[position]), tuple(sets[row].options()))
             for row, position in nodes
         ]
         lack = need - sum(node.base for node in made)
         if sum(_most(node) for node in made) >= lack:
-            found.append(Field(here.wish.required, domain, lack, tuple(made)))
-    return Fields(tuple(found), complete)
+            found.append(DomainOptions(here.wish.required, domain, lack, tuple(made)))
+    return AllOptions(tuple(found), complete)
 
 
-def _most(node: Node) -> int:
+def _most(node: NodeOptions) -> int:
     return max((option.gain for option in node.options), default=0)
 
 
@@ -167,7 +167,7 @@ def _able(here: Arena) -> Mask:
     return here.world.snapshot.nodes.alive if between else here.feasibility.suitable
 
 
-def _sets(snapshot: Snapshot, node: int, may: Movable, prices: Prices) -> tuple[_Sets, bool]:
+def _sets(snapshot: Snapshot, node: int, may: Movable, prices: MovePrices) -> tuple[_Sets, bool]:
     """Return the sets of pods that may move off a node, cheapest first, and whether all are."""
     kinds: dict[tuple[int, ...], list[int]] = {}
     for row in snapshot.on_node(node).tolist():
@@ -188,7 +188,7 @@ def _first_kinds(members: Sequence[Sequence[int]], number: int) -> tuple[int, ..
     return tuple(len(rows) if at < number else 0 for at, rows in enumerate(members))
 
 
-def _kind(snapshot: Snapshot, row: int, prices: Prices) -> tuple[int, ...]:
+def _kind(snapshot: Snapshot, row: int, prices: MovePrices) -> tuple[int, ...]:
     pods, gang = snapshot.pods, int(snapshot.pods.gang[row])
     crew = prices.crew(gang)
     alone = crew.standing == 1

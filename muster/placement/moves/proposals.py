@@ -29,16 +29,16 @@ from muster.cluster.snapshot import Snapshot
 from muster.placement.assignment import placed_members
 from muster.placement.decision import Plan, Reject, Wait, WaitReason
 from muster.placement.moves.greedy import Clearing
-from muster.placement.moves.movablepods import Movable, Price, Prices, Stays, movable
+from muster.placement.moves.movablepods import Movable, MovePrices, Price, Stays, movable
 from muster.placement.moves.options import fields_of
-from muster.placement.moves.search import Found, Search
+from muster.placement.moves.search import FoundMoves, Search
 from muster.placement.moves.trial import Trial, decided
 from muster.placement.question import Question
 from muster.placement.reasons.waiting import scarcest
-from muster.placement.request import Request, read
+from muster.placement.request import GangRequest, read
 from muster.placement.rules.feasibility import BETWEEN_PODS
 from muster.placement.rules.refusednodes import Closed, named
-from muster.placement.search.arena import Arena, Board, arenas_of
+from muster.placement.search.arena import Arena, SearchBoard, arenas_of
 from muster.placement.search.nearplaced import region_of
 from muster.placement.tree import tree_of
 from muster.placement.world import World
@@ -143,13 +143,13 @@ class _Case:
         snapshot, key = self.snapshot, self.question.gang
         request = read(snapshot, replace(self.question, spare_count=0))
         view = snapshot.gang(key)
-        if not isinstance(request, Request) or view is None:
+        if not isinstance(request, GangRequest) or view is None:
             return Unhelpful(key, snapshot.generation, NoHelp.NOT_READY)
-        prices, may = Prices(snapshot), movable(snapshot, view)
+        prices, may = MovePrices(snapshot), movable(snapshot, view)
         yield
         arenas = yield from self._arenas(request)
         trial = Trial(snapshot, self.question, prices, _is_plain(snapshot, request, arenas))
-        found = Found(None, None, certain=False)
+        found = FoundMoves(None, None, certain=False)
         helps, complete = True, True
         if len(request.groups) == 1 and not request.wish.slice_size:
             here, need = scarcest(snapshot, request, arenas)
@@ -163,12 +163,12 @@ class _Case:
             return self._nothing(arenas, may, helps=helps, certain=certain)
         return self._proposal(found, prices)
 
-    def _arenas(self, request: Request) -> Steps[list[Arena]]:
+    def _arenas(self, request: GangRequest) -> Steps[list[Arena]]:
         topology = yield from self.snapshot.topology_steps()
         closed = Closed(
             named(self.snapshot, self.question.refused), named(self.snapshot, self.question.kept)
         )
-        board = Board(topology, tree_of(topology), closed, self.question.scoring)
+        board = SearchBoard(topology, tree_of(topology), closed, self.question.scoring)
         yield
         arenas = yield from arenas_of(World(self.snapshot), board, request.groups, request.wish)
         placed = placed_members(self.snapshot, board, request)
@@ -177,7 +177,7 @@ class _Case:
         region = region_of(board.tree, request.wish.required, placed.amounts)
         return [arena.within(region) for arena in arenas]
 
-    def _proposal(self, found: Found, prices: Prices) -> Answer:
+    def _proposal(self, found: FoundMoves, prices: MovePrices) -> Answer:
         settled = found.settled
         if settled is None:
             raise ValueError(f"gang {self.question.gang}: a proposal needs seats")
@@ -226,7 +226,7 @@ class _Case:
         )
 
 
-def _is_plain(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> bool:
+def _is_plain(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> bool:
     """Return whether room is all that counts: one kind of member, and no rule between pods."""
     pod_class = request.groups[0].pod_class
     between = [r for arena in arenas for r in arena.feasibility.rules if r.rule in BETWEEN_PODS]

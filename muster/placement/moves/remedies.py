@@ -37,7 +37,7 @@ FOR_ROOM: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class Remedies:
     """What was found. ``fewer``: members that fit now, 0 for none. ``wider``: a level's key, ""
     for none required, ``None``: no level helps. ``ends``: gangs of which all must end. ``moves``:
     ``None`` where none are proposed. ``relaxes_at``: when it fits without anything else, because
@@ -51,11 +51,11 @@ class Ways:
     relaxes_at: float | None = None
 
 
-def ways(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[Ways]:
+def ways(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[Remedies]:
     """Return what would make a gang fit that waits for room."""
     view = snapshot.gang(question.gang)
     if wait.reason not in FOR_ROOM or view is None or view.spec is None:
-        return Ways()
+        return Remedies()
     relaxes_at = None
     if wait.explanation.relaxes_at is not None:
         later = replace(question, now=wait.explanation.relaxes_at)
@@ -63,7 +63,7 @@ def ways(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[Ways]:
     wider = yield from _wider(snapshot, question, view.spec)
     ends = yield from _ends(snapshot, question, wait)
     answer = yield from propose(snapshot, question)
-    return Ways(
+    return Remedies(
         fewer=_fewer(snapshot, view, wait),
         wider=wider,
         ends=ends,
@@ -72,7 +72,7 @@ def ways(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[Ways]:
     )
 
 
-def lines(gang: GangKey, spec: GangSpec | None, found: Ways) -> list[str]:
+def lines(gang: GangKey, spec: GangSpec | None, found: Remedies) -> list[str]:
     """Return the ways as a person reads them; nothing where there are none."""
     found_lines = list(_each(gang, spec, found))
     return (
@@ -80,7 +80,7 @@ def lines(gang: GangKey, spec: GangSpec | None, found: Ways) -> list[str]:
     )
 
 
-def _each(gang: GangKey, spec: GangSpec | None, found: Ways) -> Iterator[str]:
+def _each(gang: GangKey, spec: GangSpec | None, found: Remedies) -> Iterator[str]:
     if found.relaxes_at is not None and spec is not None:
         level = short(spec.preferred_level or "")
         yield f"time: one {level} is only preferred from {moment(found.relaxes_at)} on"

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from muster.cluster.resumable import Steps
-from muster.placement.moves.movablepods import NOTHING, Price, Prices, Rows
-from muster.placement.moves.options import Field, Fields, Node, Option
+from muster.placement.moves.movablepods import NOTHING, MovePrices, Price, Rows
+from muster.placement.moves.options import AllOptions, DomainOptions, MoveOption, NodeOptions
 from muster.placement.moves.trial import Settled, Trial
 
 POPS: Final = 20_000
@@ -43,7 +43,7 @@ _POPS_PER_STEP: Final = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class FoundMoves:
     """What the search came to. ``rows``: the set, None for none; ``certain``: it is the best."""
 
     rows: tuple[int, ...] | None
@@ -68,10 +68,10 @@ class _Part:
 class _Ground:
     """One field with what bounds need: the cheapest seats of the nodes from each one on."""
 
-    ground: Field
-    prices: Prices
+    ground: DomainOptions
+    prices: MovePrices
     least_priority: int = NOTHING.priority
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[NodeOptions] = field(default_factory=list)
     _share: dict[int, int] = field(default_factory=dict)
     _rest: dict[int, tuple[list[int], list[float], list[float]]] = field(default_factory=dict)
 
@@ -123,7 +123,7 @@ class _Ground:
             costs.append(spent)
         return seats, ratios, costs
 
-    def _ratio(self, option: Option) -> float:
+    def _ratio(self, option: MoveOption) -> float:
         return self.share(option.rows) / option.gain
 
     def _least_priority(self) -> int:
@@ -146,8 +146,8 @@ class _Ground:
 class Search:
     """One search; see the module's docstring. ``support``: pods that may be added to a set."""
 
-    fields: Fields
-    prices: Prices
+    fields: AllOptions
+    prices: MovePrices
     trial: Trial
     support: Rows
     _heap: list[_Part] = field(default_factory=list)
@@ -156,7 +156,7 @@ class Search:
     _number: int = 0
     _certain: bool = True
 
-    def run(self) -> Steps[Found]:
+    def run(self) -> Steps[FoundMoves]:
         """Return the cheapest set of moves with everybody's seat."""
         self._certain = self.fields.complete and self.trial.plain
         self._grounds = [_Ground(each, self.prices) for each in self.fields.fields]
@@ -165,7 +165,7 @@ class Search:
         yield
         for pops in range(POPS):
             if not self._heap:
-                return Found(None, None, self._certain)
+                return FoundMoves(None, None, self._certain)
             if pops % _POPS_PER_STEP == _POPS_PER_STEP - 1:
                 yield
             part = heapq.heappop(self._heap)
@@ -177,7 +177,7 @@ class Search:
             found = yield from self._settle(part)
             if found is not None:
                 return found
-        return Found(None, None, certain=False)
+        return FoundMoves(None, None, certain=False)
 
     def _most_settled(self) -> int:
         """Where no pod is ever added to a set, further sets differ little from those tried."""
@@ -208,7 +208,7 @@ class Search:
         )
         heapq.heappush(self._heap, _Part(bound, lack, -self._number, place, node, rows))
 
-    def _settle(self, part: _Part) -> Steps[Found | None]:
+    def _settle(self, part: _Part) -> Steps[FoundMoves | None]:
         key = frozenset(part.rows)
         if key in self._tried:
             return None
@@ -216,7 +216,7 @@ class Search:
         seats = [node.row for node in self._meant(part)]
         settled, sure = yield from self.trial.settle(part.rows, seats)
         if settled is not None:
-            return Found(part.rows, settled, self._certain)
+            return FoundMoves(part.rows, settled, self._certain)
         self._certain = self._certain and sure
         for rows in self._with_one_more(part.rows):
             self._number += 1
@@ -225,7 +225,7 @@ class Search:
             heapq.heappush(self._heap, whole)
         return None
 
-    def _meant(self, part: _Part) -> Iterator[Node]:
+    def _meant(self, part: _Part) -> Iterator[NodeOptions]:
         """Yield the nodes of the field where the gang is to sit: those with room, then."""
         at = self.prices.snapshot.pods.node
         freed = {int(at[row]) for row in part.rows}

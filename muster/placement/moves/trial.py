@@ -24,7 +24,7 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.placement import gang as gang_placement
 from muster.placement.decision import Decision, Plan
-from muster.placement.moves.movablepods import Prices
+from muster.placement.moves.movablepods import MovePrices
 from muster.placement.nodelabels import Mask
 from muster.placement.question import Question
 from muster.placement.rules.feasibility import feasible
@@ -42,7 +42,7 @@ def decided(snapshot: Snapshot, question: Question) -> Steps[Decision]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class TrialStage:
     """One plan and the snapshot it was made on."""
 
     snapshot: Snapshot
@@ -58,8 +58,8 @@ class Settled:
     """
 
     targets: dict[int, int]
-    stages: tuple[Stage, ...]
-    last: Stage
+    stages: tuple[TrialStage, ...]
+    last: TrialStage
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Trial:
 
     snapshot: Snapshot
     question: Question
-    prices: Prices
+    prices: MovePrices
     plain: bool
     left: int = NODES_TRIED
     _plain_crews: dict[int, bool] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Trial:
         plan = yield from decided(after, self.question)
         if not isinstance(plan, Plan):
             return None
-        return self._settled(stages, Stage(after, plan))
+        return self._settled(stages, TrialStage(after, plan))
 
     def _gang_first(
         self, lifted: Snapshot, rows: Sequence[int], plan: Plan
@@ -122,13 +122,13 @@ class Trial:
         ready = after.overlay(moved=[(row, NO_ROW) for row, _ in _pairs(plan)])
         yield
         again = yield from decided(ready, self.question)
-        return self._settled(stages, Stage(ready, again)) if isinstance(again, Plan) else None
+        return self._settled(stages, TrialStage(ready, again)) if isinstance(again, Plan) else None
 
     def _crews(
         self, snapshot: Snapshot, rows: Sequence[int], kept: Sequence[str]
-    ) -> Steps[tuple[list[Stage], Snapshot] | None]:
+    ) -> Steps[tuple[list[TrialStage], Snapshot] | None]:
         """Place the moved members of every gang, those with most devices first."""
-        stages: list[Stage] = []
+        stages: list[TrialStage] = []
         gangs = self.prices.by_gang(rows)
         for gang in sorted(gangs, key=lambda g: (-sum(map(self.prices.devices, gangs[g])), g)):
             members = np.array(gangs[gang], dtype=np.int32)
@@ -142,12 +142,12 @@ class Trial:
             plan = yield from gang_placement.plan(snapshot, moved, members)
             if not isinstance(plan, Plan) or len(plan.pods) < len(members):
                 return None
-            stages.append(Stage(snapshot, plan))
+            stages.append(TrialStage(snapshot, plan))
             snapshot = snapshot.overlay(moved=_pairs(plan))
             yield
         return stages, snapshot
 
-    def _settled(self, stages: Sequence[Stage], last: Stage) -> Settled:
+    def _settled(self, stages: Sequence[TrialStage], last: TrialStage) -> Settled:
         """Leave out who got its old node back: it does not move."""
         at = self.snapshot.pods.node
         pairs = [pair for stage in stages for pair in _pairs(stage.plan)]
@@ -186,7 +186,7 @@ class Trial:
                 plan = yield from decided(here, self.question)
                 if isinstance(plan, Plan):
                     pairs = dict(zip(order, targets, strict=True))
-                    return Settled(pairs, (), Stage(here, plan)), True
+                    return Settled(pairs, (), TrialStage(here, plan)), True
                 continue
             for node in reversed(list(self._seats(here, order, targets))):
                 if self.left <= 0:

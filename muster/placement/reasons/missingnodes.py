@@ -20,10 +20,10 @@ from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.placement.decision import Decision, Plan, Reject, Wait, WaitReason
 from muster.placement.question import Question
-from muster.placement.request import Request, read
+from muster.placement.request import GangRequest, read
 
 
-class Need(StrEnum):
+class NodeNeed(StrEnum):
     """When nodes are asked for."""
 
     BEYOND_CLUSTER = "beyondCluster"  # the cluster could not hold the gang even if it were empty
@@ -48,7 +48,7 @@ class PodSet:
     count: int
 
 
-def lacks_nodes(snapshot: Snapshot, decision: Decision, need: Need) -> bool:
+def lacks_nodes(snapshot: Snapshot, decision: Decision, need: NodeNeed) -> bool:
     """Return whether more nodes are what the gang waits for.
 
     ``snapshot`` may be younger than the decision: it is asked how much there is in all.
@@ -60,7 +60,7 @@ def lacks_nodes(snapshot: Snapshot, decision: Decision, need: Need) -> bool:
             return reason.of_the_fleet
         case Wait(reason=reason):
             helps = reason in _NODES_HELP
-            return helps and (need is Need.NO_ROOM or _beyond(snapshot, decision))
+            return helps and (need is NodeNeed.NO_ROOM or _beyond(snapshot, decision))
 
 
 def _beyond(snapshot: Snapshot, wait: Wait) -> bool:
@@ -94,10 +94,10 @@ def demand(snapshot: Snapshot, key: GangKey) -> tuple[PodSet, ...]:
     if snapshot.gang(key) is None:
         return ()
     request = read(snapshot, Question(key))
-    return tuple(_sets(request)) if isinstance(request, Request) else ()
+    return tuple(_sets(request)) if isinstance(request, GangRequest) else ()
 
 
-def _sets(request: Request) -> Generator[PodSet, None, None]:
+def _sets(request: GangRequest) -> Generator[PodSet, None, None]:
     for group in request.groups:
         if group.mandatory:
             yield PodSet(int(group.rows[0]), group.mandatory)

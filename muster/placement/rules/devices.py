@@ -30,7 +30,7 @@ from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Mig, Milli, Share
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.tree import Ints
-from muster.placement.world import Placed, World
+from muster.placement.world import PlacedPods, World
 
 _TRIED: Final = 128
 
@@ -49,7 +49,9 @@ def device_rooms(world: World, pod_class: PodClass) -> Ints | None:
     return _beside(snapshot, pod_class, others, rooms)
 
 
-def _beside(snapshot: Snapshot, pod_class: PodClass, others: Sequence[Placed], rooms: Ints) -> Ints:
+def _beside(
+    snapshot: Snapshot, pod_class: PodClass, others: Sequence[PlacedPods], rooms: Ints
+) -> Ints:
     rooms = rooms.copy()
     known: dict[tuple[int, Load], int] = {}
     touched = np.flatnonzero(np.sum([placed.amounts for placed in others], axis=0))

@@ -26,7 +26,7 @@ from muster.placement.scoring import holes
 from muster.placement.scoring.holes import GRID, Demand, Floats
 from muster.placement.scoring.mix import RequestMix
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 
 Asked = tuple[Shape, int]
 """A shape, and how often it was asked for."""
@@ -70,12 +70,12 @@ def untrained(width: int) -> Prices:
     return Prices(_by_milli(grid), nothing, nothing, together, 0.0, grid)
 
 
-def learn(mix: RequestMix, stock: Stock, last: Prices) -> Prices:
+def learn(mix: RequestMix, stock: NodeStock, last: Prices) -> Prices:
     """Return the prices of a mix for what is free now; ``last``: where the search begins."""
     return run(learn_steps(mix, stock, last))
 
 
-def learn_steps(mix: RequestMix, stock: Stock, last: Prices) -> Steps[Prices]:
+def learn_steps(mix: RequestMix, stock: NodeStock, last: Prices) -> Steps[Prices]:
     """As ``learn``, in slices of some milliseconds."""
     if not mix.milli:
         return last
@@ -126,7 +126,7 @@ def _by_milli(grid: Floats) -> Floats:
     return grid[np.arange(DEVICE + 1) // _UNIT]
 
 
-def _supply(stock: Stock) -> Floats:
+def _supply(stock: NodeStock) -> Floats:
     """Return float64[GRID+1]: open holes by size; free devices are no holes."""
     found = np.bincount((stock.holes // _UNIT).ravel(), minlength=GRID + 1).astype(np.float64)
     found[0] = found[GRID] = 0.0
@@ -165,7 +165,7 @@ def _needs_of_a_free_device(
     need.var[GRID] = max(float(weight @ (inside + each * each)) - mean * mean, 0.0)
 
 
-def _slot_worths(asked: Sequence[Asked], stock: Stock, expected: float) -> Floats:
+def _slot_worths(asked: Sequence[Asked], stock: NodeStock, expected: float) -> Floats:
     width = stock.holes.shape[1]
     free = np.arange(width + 1, dtype=np.float64)
     worths = _TOGETHER * free * free

@@ -32,7 +32,7 @@ from muster.cluster.tables.pods import PodState
 from muster.placement.scoring.mix import RequestMix
 from muster.placement.scoring.prices import Prices, learn_steps, recalled, told, untrained
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Ints, Stock
+from muster.placement.scoring.stock import Ints, NodeStock
 from muster.placement.world import World
 
 GPU_SUFFIX: Final = "/gpu"
@@ -95,7 +95,7 @@ def mix_of(snapshot: Snapshot) -> RequestMix:
     return mix
 
 
-def stock_of(world: World, rows: Ints) -> Stock:
+def stock_of(world: World, rows: Ints) -> NodeStock:
     """Return what is free on some node rows, in their order."""
     names, nodes = _gpus(world.snapshot), world.snapshot.nodes
     free_of = world.free if world.placed else nodes.free
@@ -109,7 +109,7 @@ def stock_of(world: World, rows: Ints) -> Stock:
     view = world.snapshot.devices
     if view.known:
         holes, installed = _known_holes(view, rows, holes, installed)
-    return Stock(
+    return NodeStock(
         cpu=np.maximum(free_of("cpu")[rows], 0),
         memory=np.maximum(free_of("memory")[rows], 0) // _MIB,
         holes=holes,

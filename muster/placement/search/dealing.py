@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from muster.placement.exact.cheapest import Share
+from muster.placement.exact.cheapest import DomainShare
 from muster.placement.exact.slicekinds import Packing
 from muster.placement.ranks.ringorder import in_ring
-from muster.placement.tree import Ints, Tree
+from muster.placement.tree import DomainTree, Ints
 
 
-def deal(tree: Tree, packing: Packing, shares: Sequence[Share]) -> Ints:
+def deal(tree: DomainTree, packing: Packing, shares: Sequence[DomainShare]) -> Ints:
     """Return int64[members], the position of each member in rank order."""
     seats = np.full(len(packing.kinds), -1, dtype=np.int64)
     widest = packing.layers[0]
@@ -28,8 +28,8 @@ def deal(tree: Tree, packing: Packing, shares: Sequence[Share]) -> Ints:
 
 
 def _along_the_ring(
-    tree: Tree, level: int, shares: Sequence[Share], makeups: int
-) -> list[list[Share]]:
+    tree: DomainTree, level: int, shares: Sequence[DomainShare], makeups: int
+) -> list[list[DomainShare]]:
     """Return, per make-up, the shares that have some of it, in the order of dealing."""
     amounts = np.zeros((makeups, tree.size), dtype=np.int64)
     by_start = {int(tree.starts[level][share.place]): share for share in shares}
@@ -40,12 +40,12 @@ def _along_the_ring(
 
 
 def _deal(
-    packing: Packing, depth: int, shares: Sequence[Sequence[Share]], dealt: Ints, seats: Ints
+    packing: Packing, depth: int, shares: Sequence[Sequence[DomainShare]], dealt: Ints, seats: Ints
 ) -> None:
     """Deal units of one depth (slices of a layer, members at last) to shares per type."""
     innermost = depth == len(packing.layers)
     types = packing.kinds if innermost else packing.types[depth]
-    given: dict[int, tuple[Share, list[Ints]]] = {}
+    given: dict[int, tuple[DomainShare, list[Ints]]] = {}
     for number, takers in enumerate(shares):
         left = dealt[types[dealt] == number]
         for share in takers:
@@ -61,7 +61,7 @@ def _deal(
         _deal(packing, depth + 1, _per_type(share.inside), inner, seats)
 
 
-def _per_type(shares: Sequence[Share]) -> list[list[Share]]:
+def _per_type(shares: Sequence[DomainShare]) -> list[list[DomainShare]]:
     """Return, per type of unit, the shares that have some of it, in tree order."""
     return [
         [share for share in shares if share.units[number]] for number in range(len(shares[0].units))

@@ -27,7 +27,7 @@ import numpy as np
 from muster.cluster.resumable import Steps
 from muster.placement.rules.feasibility import budgets_hold
 from muster.placement.search.arena import Arena, kinds_of
-from muster.placement.tree import ROOT, Flags, Ints, Tree
+from muster.placement.tree import ROOT, DomainTree, Flags, Ints
 
 MOST_STATES: Final = 128
 MOST_HOSTS: Final = 4096  # hosts with room; each costs some 20 µs
@@ -35,7 +35,7 @@ _MOST_COST: Final = 1 << 60
 _NEVER: Final = 1 << 61  # two of them still fit in 64 bits
 
 
-def new_domains(tree: Tree, amounts: Ints, anchors: Ints) -> tuple[int, ...]:
+def new_domains(tree: DomainTree, amounts: Ints, anchors: Ints) -> tuple[int, ...]:
     """Return, per level, how many domains hold some of ``amounts`` and none of ``anchors``."""
     return tuple(
         int(

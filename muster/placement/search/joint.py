@@ -24,15 +24,22 @@ from numpy.typing import NDArray
 
 from muster.cluster.resumable import Steps
 from muster.cluster.specs.deviceasks import NO_ASKS
-from muster.placement.exact.cheapest import MOST_HOSTS, MOST_KINDS, Layer, Quest, Share, cheapest
-from muster.placement.exact.hostvectors import MOST_MIXES, Stock, mixed_stock, mixes
-from muster.placement.exact.treeprogram import MOST_STATES, Budget, states
-from muster.placement.request import Wish
+from muster.placement.exact.cheapest import (
+    MOST_HOSTS,
+    MOST_KINDS,
+    DomainShare,
+    Layer,
+    Quest,
+    cheapest,
+)
+from muster.placement.exact.hostvectors import MOST_MIXES, HostStock, mixed_stock, mixes
+from muster.placement.exact.treeprogram import MOST_STATES, SearchBudget, states
+from muster.placement.request import TopologyWish
 from muster.placement.rules.devices import free_units
 from muster.placement.rules.feasibility import budgets_hold
 from muster.placement.search.arena import Arena, kinds_of
 from muster.placement.search.scopes import all_holding, fewest_inside
-from muster.placement.tree import ROOT, Ints, Tree, domains_used
+from muster.placement.tree import ROOT, DomainTree, Ints, domains_used
 
 JOINT_TICKS: Final = 30_000_000
 """Work of the exact search of one gang: about 100 ms, in slices."""
@@ -47,7 +54,7 @@ class Joint:
 
     amounts: list[Ints]
     proven: bool
-    shares: tuple[Share, ...] = ()
+    shares: tuple[DomainShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,12 +63,12 @@ class Task:
 
     arenas: Sequence[Arena]
     needs: tuple[int, ...]
-    wish: Wish
+    wish: TopologyWish
     layers: tuple[Layer, ...] = ()
-    budget: Budget = field(default_factory=lambda: Budget(JOINT_TICKS))
+    budget: SearchBudget = field(default_factory=lambda: SearchBudget(JOINT_TICKS))
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> DomainTree:
         """The tree of all arenas."""
         return self.arenas[0].board.tree
 
@@ -133,7 +140,7 @@ def _inside(task: Task, low: int, high: int) -> Steps[Sought | None]:
     return Sought(Joint(list(found.amounts), proven=True, shares=found.shares), exhausted=True)
 
 
-def _stock(task: Task, leaves: NDArray[np.int64], low: int, high: int) -> Steps[Stock]:
+def _stock(task: Task, leaves: NDArray[np.int64], low: int, high: int) -> Steps[HostStock]:
     rows = task.arenas[0].board.topology.order[low:high]
     asked = [dict(arena.group.pod_class.requests) for arena in task.arenas]
     resources = sorted({name for each in asked for name, amount in each.items() if amount})

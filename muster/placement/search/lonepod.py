@@ -24,7 +24,7 @@ from muster.placement.scoring.holes import Floats
 from muster.placement.scoring.potential import Gain, Worths
 from muster.placement.scoring.prices import Prices, recalled
 from muster.placement.scoring.profiles import Profile, preference
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 from muster.placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
 from muster.placement.search.arena import Arena
 from muster.placement.tree import Flags, Ints
@@ -91,7 +91,7 @@ def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
     return since[rows]
 
 
-def _preference(arena: Arena, stock: Stock, prices: Prices | None) -> Floats:
+def _preference(arena: Arena, stock: NodeStock, prices: Prices | None) -> Floats:
     """Return float64[rows of the stock], the higher the better."""
     memory = device_memory_of(arena.world.snapshot)
     shape = shape_of(arena.group.pod_class, memory)

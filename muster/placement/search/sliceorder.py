@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from muster.cluster.snapshot import Snapshot
 from muster.placement.exact.slicekinds import in_turn, loose
-from muster.placement.request import Request, Rows
+from muster.placement.request import GangRequest, Rows
 from muster.placement.tree import Ints
 
 
@@ -35,7 +35,7 @@ class SliceOrder:
     is_loose: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, snapshot: Snapshot, request: Request, placed: Rows) -> "SliceOrder":
+    def of(cls, snapshot: Snapshot, request: GangRequest, placed: Rows) -> "SliceOrder":
         """Return the order of a gang: members to place, and those that have a place."""
         rows = np.concatenate([placed, request.members])
         ranks = snapshot.pods.rank[rows].astype(np.int64)

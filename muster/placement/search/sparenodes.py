@@ -21,7 +21,7 @@ from muster.cluster.resumable import Steps
 from muster.placement.rules.caps import aligned_level
 from muster.placement.rules.interpod import codes_of
 from muster.placement.search.arena import Arena
-from muster.placement.tree import Ints, Tree
+from muster.placement.tree import DomainTree, Ints
 
 Spares = NDArray[np.int64]
 
@@ -103,7 +103,7 @@ def widest_level(arena: Arena) -> int | None:
     return None if loose else widest
 
 
-def match(tree: Tree, positions: Ints, room: Ints, widest: int) -> Steps[Ints]:
+def match(tree: DomainTree, positions: Ints, room: Ints, widest: int) -> Steps[Ints]:
     """Return one spare position per member, -1 for none: nearest domains first.
 
     ``positions``: int64[members]; ``room``: int64[positions], seats to give away.
