@@ -39,8 +39,9 @@ from muster.queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Read
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The gang is left alone until ``until`` (epoch seconds): its releases are refused."""
+    """The gang is not planned yet: its releases are refused."""
 
+    #: Until then, seconds since the epoch.
     until: float
 
 

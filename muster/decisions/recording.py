@@ -38,20 +38,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RecordingSource:
-    """Who wrote a recording, and when.
-
-    ``replica``: pod or host. ``leads``: it planned; a standby knows the cluster and has decided
-    nothing. ``listed``: the cluster was known whole. ``written_at`` is the wall clock's and
-    ``now`` the planner's, which never steps; both in seconds since the epoch. ``pin``,
-    ``spare_count``, ``window_s``: the settings that a decision and its release depend on.
-    """
+    """Who wrote a recording, and when."""
 
     version: str
+    #: Pod or host.
     replica: str
+    #: It planned; a standby knows the cluster and has decided nothing.
     leads: bool
+    #: The cluster was known whole.
     listed: bool
+    #: Time of the wall clock, seconds since the epoch.
     written_at: float
+    #: Time of the planner, which never steps; seconds since the epoch.
     now: float
+    #: The settings that a decision and its release depend on.
     pin: str
     spare_count: int
     window_s: float
@@ -68,28 +68,25 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """How the planner stood to a gang: where it had it, and what it had said.
+    """What the planner last knew about a gang: its list, and its last decision."""
 
-    ``listed``: "to do", "parked", or "" for neither. ``next_look``: when a timer lists it
-    again, epoch seconds.
-    """
-
+    #: "to do", "parked", or "" for neither.
     listed: str = ""
+    #: When a timer lists it again, seconds since the epoch.
     next_look: float | None = None
     said: Said | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingEntry:
-    """One question of a recording. ``state``: the number of the state that it was put to.
-
-    ``made``: the planner's own decision of some time ago, else asked when the file was
-    written. ``answered``: an answer was written down with it.
-    """
+    """One question of a recording."""
 
     question: Question
+    #: Number of the state that it was put to.
     state: int
+    #: The planner's own decision of some time ago; else asked when the file was written.
     made: bool
+    #: An answer is recorded with it.
     answered: bool
     note: Note = field(default_factory=Note)
 
@@ -105,17 +102,17 @@ class Index:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordingInput:
-    """What a recording is written from; taken in one moment.
-
-    ``question`` and ``note`` ask the planner. ``may_ask``: whether there is time for one more
-    answer; a gang without one is recorded with its question alone. ``made``: oldest first.
-    """
+    """What a recording is written from; taken in one moment."""
 
     source: RecordingSource
     frozen: Frozen
+    #: The planner's decisions, oldest first.
     made: Sequence[Asked]
+    #: Asks the planner for the question about a gang.
     question: Callable[[GangKey], Question]
+    #: Asks the planner for its note about a gang.
     note: Callable[[GangKey], Note]
+    #: Whether there is time for one more answer; a gang without one is recorded with its question.
     may_ask: Callable[[], bool]
 
 

@@ -40,12 +40,13 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rerun:
-    """One entry asked again. ``difference``: the first value that is not as recorded."""
+    """One entry asked again."""
 
     recorded: Recorded
     snapshot: Snapshot
     answer: Answer
     verdict: ReplayVerdict
+    #: The first value that is not as recorded.
     difference: str = ""
 
 

@@ -26,19 +26,22 @@ _UID_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Supposition:
-    """What is to be supposed. ``pods``: rows; ``facts``: what there would be besides."""
+    """What is to be supposed."""
 
     gangs: tuple[GangKey, ...] = ()
+    #: Pod rows that are not there.
     pods: tuple[int, ...] = ()
     nodes: tuple[str, ...] = ()
+    #: What there is besides.
     facts: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SupposedAnswer:
-    """An answer from a supposed cluster. ``gone``: gang and how many of its pods held room."""
+    """An answer from a supposed cluster."""
 
     question: Question
+    #: Gang, and how many of its pods held room.
     gone: tuple[tuple[GangKey, int], ...]
     snapshot: Snapshot
     answer: Answer

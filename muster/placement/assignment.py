@@ -39,13 +39,11 @@ from muster.placement.world import World
 class Assigned:
     """Members and the position that each of them gets, in no particular order."""
 
-    # int32[members], pod rows.
+    #: int32[members], pod rows.
     pods: Rows
-
-    # int64[members].
+    #: int64[members].
     positions: Ints
-
-    # No assignment of these members uses fewer domains.
+    #: No assignment of these members uses fewer domains.
     proven: bool = False
 
 
@@ -53,13 +51,11 @@ class Assigned:
 class PlacedMembers:
     """Members of the gang that have a place on a living node already."""
 
-    # int32[members], pod rows.
+    #: int32[members], pod rows.
     rows: Rows
-
-    # int64[members], where each of them is.
+    #: int64[members], where each of them is.
     positions: Ints
-
-    # int64[positions], how many are at each position.
+    #: int64[positions], how many are at each position.
     amounts: Ints
 
 

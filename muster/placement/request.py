@@ -33,11 +33,13 @@ Rows = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberGroup:
-    """Interchangeable members. ``rows``: int32 pod rows, the ``mandatory`` ones first."""
+    """Interchangeable members."""
 
     pod_class: PodClass
     labels_id: int
+    #: int32[members], pod rows, the mandatory ones first.
     rows: Rows
+    #: How many of them must be placed together.
     mandatory: int
 
     def request(self, resource: str) -> int:
@@ -47,15 +49,14 @@ class MemberGroup:
 
 @dataclass(frozen=True, slots=True)
 class TopologyWish:
-    """Levels by number, ``ROOT`` for none. ``slice_size`` 0: no slices.
-
-    ``wider``: slices of slices, (level, size in members), widest first.
-    """
+    """The levels that a gang asks for, by number; ``ROOT`` for none."""
 
     required: int = ROOT
     preferred: int = ROOT
+    #: Members of a slice, 0: no slices.
     slice_size: int = 0
     slice_level: int = ROOT
+    #: Slices of slices, (level, size in members), widest first.
     wider: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -81,21 +82,22 @@ class TopologyWish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GangRequest:
-    """A gang ready to be placed. ``anchors``: int32 node rows of members already placed.
-
-    ``relaxes_at``: until when its preferred level is required, seconds since the epoch;
-    ``None``: it is not, or not any more.
-    """
+    """A gang ready to be placed."""
 
     key: GangKey
     generation: int
     spec: GangSpec
     wish: TopologyWish
     groups: tuple[MemberGroup, ...]
+    #: int32, pod rows to place, by rank and name.
     members: Rows
+    #: int32, node rows of members already placed.
     anchors: Rows
+    #: int32, pod rows of these members.
     placed: Rows
     spare_count: int
+    #: Until when its preferred level is required, seconds since the epoch; ``None``: it is not, or
+    #: not any more.
     relaxes_at: float | None = None
 
     @property

@@ -28,17 +28,15 @@ ROOT = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DomainTree:
-    """Ranges of positions per level, widest level first, the host level last.
+    """Ranges of positions per level, widest level first, the host level last."""
 
-    ``starts[level]``: int64[domains], first position of each domain, ascending.
-    ``labelled[level]``: bool[domains], False for the pseudo domain of nodes that lack the
-    level's label. ``along[level]``: int32[positions], the domain of each position.
-    ``size``: number of positions.
-    """
-
+    #: int64[domains] per level, first position of each domain, ascending.
     starts: tuple[Ints, ...]
+    #: bool[domains] per level, False for the pseudo domain of nodes that lack the level's label.
     labelled: tuple[Flags, ...]
+    #: int32[positions] per level, the domain of each position.
     along: tuple[NDArray[np.integer], ...]
+    #: Number of positions.
     size: int
 
     @property

@@ -20,18 +20,20 @@ from muster.placement.tree import Ints
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedPods:
-    """Equal pods this plan has put down. ``amounts``: int64[n], pods per node row."""
+    """Equal pods that this plan has put down."""
 
     pod_class: PodClass
     labels_id: int
+    #: int64[n], pods per node row.
     amounts: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """``snapshot`` with ``placed`` on top. Immutable: ``put`` returns a new one."""
+    """A snapshot with pods of this plan on top. Immutable: ``put`` returns a new one."""
 
     snapshot: Snapshot
+    #: What this plan has put down so far.
     placed: tuple[PlacedPods, ...] = ()
 
     def put(self, pod_class: PodClass, labels_id: int, amounts: Ints) -> "World":

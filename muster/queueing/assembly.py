@@ -19,20 +19,21 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class NotBefore:
-    """Enough members are here; look again at ``at`` (epoch seconds) unless more arrive."""
+    """Enough members are here."""
 
+    #: Look again then unless more arrive, seconds since the epoch.
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Incomplete:
-    """``present`` members are here or placed, ``needed`` must be.
+    """Members are missing."""
 
-    ``blocked`` more exist that cannot be planned: another controller's gate, or terminating.
-    """
-
+    #: Members that are here or placed.
     present: int
+    #: Members that must be.
     needed: int
+    #: Members that exist and cannot be planned: another controller's gate, or terminating.
     blocked: int
 
 

@@ -60,12 +60,11 @@ _MOST_OPTIONS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Slices of one level: ``makeups``: what a slice consists of, and how many are like that.
-
-    The units of a make-up are the slices of the layer inside, innermost pods per kind.
-    """
+    """Slices of one level."""
 
     level: int
+    #: What a slice consists of (slices of the layer inside, innermost pods per kind), and how many
+    #: slices are like that.
     makeups: tuple[tuple[Units, int], ...]
 
     @property
@@ -82,35 +81,37 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class DomainShare:
-    """``units`` that go to a domain (of a layer's level) or to a host's position."""
+    """What goes to one domain, or to one host."""
 
+    #: The domain of a layer's level, or a host's position.
     place: int
+    #: How many units of each kind.
     units: Units
     inside: tuple["DomainShare", ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheapestAmounts:
-    """``amounts``: int64[kinds, positions]; ``None``: proven that nothing fits.
+    """The cheapest placement."""
 
-    ``shares``: the same by layer, in tree order.
-    """
-
+    #: int64[kinds, positions]; ``None``: proven that nothing fits.
     amounts: NDArray[np.int64] | None
+    #: The same by layer, in tree order.
     shares: tuple[DomainShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quest:
-    """``wanted`` pods per kind from ``stock``. ``order``: levels, the weightiest first.
-
-    ``layers``: slices, widest first.
-    """
+    """What is to be placed, and from what."""
 
     tree: DomainTree
+    #: What the hosts can take.
     stock: HostStock
+    #: Pods per kind.
     wanted: Units
+    #: Levels, the weightiest first.
     order: Sequence[int]
+    #: Slices, widest first.
     layers: tuple[Layer, ...] = ()
 
 
@@ -140,10 +141,11 @@ _Cost = dict[tuple[int, str], int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """A solved sweep. ``inside``: domain and table of each item, or of hosts the position."""
+    """A solved sweep."""
 
     solved: Solved
     layer: Layer | None
+    #: Domain and table of each item; of hosts the position.
     inside: Sequence[tuple[int, "_Table | None"]]
 
     def shares(self, units: Units) -> Iterator[DomainShare]:

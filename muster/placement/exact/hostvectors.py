@@ -31,13 +31,13 @@ def mixes(leaves: NDArray[np.int64], wanted: Units) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostStock:
-    """``positions``: int64[hosts], ascending; ``options``: maximal vectors, along them.
+    """What hosts can take of several kinds of pods."""
 
-    ``room``: int64[hosts], members of the kind that is hardest to place.
-    """
-
+    #: int64[hosts], ascending.
     positions: Ints
+    #: The maximal vectors of each host, along ``positions``.
     options: Sequence[tuple[Units, ...]]
+    #: int64[hosts], members of the kind that is hardest to place.
     room: Ints
 
     def of(self, positions: Ints) -> list[tuple[Units, ...]]:

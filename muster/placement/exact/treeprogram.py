@@ -58,29 +58,31 @@ class SearchBudget:
 
 @dataclass(frozen=True, slots=True)
 class HostOption:
-    """``units`` that an item may take, and the price of that."""
+    """What an item may take."""
 
     units: Units
+    #: Price of taking these units.
     price: int
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """``path``: the item's domain at every swept level, widest first."""
+    """One host, or one domain of the layer inside."""
 
+    #: Its domain at every swept level, widest first.
     path: tuple[int, ...]
     options: tuple[HostOption, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeTask:
-    """``wanted`` units; ``opening``: int64[domains] prices per swept level.
+    """Units to give to items under a tree of domains."""
 
-    ``items`` in tree order.
-    """
-
+    #: Units per kind.
     wanted: Units
+    #: int64[domains] per swept level, the price of using a domain.
     opening: tuple[Ints, ...]
+    #: In tree order.
     items: Sequence[Item]
 
     @property
@@ -109,14 +111,13 @@ _Table = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Event:
-    """One step of the sweep: ``item`` taken or not, or (-1) a domain opened or closed.
+    """One step of the sweep: an item taken or not, a domain opened or closed."""
 
-    ``before``: the table it began with. For a closing, ``partner`` is the index of the
-    opening and ``before`` the table inside.
-    """
-
+    #: Index of the item; -1: a domain.
     item: int
+    #: The table before the step; for a closing, the table inside.
     before: _Table
+    #: For a closing, the index of the opening.
     partner: int = -1
 
 

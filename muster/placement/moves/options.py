@@ -39,36 +39,43 @@ MOST_SETS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class MoveOption:
-    """``rows``: pods of one node; ``gain``: members for which their going makes room."""
+    """Pods of one node that could go."""
 
+    #: Their pod rows.
     rows: tuple[int, ...]
+    #: Members for which they make room.
     gain: int
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """A node's options; ``row``: its node row, ``base``: members it takes as it is."""
+    """A node and what could go from it."""
 
+    #: The node row.
     row: int
+    #: Members that it takes as it is.
     base: int
     options: tuple[MoveOption, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DomainOptions:
-    """One domain: ``lack`` members more must fit than do now. ``nodes``: all with any room."""
+    """One domain that could hold the gang."""
 
     level: int
     domain: int
+    #: How many more members must fit than do now.
     lack: int
+    #: All nodes with any room.
     nodes: tuple[NodeOptions, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AllOptions:
-    """The domains that could hold the gang. ``complete``: nothing that could was left out."""
+    """The domains that could hold the gang."""
 
     fields: tuple[DomainOptions, ...]
+    #: No domain that could is left out.
     complete: bool
 
 

@@ -65,32 +65,31 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Disturbed:
-    """A gang of which members move. ``stops``: all of it stops, not just those that move.
-
-    ``devices``: thousandths of devices whose work is interrupted.
-    """
+    """A gang with members that move."""
 
     gang: GangKey
     priority: int
     members: int
+    #: The whole gang stops, not only the members that move.
     stops: bool
+    #: Devices that stop working, in thousandths.
     devices: int
     moves: tuple[Move, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """Moves after which ``plan``, made on the snapshot ``after`` them, places the gang.
-
-    ``proven``: no set of moves of a lower price does.
-    """
+    """Moves after which the gang fits."""
 
     gang: GangKey
     generation: int
     disturbed: tuple[Disturbed, ...]
     price: Price
+    #: Places the gang, made on the snapshot ``after``.
     plan: Plan
+    #: The cluster with all moves done.
     after: Snapshot
+    #: No set of moves of a lower price does.
     proven: bool
 
     @property
@@ -101,15 +100,15 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Unhelpful:
-    """No moves. ``certain``: it is known that none would do. ``staying``: pods on the nodes
-    the gang could use that nothing may move, by reason.
-    """  # noqa: D205  # one sentence
+    """No moves are proposed."""
 
     gang: GangKey
     generation: int
     reason: NoHelp
     detail: str = ""
+    #: It is known that none would do.
     certain: bool = True
+    #: How many pods, on the nodes that the gang could use, nothing may move, by reason.
     staying: tuple[tuple[Stays, int], ...] = ()
 
 

@@ -38,16 +38,18 @@ FOR_ROOM: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Remedies:
-    """What was found. ``fewer``: members that fit now, 0 for none. ``wider``: a level's key, ""
-    for none required, ``None``: no level helps. ``ends``: gangs of which all must end. ``moves``:
-    ``None`` where none are proposed. ``relaxes_at``: when it fits without anything else, because
-    its preferred level is no longer required; seconds since the epoch.
-    """  # noqa: D205  # one sentence
+    """What would make a gang fit."""
 
+    #: Members that fit now, 0 for none.
     fewer: int = 0
+    #: A level's key, "" for none required; ``None``: no level helps.
     wider: str | None = None
+    #: Gangs that must all end.
     ends: tuple[GangKey, ...] = ()
+    #: ``None`` where none are proposed.
     moves: Proposal | None = None
+    #: When it fits without anything else, because its preferred level is no longer required;
+    #: seconds since the epoch.
     relaxes_at: float | None = None
 
 

@@ -44,10 +44,12 @@ _POPS_PER_STEP: Final = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundMoves:
-    """What the search came to. ``rows``: the set, None for none; ``certain``: it is the best."""
+    """What the search came to."""
 
+    #: The set; ``None``: none.
     rows: tuple[int, ...] | None
     settled: Settled | None
+    #: It is the best, or there is none.
     certain: bool
 
 

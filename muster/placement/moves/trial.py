@@ -51,25 +51,26 @@ class TrialStage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """Everybody has a seat. ``targets``: pod row → node row of those that really move.
+    """All pods have a place."""
 
-    ``stages``: the plans of the moved, in the order made; ``last``: the waiting gang's, on the
-    cluster with all moves done.
-    """
-
+    #: Pod row and node row of those that really move.
     targets: dict[int, int]
+    #: The plans of the moved, in the order made.
     stages: tuple[TrialStage, ...]
+    #: The plan of the waiting gang, on the cluster with all moves done.
     last: TrialStage
 
 
 @dataclass(slots=True)
 class Trial:
-    """Settles sets of moves of one snapshot. ``left``: seats that may still be tried."""
+    """Finds places for sets of moves of one snapshot."""
 
     snapshot: Snapshot
     question: Question
     prices: MovePrices
+    #: Room is all that counts for the gang: one kind of member, and no rule between pods.
     plain: bool
+    #: Places that may still be tried one by one.
     left: int = NODES_TRIED
     _plain_crews: dict[int, bool] = field(default_factory=dict)
 

@@ -36,13 +36,12 @@ _Costs = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """``cost``: crossings of all levels as one number, for comparison within a ``RingHosts``.
+    """An order of hosts for the ranks."""
 
-    Beyond 64 hosts the number is good for choosing ends only.
-    ``ends``: (first, last) host per kind, as indices into the fabric's hosts.
-    """
-
+    #: Crossings of all levels as one number, to compare within one ``RingHosts``. Beyond 64 hosts
+    #: it is good for choosing ends only.
     cost: int
+    #: (first, last) host per kind, as indices into the hosts.
     ends: tuple[tuple[int, int], ...]
 
 

@@ -42,9 +42,11 @@ _NODES_HELP: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """``count`` members like the pod of row ``like`` must be placed."""
+    """Equal members that must be placed."""
 
+    #: Pod row of one of them.
     like: int
+    #: How many there are.
     count: int
 
 

@@ -27,32 +27,32 @@ _CPU: Final = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class CandidateDomain:
-    """One domain.
-
-    ``suitable``: nodes that the pods' rules allow and that have room for one member at
-    least. ``fits``: members that the domain has room for. ``free`` of ``total``: of the
-    resource that is named with the list, over all nodes of the domain.
-    """
+    """One domain."""
 
     domain: str
     nodes: int
+    #: Nodes that the pods' rules allow and that have room for at least one member.
     suitable: int
+    #: Members that the domain has room for.
     fits: int
+    #: Free of ``Candidates.resource``, over all nodes of the domain.
     free: int
+    #: The same, free or not.
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """All domains of ``level`` (a label key, or ``explain.CLUSTER``), roomiest first.
+    """All domains of one level."""
 
-    ``needed``: members that must go together; ``required``: into one such domain.
-    """
-
+    #: A label key, or ``text.CLUSTER``.
     level: str
+    #: The members must go into one such domain.
     required: bool
+    #: Members that must go together.
     needed: int
     resource: str
+    #: Roomiest first.
     rows: tuple[CandidateDomain, ...]
 
 

@@ -29,13 +29,11 @@ from muster.placement.tree import DomainTree, Ints
 class CapRule:
     """Disjoint sets of nodes with a cap each."""
 
-    # int32[positions], the set of each node, -1 for none.
+    #: int32[positions], the set of each node, -1 for none.
     codes: NDArray[np.int32]
-
-    # int64[sets], pods that each set can take.
+    #: int64[sets], pods that each set can take.
     caps: Ints
-
-    # The tree level of which the sets are the domains; ``None``: the rule is loose.
+    #: The tree level of which the sets are the domains; ``None``: the rule is loose.
     level: int | None = None
 
     def part(self, low: int, high: int) -> "CapRule":

@@ -31,21 +31,25 @@ _MANY: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class NodeChoice:
-    """Where a shape goes. ``node``: row; ``devices``: on it; ``change``: of worth, in devices."""
+    """Where a shape goes."""
 
+    #: Row.
     node: int
+    #: Devices that it takes there.
     devices: tuple[int, ...]
+    #: Change of worth, in devices.
     change: float
 
 
 @dataclass(slots=True)
 class _Scores:
-    """Of one shape. ``known``: how much of ``stock.changed`` is in; -1: nothing is."""
+    """Scores of one shape."""
 
     change: Floats
     device: Ints
     allowed: Mask | None
     gain: Gain
+    #: How many entries of ``stock.changed`` are in; -1: nothing is.
     known: int = -1
 
 

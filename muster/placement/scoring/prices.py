@@ -46,19 +46,19 @@ several yet. Breaks ties towards nodes already in use."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """Tables by what is left of a device, float64[1001] (milli-GPU), and by node.
+    """Tables by what is left of a device, float64[1001] (milli-GPU), and by node."""
 
-    ``worth``: in devices. ``cpu``, ``cpu_var``: mean (milli-CPU) and variance of what using
-    it up will take. ``slots``: float64[d+1], worth of having this many devices free on one
-    node, beside their own. ``stranding``: devices lost per milli-CPU that is missing.
-    ``per_unit``: ``worth`` on the grid, where the next search for it begins.
-    """
-
+    #: In devices.
     worth: Floats
+    #: Mean of the CPU that using it up will take, milli.
     cpu: Floats
+    #: Its variance.
     cpu_var: Floats
+    #: float64[d+1], worth of this many devices free on one node, beside their own.
     slots: Floats
+    #: Devices lost per milli-CPU that is missing.
     stranding: float
+    #: ``worth`` on the grid, where the next search for it begins.
     per_unit: Floats
 
 

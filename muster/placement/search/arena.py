@@ -39,14 +39,11 @@ class SearchBoard:
     """What all groups of a gang share."""
 
     topology: Topology
-
-    # Spans the positions of ``topology``.
+    #: Spans the positions of ``topology``.
     tree: DomainTree
-
-    # Nodes that the question leaves out.
+    #: Nodes that the question leaves out.
     closed: Closed = NOTHING
-
-    # Which nodes are preferred for a pod that comes alone.
+    #: Which nodes are preferred for a pod that comes alone.
     scoring: Scoring = DEFAULT
 
     def rows(self, by_position: Ints, count: int) -> Ints:
@@ -58,21 +55,19 @@ class SearchBoard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arena:
-    """One group in one world.
-
-    ``leaf``: int64[positions], members a node can take. ``quiet``: the same without the
-    room that other plans keep as spares, ``None`` when there is no such room. ``region``:
-    bool[positions] it is confined to, ``None``: everywhere.
-    """
+    """One group in one world."""
 
     board: SearchBoard
     world: World
     group: MemberGroup
     wish: TopologyWish
     feasibility: Feasibility
+    #: int64[positions], members that a node can take.
     leaf: Ints
+    #: The same without room that other plans keep as spares; ``None``: there is no such room.
     quiet: Ints | None
     limits: GroupLimits
+    #: bool[positions], where it may go; ``None``: everywhere.
     region: Flags | None = None
 
     @property

@@ -26,9 +26,11 @@ EXACT_WORDS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """A multiset: ``values`` descending and distinct, ``copies`` of each."""
+    """A multiset."""
 
+    #: Descending and distinct.
     values: tuple[int, ...]
+    #: How many there are of each.
     copies: tuple[int, ...]
 
 

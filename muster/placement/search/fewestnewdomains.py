@@ -109,9 +109,11 @@ def _is_plain(arenas: Sequence[Arena], needs: Sequence[int]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Domain:
-    """A domain of one level: its ``profile`` by number, and the parts it is folded from."""
+    """A domain of one level."""
 
+    #: Number of its profile.
     profile: int
+    #: The parts that it is folded from.
     parts: tuple["_Domain", ...] = ()
     picks: tuple[Ints, ...] = ()
     position: int = -1

@@ -31,17 +31,17 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupLimits:
-    """``cap_rules`` of several nodes per set; ``node_caps`` (codes, caps) of one node each.
+    """What members of one group forbid each other. Codes are int32[positions]."""
 
-    ``spreads``: the constraints that count the member itself. ``together``: the level all
-    members must share, ``together_loose``: codes of such keys that are no level. All codes
-    are int32[positions].
-    """
-
+    #: Caps on sets of several nodes.
     cap_rules: tuple[CapRule, ...]
+    #: (codes, caps) of sets of one node each.
     node_caps: tuple[tuple[Codes, Ints], ...]
+    #: The constraints that count the member itself.
     spreads: tuple[Spread, ...]
+    #: The level that all members must share.
     together: int
+    #: Codes of such keys that are no level.
     together_loose: tuple[Codes, ...]
     one_per_node: bool
 

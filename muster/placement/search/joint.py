@@ -47,23 +47,26 @@ JOINT_TICKS: Final = 30_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
-    """``amounts``: int64[positions] per kind. ``proven``: no placement uses fewer domains.
+    """All kinds placed."""
 
-    ``shares``: of gangs in slices, which slices are where.
-    """
-
+    #: int64[positions] per kind.
     amounts: list[Ints]
+    #: No placement uses fewer domains.
     proven: bool
+    #: Of gangs in slices, which slices are where.
     shares: tuple[DomainShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """``needs`` members for each of ``arenas``, all in one ``World``; ``layers`` of slices."""
+    """Several kinds to place at once."""
 
+    #: One per kind, all in one ``World``.
     arenas: Sequence[Arena]
+    #: Members of each kind.
     needs: tuple[int, ...]
     wish: TopologyWish
+    #: Slices, widest first.
     layers: tuple[Layer, ...] = ()
     budget: SearchBudget = field(default_factory=lambda: SearchBudget(JOINT_TICKS))
 
@@ -105,9 +108,11 @@ def _is_plain(arena: Arena) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sought:
-    """``joint``: the best found, ``None`` for none. ``exhausted``: and there is no other."""
+    """What the exact search found."""
 
+    #: The best; ``None``: none was found.
     joint: Joint | None
+    #: There is no other.
     exhausted: bool
 
 

@@ -20,13 +20,13 @@ from muster.placement.tree import ROOT, Ints, domains_used
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundPlaces:
-    """``amounts``: int64[positions], all members; ``core``: those that were placed first.
+    """Where the members of one group go."""
 
-    ``proven``: all members are placed and no placement of them uses fewer domains.
-    """
-
+    #: int64[positions], all members.
     amounts: Ints
+    #: int64[positions], those that were placed first.
     core: Ints
+    #: All members are placed, and no placement of them uses fewer domains.
     proven: bool = False
 
 

@@ -44,22 +44,23 @@ REFINE_TICKS: Final = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A domain that can hold the whole gang, and the level at which the descent begins.
-
-    ``rivals``: the domains of its level that need as few domains as it does at ``first``.
-    """
+    """A domain that can hold the whole gang."""
 
     level: int
     domain: int
+    #: The level at which the descent begins.
     first: int
+    #: The domains of its level that need as few domains as it does at ``first``.
     rivals: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placing:
-    """``amounts``: int64[positions]. ``proven``: no placement uses fewer domains."""
+    """Where equal pods go."""
 
+    #: int64[positions].
     amounts: Ints
+    #: No placement uses fewer domains.
     proven: bool
 
 
@@ -200,9 +201,11 @@ def _above(tree: DomainTree, wide: int, level: int, domains: Ints) -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pool:
-    """Hosts still in play. ``positions``: int64[k], ascending; ``sizes``: their capacities."""
+    """Hosts still in play."""
 
+    #: int64[k], ascending.
     positions: Ints
+    #: Their capacities.
     sizes: Ints
 
 

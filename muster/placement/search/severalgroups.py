@@ -50,17 +50,13 @@ class Mixed:
     world: World
     wish: TopologyWish
     groups: tuple[MemberGroup, ...]
-
-    # How many members of each group are to be placed, along ``groups``.
+    #: How many members of each group are to be placed, along ``groups``.
     needs: tuple[int, ...]
-
-    # bool[positions], where they may go; ``None``: everywhere.
+    #: bool[positions], where they may go; ``None``: everywhere.
     region: Flags | None = None
-
-    # int64[positions], members of the gang that are already placed; ``None``: none are.
+    #: int64[positions], members of the gang that are already placed; ``None``: none are.
     anchors: Ints | None = None
-
-    # Whether the exact search is tried first.
+    #: Whether the exact search is tried first.
     exact: bool = True
 
 

@@ -22,16 +22,13 @@ from muster.placement.tree import Ints
 class SliceOrder:
     """The members of a gang in rank order, and the slices that they fill."""
 
-    # (level, size in members) of every layer of slices, widest first.
+    #: (level, size in members) of every layer of slices, widest first.
     slices: tuple[tuple[int, int], ...]
-
-    # int32[members], pod rows in rank order.
+    #: int32[members], pod rows in rank order.
     rows: Rows
-
-    # int64[members], the place of each among the members that are in slices.
+    #: int64[members], the place of each among the members that are in slices.
     places: Ints
-
-    # bool[members], True for members that are in no slice.
+    #: bool[members], True for members that are in no slice.
     is_loose: NDArray[np.bool_]
 
     @classmethod
