@@ -1,6 +1,6 @@
 """An answer written down: JSON lines that are equal, byte for byte, when the answers are.
 
-The first line says what was decided, with the numbers that explain it; a plan is followed
+The first line is what was decided, with the numbers that explain it; a plan is followed
 by a line per pod in the order of the plan: pod, uid, node, spares, devices, rank.
 """
 
@@ -53,13 +53,13 @@ def outcome(answer: Answer) -> AnswerKind:
 
 def written(snapshot: Snapshot, answer: Answer) -> Pieces[bytes]:
     """Return the lines of ``answer``, made on ``snapshot``; yields b"" between slices."""
-    said = {"outcome": outcome(answer)}
+    head: dict[str, object] = {"outcome": outcome(answer)}
     if not isinstance(answer, Planned):
-        return line(said | _facts(answer))
+        return line(head | _facts(answer))
     plan = answer.plan
     left_over = [snapshot.pods.names[row] for row in plan.left_over.tolist()]
-    head = {"gang": plan.gang, "generation": plan.generation, "domains": plan.domains}
-    lines = [line(said | head | {"left_over": left_over})]
+    head |= {"gang": plan.gang, "generation": plan.generation, "domains": plan.domains}
+    lines = [line(head | {"left_over": left_over})]
     names = snapshot.pods.names
     for index, (row, seat) in enumerate(zip(plan.pods.tolist(), answer.assignments, strict=True)):
         if index % PODS_PER_PIECE == 0:
@@ -77,5 +77,5 @@ def text(snapshot: Snapshot, answer: Answer) -> bytes:
 
 
 def _facts(answer: object) -> dict[str, object]:
-    told = encode(answer)
-    return told if isinstance(told, dict) else {}
+    facts = encode(answer)
+    return facts if isinstance(facts, dict) else {}

@@ -59,7 +59,7 @@ class RecordingSource:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The planner's last word on a gang, and the generation it was said on."""
+    """The planner's last decision about a gang, and the generation that it was made on."""
 
     outcome: str
     reason: str
@@ -155,10 +155,10 @@ def _asked_now(taken: RecordingInput, blocks: BlockWriter) -> Pieces[list[int]]:
 def _entry(
     blocks: BlockWriter, entry: RecordingEntry, snapshot: Snapshot, found: Answer | None
 ) -> Pieces[int]:
-    told = b""
+    lines = b""
     if found is not None:
-        told = yield from written(snapshot, found)
-    return (yield from blocks.raw(line(entry) + b"\n" + told))
+        lines = yield from written(snapshot, found)
+    return (yield from blocks.raw(line(entry) + b"\n" + lines))
 
 
 def open_gangs(snapshot: Snapshot) -> Steps[list[GangView]]:

@@ -1,4 +1,4 @@
-"""The closed union of what a placement can say.
+"""The closed union of decisions about a gang.
 
 Consumed with ``match`` and ``assert_never``. Reasons are a fixed vocabulary: text that
 changes from call to call would make kube-scheduler retry for ever; numbers live in the
@@ -159,5 +159,5 @@ Decision = Plan | Wait | Reject
 
 
 def repeats(decision: Wait | Reject, before: Decision | None) -> bool:
-    """Return whether a refusal says what was said before; the numbers may be others."""
+    """Return whether a refusal has the reason of the one before; the numbers may differ."""
     return isinstance(before, Wait | Reject) and before.reason == decision.reason

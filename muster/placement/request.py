@@ -151,12 +151,14 @@ def _strict(request: GangRequest, view: GangView, now: float) -> GangRequest:
 def _contradictory(snapshot: Snapshot, view: GangView, spec: GangSpec) -> Reject | None:
     """Reject a gang that can be placed on no nodes whatever, with all that is wrong with it."""
     found = contradictions(spec, snapshot.levels)
-    told = [*spec.problems, *map(str, found), *_device_problems(snapshot, view)]
-    if not told:
+    problems = [*spec.problems, *map(str, found), *_device_problems(snapshot, view)]
+    if not problems:
         return None
-    levels_only = all(one.kind is Kind.UNKNOWN_LEVEL for one in found) and len(told) == len(found)
+    levels_only = all(one.kind is Kind.UNKNOWN_LEVEL for one in found) and len(problems) == len(
+        found
+    )
     reason = RejectReason.UNKNOWN_LEVEL if levels_only else RejectReason.CONTRADICTORY_SPEC
-    return Reject(view.key, snapshot.generation, reason, f"gang {view.key}: {'; '.join(told)}")
+    return Reject(view.key, snapshot.generation, reason, f"gang {view.key}: {'; '.join(problems)}")
 
 
 def _device_problems(snapshot: Snapshot, view: GangView) -> Iterable[str]:
@@ -227,7 +229,7 @@ def _in_rank_order(snapshot: Snapshot, rows: Rows) -> Rows:
 def _mandatory(
     snapshot: Snapshot, spec: GangSpec, members: Rows, counted: Rows, need: int
 ) -> tuple[NDArray[np.bool_], str]:
-    """Return bool[members] and, when a role lacks members, a sentence that says so.
+    """Return bool[members] and, when a role lacks members, a sentence about it.
 
     ``counted``: members that have a place or have succeeded, which count for their roles.
     """

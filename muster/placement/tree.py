@@ -103,13 +103,13 @@ class DomainTree:
 def tree_of(topology: Topology) -> DomainTree:
     """Return the ranges of a snapshot's topology.
 
-    Nodes without a label share no domain: nobody knows whom they are near. Each child of
+    Nodes without a label share no domain: what they are near is not known. Each child of
     such a pseudo domain becomes a domain of its own, from the hosts upwards::
 
         rack    r1      |r2   |(none)               r1      |r2   |    |    |
         host    h1 |h2  |h3   |h4 |h5      ─►       h1 |h2  |h3   |h4  |h5  |
 
-    A level that no node has a label of stays as it is and says nothing.
+    A level of which no node has a label stays as it is.
     """
     levels = range(len(topology.levels))
     starts: list[Ints] = []

@@ -1,7 +1,7 @@
 """Whether all members of a gang have arrived, so that it can be planned as a whole.
 
 A gang of known size, or with an upper bound, is planned as soon as all of it is here. One
-that has enough members (``min_count``) but may get more is planned when nobody new has come
+that has enough members (``min_count``) but may get more is planned when no new member has come
 for a short *window*: controllers create pods in bursts, and a plan made for the first half
 would place the second half wherever room is left.
 """

@@ -10,7 +10,7 @@ the items so far take at least the units ``v``::
 
 That is exact for any number of levels, because prices add up: a lexicographic objective
 becomes one number whose digits are the objectives (``prices``). A host needs only its
-maximal options, since it may take less than an option says: ``v - x`` stops at zero.
+maximal options, since it may take less than an option: ``v - x`` stops at zero.
 
 The work is counted in *ticks*, about 3 ns each, so a budget needs no clock.
 """
@@ -51,7 +51,7 @@ class SearchBudget:
     left: int
 
     def spend(self, ticks: int) -> bool:
-        """Take ticks; tell whether there were enough."""
+        """Take ticks; return whether there were enough."""
         self.left -= ticks
         return self.left >= 0
 

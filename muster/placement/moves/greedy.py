@@ -1,10 +1,10 @@
-"""A set of moves for gangs that cannot be counted seat by seat: clear a domain, put back.
+"""A set of moves for gangs that cannot be counted node by node: clear a domain, put back.
 
 For several kinds of members, slices, and rules between pods; and where the search gave up::
 
     the domains that lack least ─► lift every pod that may move ─► does the gang fit?
       ─► put back gang by gang, then pod by pod, the dearest first, while it still fits
-      ─► find seats for those that are left
+      ─► find places for those that are left
            none? ─► lift the lightest nodes elsewhere too, so that their pods close ranks
 
 The result is small (no pod of it could stay), not proven to be the cheapest.
@@ -93,7 +93,7 @@ class Clearing:
         return (yield from self._supported(rows, may))
 
     def _supported(self, rows: list[int], may: Movable) -> Steps[FoundMoves]:
-        """Seat the moved with the help of nodes elsewhere, lightest first, as few as will do."""
+        """Place the moved with the help of nodes elsewhere, lightest first, as few as will do."""
         light = self._light_nodes(rows, may)
         count = 1
         while count <= min(len(light), SUPPORT):

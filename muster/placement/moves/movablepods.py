@@ -1,7 +1,7 @@
 """Who may be moved, and what moving costs.
 
 A move ends a pod; its controller makes another, which is placed anew. So it is proposed only
-for pods that Muster places, that somebody would make again, and that nobody asked to leave
+for pods that Muster places, that a controller would make again, and that no owner asked to leave
 alone. A pod is left alone for the first of these reasons that holds::
 
     not Muster's to place (DaemonSets, static pods, other schedulers) ─► nobody would make it

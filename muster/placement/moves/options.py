@@ -1,4 +1,4 @@
-"""What moving pods off each node would gain: seats for the gang, node by node.
+"""What moving pods off each node would gain: room for the gang, node by node.
 
 A *field* is one domain that could hold the gang if pods moved. On each of its nodes an
 *option* is a set of pods whose going makes room for more members; of the sets that gain the
@@ -7,7 +7,7 @@ same only those remain of which no part would do::
     node n1  8 GPUs   [a 4][b 2][c 2]       the gang asks 4 a member
                       options:  {a} +1   {b,c} +1   {a,b,c} +2
 
-Pods of a node that nothing tells apart (equal class and labels, members of one gang, or each
+Pods of a node that no rule can tell apart (equal class and labels, members of one gang, or each
 alone) count as so many of a kind, so that eight lone pods make eight options and not 255.
 
 Gains are not computed here: the pods are lifted in a scratch snapshot and the planner's own
@@ -31,7 +31,7 @@ from muster.placement.search.arena import Arena, arena
 from muster.placement.tree import ROOT, Ints
 
 MOST_NODES: Final = 128
-"""Nodes whose pods are looked at, in the domains that lack least; a rack has 8 to 64."""
+"""Nodes that are looked at, in the domains that lack least; a rack has 8 to 64."""
 
 MOST_SETS: Final = 64
 """Sets of pods looked at on a node."""
@@ -169,7 +169,7 @@ def _domains(here: Arena, may: Movable) -> tuple[list[tuple[int, list[tuple[int,
 
 
 def _able(here: Arena) -> Mask:
-    """Return bool[nodes]: those that no rule about nodes removes, whoever stands on them."""
+    """Return bool[nodes]: those that no rule about nodes removes, whatever pods are on them."""
     between = any(r.removed for r in here.feasibility.rules if r.rule in BETWEEN_PODS)
     return here.world.snapshot.nodes.alive if between else here.feasibility.suitable
 

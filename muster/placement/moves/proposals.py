@@ -8,13 +8,14 @@
     who may move (movable) ─► what each node could gain (options) ─► the cheapest set (search)
       │                        several kinds, slices, or too much: clear a domain (greedy)
       ▼
-    everybody seated (settle) ─► the same plan on the cluster as it would be ─► Proposal
-      nobody's going helps ───────────────────────────────► Unhelpful(HELD_FAST)
+    a place for every pod (trial) ─► the same plan on the cluster as it would be ─► Proposal
+      no pod's going helps ───────────────────────────────► Unhelpful(HELD_FAST)
       those that go find no room ─────────────────────────► Unhelpful(NO_ROOM)
 
-A move is no preemption: whoever moves gets another seat at once, found with the same rules as
-the one it has. That is why pods of the gang's own priority may be asked to move, and those of a
-higher one may not. A pure function of the snapshot, in slices; the budget is counted in steps.
+A move is no preemption: a pod that moves gets another node at once, found with the same rules
+as the one that it has. That is why pods of the gang's own priority may be asked to move, and those
+of a higher one may not. A pure function of the snapshot, in slices; the budget is counted in
+steps.
 """
 
 from collections.abc import Sequence
@@ -138,7 +139,7 @@ class _Case:
     wait: Wait
 
     def run(self) -> Steps[Answer]:
-        """Search, and say what came of it."""
+        """Return what the search came to."""
         snapshot, key = self.snapshot, self.question.gang
         request = read(snapshot, replace(self.question, spare_count=0))
         view = snapshot.gang(key)
@@ -181,7 +182,7 @@ class _Case:
         if settled is None:
             raise ValueError(f"gang {self.question.gang}: a proposal needs seats")
         targets = settled.targets
-        if not targets:  # everybody got the old node back, and the gang fits beside them
+        if not targets:  # all pods got the old node back, and the gang fits beside them
             return Unhelpful(self.question.gang, self.snapshot.generation, NoHelp.FITS_NOW)
         at = self.snapshot.pods.node
         disturbed = []

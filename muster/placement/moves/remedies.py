@@ -33,7 +33,7 @@ from muster.placement.reasons.text import moment, short
 FOR_ROOM: Final = frozenset(
     {WaitReason.NO_DOMAIN_FITS, WaitReason.NOT_ENOUGH_ROOM, WaitReason.SPREAD_UNSATISFIABLE}
 )
-"""Reasons to wait that somebody's going, or a lesser wish, could cure."""
+"""Reasons to wait that the end of other gangs, or a lesser wish, could cure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _each(gang: GangKey, spec: GangSpec | None, found: Remedies) -> Iterator[str
 
 
 def _fewer(snapshot: Snapshot, view: GangView, wait: Wait) -> int:
-    """Return how many equal members fit at once now; 0 where that cannot be told from counts."""
+    """Return how many equal members fit at once now; 0 where counts cannot show that."""
     nearest, spec = wait.explanation.nearest, view.spec
     classes = np.unique(snapshot.pods.pod_class[view.waiting])
     if nearest is None or spec is None or spec.slice_size or spec.roles or len(classes) > 1:

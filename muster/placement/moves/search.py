@@ -4,13 +4,13 @@
 
     heap: (bound, …)                 pop the smallest
       │   part of a set ───────────► the next node: each of its options, or none of them
-      │   a whole set, its price ──► settle it: do the moved and the gang find seats?
+      │   a whole set, its price ──► try it: do the moved and the gang find places?
       │                                yes: nothing cheaper does; the proposal
-      └── a set that does not settle ◄─ no: the same set and one pod more, each in turn
+      └── a set that finds none ◄─ no: the same set and one pod more, each in turn
 
 A *bound* never exceeds the price of any set that can grow from a part, so sets leave the heap in
 the order of their prices. It counts what the chosen pods interrupt and, for the members that
-still lack room, the cheapest devices a seat that the nodes to come offer; a gang that stops
+still lack room, the cheapest devices per member that the nodes to come offer; a gang that stops
 whole is shared out among all of its pods that could be chosen.
 
 The last arrow finds moves that only make room for other moves. With it the search is complete:
@@ -68,7 +68,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Ground:
-    """One field with what bounds need: the cheapest seats of the nodes from each one on."""
+    """One field with what bounds need: the cheapest places on the nodes from each one on."""
 
     ground: DomainOptions
     prices: MovePrices
@@ -78,7 +78,7 @@ class _Ground:
     _rest: dict[int, tuple[list[int], list[float], list[float]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Share out what gangs cost, and put the nodes with the cheapest seats first."""
+        """Share out what gangs cost, and put the nodes with the cheapest places first."""
         rows = {row for node in self.ground.nodes for o in node.options for row in o.rows}
         for gang, mine in self.prices.by_gang(sorted(rows)).items():
             for row in mine:
@@ -96,21 +96,21 @@ class _Ground:
         return sum(self._share[row] for row in rows)
 
     def rest(self, node: int, lack: int) -> float | None:
-        """Return the least that ``lack`` seats of the nodes from ``node`` on cost; None: none."""
+        """Return the least that ``lack`` places on the nodes from ``node`` on cost; None: none."""
         if lack <= 0:
             return 0.0
         if node not in self._rest:
             self._rest[node] = self._sorted_from(node)
-        seats, ratios, costs = self._rest[node]
-        at = bisect_left(seats, lack)
-        if at == len(seats):
+        places, ratios, costs = self._rest[node]
+        at = bisect_left(places, lack)
+        if at == len(places):
             return None
-        before = seats[at - 1] if at else 0
+        before = places[at - 1] if at else 0
         spent = costs[at - 1] if at else 0.0
         return spent + (lack - before) * ratios[at]
 
     def _sorted_from(self, node: int) -> tuple[list[int], list[float], list[float]]:
-        seats: list[int] = []
+        places: list[int] = []
         ratios: list[float] = []
         costs: list[float] = []
         total, spent = 0, 0.0
@@ -120,10 +120,10 @@ class _Ground:
         )
         for ratio, gain in offers:
             total, spent = total + gain, spent + ratio * gain
-            seats.append(total)
+            places.append(total)
             ratios.append(ratio)
             costs.append(spent)
-        return seats, ratios, costs
+        return places, ratios, costs
 
     def _ratio(self, option: MoveOption) -> float:
         return self.share(option.rows) / option.gain
@@ -159,7 +159,7 @@ class Search:
     _certain: bool = True
 
     def run(self) -> Steps[FoundMoves]:
-        """Return the cheapest set of moves with everybody's seat."""
+        """Return the cheapest set of moves with a place for every pod."""
         self._certain = self.fields.complete and self.trial.plain
         self._grounds = [_Ground(each, self.prices) for each in self.fields.fields]
         for place, ground in enumerate(self._grounds):
@@ -215,8 +215,8 @@ class Search:
         if key in self._tried:
             return None
         self._tried.add(key)
-        seats = [node.row for node in self._meant(part)]
-        settled, sure = yield from self.trial.settle(part.rows, seats)
+        places = [node.row for node in self._meant(part)]
+        settled, sure = yield from self.trial.settle(part.rows, places)
         if settled is not None:
             return FoundMoves(part.rows, settled, self._certain)
         self._certain = self._certain and sure

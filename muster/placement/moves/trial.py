@@ -1,16 +1,16 @@
-"""Where everybody goes: the pods of a set of moves, and the gang they make room for.
+"""Where all of them go: the pods of a set of moves, and the gang that they make room for.
 
 ::
 
     lift the pods off their nodes (as if they waited)
       │
-      ├─ 1  the moved first, away from the seats meant for the gang; then the gang
+      ├─ 1  the moved first, away from the nodes meant for the gang; then the gang
       ├─ 2  the gang first, wherever the planner puts it; then the moved
-      └─ 3  every way to seat the moved, one by one; at each end the gang   (small sets only)
+      └─ 3  every way to place the moved, one by one; at each end the gang   (small sets only)
 
-It is the planner that seats them, gang by gang and beside the members that stay, so whatever
+It is the planner that places them, gang by gang and beside the members that stay, so whatever
 holds for placing a pod holds for moving it: required level, affinity, devices, taints. The
-third way is tried where the first two fail, within a budget; it tells whether there is *no* way.
+third way is tried where the first two fail, within a budget; it can prove that there is *no* way.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,10 +30,10 @@ from muster.placement.question import Question
 from muster.placement.rules.feasibility import feasible
 
 NODES_TRIED: Final = 300
-"""Seats of moved pods tried one by one in all of a proposal; each costs a snapshot."""
+"""Nodes for moved pods tried one by one in all of a proposal; each costs a snapshot."""
 
 MOST_MOVED: Final = 6
-"""Moved pods whose seats are tried one by one."""
+"""Most moved pods for which nodes are tried one by one."""
 
 
 def decided(snapshot: Snapshot, question: Question) -> Steps[Decision]:
@@ -75,18 +75,18 @@ class Trial:
     _plain_crews: dict[int, bool] = field(default_factory=dict)
 
     def settle(
-        self, rows: Sequence[int], seats: Sequence[int]
+        self, rows: Sequence[int], meant: Sequence[int]
     ) -> Steps[tuple[Settled | None, bool]]:
-        """Seat the pods ``rows`` and the gang; ``seats``: node rows meant for the gang.
+        """Place the pods ``rows`` and the gang; ``meant``: node rows meant for the gang.
 
-        The second value tells whether the answer is certain: a way was found, or there is none.
+        The second value: whether the answer is certain (a way was found, or there is none).
         """
         lifted = self.snapshot.overlay(moved=[(row, NO_ROW) for row in rows])
         yield
         first = yield from decided(lifted, self.question)
         if not isinstance(first, Plan):
             return None, self.plain
-        found = yield from self._moved_first(lifted, rows, seats)
+        found = yield from self._moved_first(lifted, rows, meant)
         if found is None:
             found = yield from self._gang_first(lifted, rows, first)
         if found is not None:
@@ -98,9 +98,9 @@ class Trial:
     # --- by the planner -----------------------------------------------------------------
 
     def _moved_first(
-        self, lifted: Snapshot, rows: Sequence[int], seats: Sequence[int]
+        self, lifted: Snapshot, rows: Sequence[int], meant: Sequence[int]
     ) -> Steps[Settled | None]:
-        names = tuple(self.snapshot.nodes.name(node) for node in seats)
+        names = tuple(self.snapshot.nodes.name(node) for node in meant)
         moved = yield from self._crews(lifted, rows, (*self.question.kept, *names))
         if moved is None:
             return None
@@ -113,7 +113,7 @@ class Trial:
     def _gang_first(
         self, lifted: Snapshot, rows: Sequence[int], plan: Plan
     ) -> Steps[Settled | None]:
-        """Seat the gang, then the moved; then the gang is asked about once more, as it will be."""
+        """Place the gang, then the moved; then plan the gang once more, as it will be planned."""
         taken = lifted.overlay(moved=_pairs(plan))
         yield
         moved = yield from self._crews(taken, rows, self.question.kept)
@@ -163,7 +163,7 @@ class Trial:
         return self.plain and len(rows) <= MOST_MOVED and all(map(self._is_plain, gangs))
 
     def _is_plain(self, gang: int) -> bool:
-        """Return whether a member's seat depends on its own rules and the required level alone."""
+        """Return whether a member's node depends on its own rules and the required level alone."""
         if gang not in self._plain_crews:
             view = self.snapshot.gang(self.snapshot.gang_at(gang))
             spec = None if view is None else view.spec
@@ -178,7 +178,7 @@ class Trial:
     def _one_by_one(
         self, lifted: Snapshot, rows: Sequence[int]
     ) -> Steps[tuple[Settled | None, bool]]:
-        """Try every seat of every moved pod, depth first; equal pods in ascending seats."""
+        """Try every node for every moved pod, depth first; equal pods on ascending nodes."""
         order = sorted(rows, key=lambda row: (-self.prices.devices(row), self._kind(row), row))
         stack: list[tuple[Snapshot, tuple[int, ...]]] = [(lifted, ())]
         while stack:

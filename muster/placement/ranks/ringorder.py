@@ -26,7 +26,7 @@ _MOST_ENDS: Final = 32
 """Hosts of a kind that are looked at as begin or end."""
 
 _MOST_HOSTS: Final = 64
-"""Hosts whose visits are part of a ring's cost."""
+"""Most hosts with which the visits are part of a ring's cost."""
 
 _BEHIND: Final = np.iinfo(np.int64).max
 """Sorts behind every domain."""

@@ -1,7 +1,7 @@
 """Gangs that the present nodes cannot hold: what an autoscaler is asked for.
 
 A wait ends by itself when pods end, but not when the nodes are missing. The explanation
-of a decision tells which it is::
+of a decision shows which it is::
 
     no node suits at all; larger than any node ─────────► nodes are missing
     the largest domain, empty, holds fewer than needed ─► nodes are missing

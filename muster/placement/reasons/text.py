@@ -26,7 +26,7 @@ CLUSTER: Final = "cluster"
 def render(decision: Decision, now: float | None = None) -> list[str]:
     """Return the lines a person reads, most important first.
 
-    With ``now`` (epoch seconds) they tell how long holders have been running; an Event, which
+    With ``now`` (epoch seconds) they include how long holders have been running; an Event, which
     is to stay the same, does without.
     """
     match decision:

@@ -1,7 +1,7 @@
 """Why a gang waits: the reason in a fixed word, the numbers, and what would help.
 
 The group looked at is the one that lacks most; of all domains that could do, the nearest
-fit is the one with room for most of it. What it lacks is told in the resource that runs
+fit is the one with room for most of it. What it lacks is given in the resource that runs
 out first there, and who holds that resource is read from the pods on the domain's nodes.
 """
 

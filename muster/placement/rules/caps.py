@@ -1,7 +1,7 @@
 """Caps on sets of nodes: what members of one gang forbid each other, and budgets.
 
 A *cap rule* is a set of disjoint node sets with a cap each: anti-affinity among members
-("one per rack") is a cap rule whose sets are the racks and whose caps are 1; a spread
+("one per rack") is a cap rule with the racks as its sets and caps of 1; a spread
 constraint is one with the room its skew leaves; a budget is one with a single set.
 
 Two shapes, known when the cap rule is made:

@@ -2,7 +2,7 @@
 
 What the snapshot shows is counted per state of a node (``muster.cluster.devices.rooms``). On nodes
 where this plan has put something down already, all of its pods there and the new ones are
-seated together, the heaviest asks first: in just that order they get their devices when
+placed together, the heaviest asks first: in just that order they get their devices when
 the plan is made out (``muster.decisions.assign``), so what is counted here is found there.
 """
 
@@ -105,7 +105,7 @@ def free_units(world: World, resource: str) -> Ints:
 
 
 def empty_rooms(snapshot: Snapshot, pod_class: PodClass) -> Ints | None:
-    """Return int64[n], pods the devices of each node could take if nobody used any."""
+    """Return int64[n], pods the devices of each node could take if no pod used any."""
     view, count = snapshot.devices, snapshot.nodes.count
     if not view.known and not needs_known_devices(pod_class):
         return None
@@ -126,7 +126,7 @@ def empty_rooms(snapshot: Snapshot, pod_class: PodClass) -> Ints | None:
 def beyond_devices(snapshot: Snapshot, pod_class: PodClass) -> str:
     """Return what no node's devices could give such a pod even if all were free, else "".
 
-    A node whose devices are not known counts as able, unless the pod needs to know.
+    A node without known devices counts as able, unless the pod needs to know.
     """
     picky = needs_known_devices(pod_class)
     if not picky and not (snapshot.devices.known and asks_of(pod_class)):

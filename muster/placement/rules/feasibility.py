@@ -1,7 +1,7 @@
 """Where may one more pod of a class go? kube-scheduler's filters, in arrays.
 
 Rules are applied in a fixed order and every rule gets a row, also when it removes nothing
-(all but two: nodes that were refused, or are kept for others, are told where there are any)::
+(all but two: nodes that were refused, or are kept for others, have a row where there are any)::
 
     node is ready, not cordoned ─► taints ─► selector, affinity ─► volumes ─► host ports
       ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► devices ─► budgets

@@ -12,7 +12,7 @@ In devices, for a node with holes h_1.. and free CPU c::
 mean and variance can have (Scarf, "A min-max solution of an inventory problem", 1958). It
 costs a square root where a normal distribution costs an error function, it assumes no
 distribution, and its slow tail orders nodes that are all far from short, so that no tie is
-left to chance and CPU-rich nodes are kept for whoever is hungry.
+left to chance and CPU-rich nodes are kept for the shapes that need it.
 
 A shape goes where ``worth`` falls least. The whole table (``Worths``) and the rows and
 scalars below do the same operations in the same order, so they agree to the last bit; a

@@ -2,7 +2,7 @@
 
 The horizon: requests like those seen so far keep coming until the free devices are full.
 With a mean request of m milli-GPU and F milli-GPU free these are R = F / m arrivals; never
-fewer than ``FEWEST``, because somebody always comes. Of these R arrivals
+fewer than ``FEWEST``, because some pod always comes. Of these R arrivals
 
 - the fractional ones are the demand on holes (``holes.worths``), the holes now open their
   supply;
@@ -95,7 +95,7 @@ def learn_steps(mix: RequestMix, stock: NodeStock, last: Prices) -> Steps[Prices
     )
 
 
-def told(prices: Prices, *, generation: int, free: int) -> Learned:
+def as_learned(prices: Prices, *, generation: int, free: int) -> Learned:
     """Return prices as they are kept with the model."""
     return Learned(
         worth=tuple(prices.per_unit.tolist()),
@@ -109,7 +109,7 @@ def told(prices: Prices, *, generation: int, free: int) -> Learned:
 
 
 def recalled(learned: Learned) -> Prices:
-    """Return the prices that ``told`` described, to the last bit."""
+    """Return the prices that ``as_learned`` described, to the last bit."""
     worth = np.array(learned.worth)
     return Prices(
         worth=_by_milli(worth),

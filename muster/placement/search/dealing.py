@@ -1,6 +1,6 @@
-"""From shares to seats: which slice goes to which domain, and who sits where in it.
+"""From shares to places: which slice goes to which domain, and each member's place in it.
 
-The exact search says how many slices of each make-up a domain takes. Slices of one make-up
+The exact search finds how many slices of each make-up a domain takes. Slices of one make-up
 are interchangeable, and are dealt out in rank order along a ring through the domains, as
 kinds of pods are (``ranking``); inside a domain in tree order, layer by layer::
 
@@ -20,11 +20,11 @@ from muster.placement.tree import DomainTree, Ints
 
 def deal(tree: DomainTree, packing: Packing, shares: Sequence[DomainShare]) -> Ints:
     """Return int64[members], the position of each member in rank order."""
-    seats = np.full(len(packing.kinds), -1, dtype=np.int64)
+    places = np.full(len(packing.kinds), -1, dtype=np.int64)
     widest = packing.layers[0]
     ordered = _along_the_ring(tree, widest.level, shares, len(widest.makeups))
-    _deal(packing, 0, ordered, np.arange(len(packing.types[0])), seats)
-    return seats
+    _deal(packing, 0, ordered, np.arange(len(packing.types[0])), places)
+    return places
 
 
 def _along_the_ring(
@@ -40,7 +40,7 @@ def _along_the_ring(
 
 
 def _deal(
-    packing: Packing, depth: int, shares: Sequence[Sequence[DomainShare]], dealt: Ints, seats: Ints
+    packing: Packing, depth: int, shares: Sequence[Sequence[DomainShare]], dealt: Ints, places: Ints
 ) -> None:
     """Deal units of one depth (slices of a layer, members at last) to shares per type."""
     innermost = depth == len(packing.layers)
@@ -55,10 +55,10 @@ def _deal(
     for share, parts in given.values():
         mine = np.sort(np.concatenate(parts))
         if innermost:
-            seats[mine] = share.place
+            places[mine] = share.place
             continue
         inner = np.sort(np.concatenate([packing.inside[depth][i] for i in mine.tolist()]))
-        _deal(packing, depth + 1, _per_type(share.inside), inner, seats)
+        _deal(packing, depth + 1, _per_type(share.inside), inner, places)
 
 
 def _per_type(shares: Sequence[DomainShare]) -> list[list[DomainShare]]:

@@ -82,7 +82,7 @@ def _exact(sizes: Sizes, count: int, need: int, limit: int) -> list[int]:
     """Subset sum with exactly ``count`` terms.
 
     ``reach[j]`` has bit s set when j of the items seen so far can sum to s. Every item's
-    table is kept, so that walking back tells which items made the best sum.
+    table is kept, so that walking back finds the items that made the best sum.
     """
     window = (1 << (limit + 1)) - 1
     items = [i for i, c in enumerate(sizes.copies) for _ in range(min(c, count))]

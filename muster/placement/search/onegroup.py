@@ -2,8 +2,8 @@
 
 Members above the minimum must never make the minimum's place worse. So the minimum is
 placed first, for reference; then larger numbers are tried and taken when the first
-``mandatory`` members, in rank order, stand no worse than the reference. Last, whoever is
-left goes as near as there is room.
+``mandatory`` members, in rank order, stand no worse than the reference. Last, members that
+are left go as near as there is room.
 """
 
 from dataclasses import dataclass, replace
@@ -97,8 +97,8 @@ def _first(arena: Arena, amounts: Ints, number: int) -> Ints:
 def slots(amounts: Ints, core: Ints) -> Ints:
     """Return one position per member in rank order: the hosts of ``core``, then the others.
 
-    The first ranks are those that were placed first and at their best; whoever came to
-    other hosts afterwards must not push them apart.
+    The first ranks are those that were placed first and at their best; members that came
+    to other hosts afterwards must not push them apart.
     """
     used = np.flatnonzero(amounts)  # of all hosts a gang has few
     positions = np.repeat(used, amounts[used])
