@@ -7,7 +7,7 @@ anew, by the kinds that each is to hold::
     h1  A A B      A and B are both on both hosts       h1  A A A
     h2  A B B  ─►  one exchange later they are not  ─►  h2  B B B
 
-The first exchange that lowers the cost of the best ring (``ranking``) is made, until none
+The first exchange that lowers the cost of the best ring (``ringorder``) is made, until none
 does, the ring costs what every ring must, or the trials are used up.
 """
 

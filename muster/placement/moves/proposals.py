@@ -5,7 +5,7 @@
     plan the gang ─► it fits ─────────────────────────────► Unhelpful(FITS_NOW)
       │              never, or not complete ──────────────► Unhelpful(NEVER, NOT_READY)
       ▼
-    who may move (movable) ─► what each node could gain (options) ─► the cheapest set (search)
+    who may move (movablepods) ─► what each node could gain (options) ─► the cheapest set (search)
       │                        several kinds, slices, or too much: clear a domain (greedy)
       ▼
     a place for every pod (trial) ─► the same plan on the cluster as it would be ─► Proposal

@@ -55,7 +55,7 @@ class FoundMoves:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Part:
-    """Part of a set in one field; whole when ``lack`` is 0 or less."""
+    """Part of a set in one domain; whole when ``lack`` is 0 or less."""
 
     bound: Price
     lack: int

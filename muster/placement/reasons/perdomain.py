@@ -1,7 +1,7 @@
 """Domain by domain, what a gang would find there: for people who ask why not *there*.
 
 The level is the one that decides: what the gang requires, else what it prefers, else the
-one above the hosts. The members are those of the group that lacks most, as in ``why``.
+one above the hosts. The members are those of the group that lacks most, as in ``waiting``.
 """
 
 from dataclasses import dataclass, replace

@@ -2,9 +2,9 @@
 
 The search in full, from the plain to the particular::
 
-    slices?  ─► slices.place_slices        otherwise select.place
+    slices?  ─► slices.place_slices        otherwise scopes.place
     members that must share a label that is no level: once per value, best result wins
-    spread constraints leave no room as things are: sequential, per candidate domain
+    spread constraints leave no room as things are: onebyone, per candidate domain
     (not with slices: those wait until the spread leaves room)
 """
 

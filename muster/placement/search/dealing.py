@@ -2,7 +2,7 @@
 
 The exact search finds how many slices of each make-up a domain takes. Slices of one make-up
 are interchangeable, and are dealt out in rank order along a ring through the domains, as
-kinds of pods are (``ranking``); inside a domain in tree order, layer by layer::
+kinds of pods are (``ringorder``); inside a domain in tree order, layer by layer::
 
     make-up (1, 3)   slice 0            ─► r2
     make-up (0, 4)   slices 1 2 3 4     ─► r2 r2 r1 r1

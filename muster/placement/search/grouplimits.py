@@ -9,7 +9,7 @@
     affinity to itself, first of kind  all members share one value of K ("together")
 
 The spread cap takes the minimum as it is now. Filling the emptiest values would raise it,
-which the search does not count on; when it finds nothing, ``sequential`` does just that.
+which the search does not count on; when it finds nothing, ``onebyone`` does just that.
 """
 
 from collections.abc import Iterator

@@ -9,7 +9,7 @@
     lasts; of the first level with a fit the best domain wins
           │ budget used up, or rules between pods (affinity, spread, ports, budgets)
           ▼
-    ``mixed``: kind by kind, sound but not exact
+    ``severalgroups``: kind by kind, sound but not exact
 
 A candidate holds every kind alone, and the sum of all requests: whoever is no candidate
 cannot hold the gang, so what is proven of all candidates is proven of all domains.
