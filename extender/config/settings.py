@@ -19,7 +19,7 @@ from extender.config.election import LeaderElection
 from muster.kube import names
 from muster.kube.kinds.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
 from muster.observability import configfile
-from muster.placement.reasons.missingnodes import Need
+from muster.placement.reasons.missingnodes import NodeNeed
 from muster.placement.scoring.profiles import Profile, Scoring, Weights
 from muster.workloads.managedpods import ManagedConfig, Policy
 
@@ -86,7 +86,7 @@ class Autoscaler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
     provisioning_class: str | None = None
     parameters: dict[str, str] = msgspec.field(default_factory=dict)
-    ask: Need = Need.BEYOND_CLUSTER
+    ask: NodeNeed = NodeNeed.BEYOND_CLUSTER
     release_unpinned: bool = False
     after_seconds: float = 30.0
     retry_seconds: float = 300.0

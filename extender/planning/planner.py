@@ -36,7 +36,7 @@ from muster.cluster.tables.gangview import GangView
 from muster.decisions.answer import Deferred, Planned, decide, standing
 from muster.decisions.assign import assignments
 from muster.decisions.history import Asked, History
-from muster.decisions.record import Outcome
+from muster.decisions.record import AnswerKind
 from muster.decisions.recording import Note, Said
 from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
 from muster.placement.question import Question
@@ -350,7 +350,7 @@ class Planner:
         listed = "to do" if key in self._list.todo else ""
         said, last = None, self.decisions.get(key)
         if isinstance(last, Wait | Reject):
-            word = Outcome.WAIT if isinstance(last, Wait) else Outcome.REJECT
+            word = AnswerKind.WAIT if isinstance(last, Wait) else AnswerKind.REJECT
             said = Said(word, last.reason, last.generation)
         return Note(
             listed or ("parked" if key in self._list.parked else ""),

@@ -211,7 +211,7 @@ class WhatIf:
         return found
 
 
-def _ways(snapshot: Snapshot, found: remedies.Ways) -> Plain:
+def _ways(snapshot: Snapshot, found: remedies.Remedies) -> Plain:
     ends: list[Plain] = [str(key) for key in found.ends]
     moves = None if found.moves is None else tell.to_dict(snapshot, found.moves, {})["price"]
     return {

@@ -29,7 +29,7 @@ from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef
-from muster.queueing.torsos import Patience, Remedy, is_torso, is_whole, may_have_run, remedy
+from muster.queueing.torsos import Remedy, TorsoPatience, is_torso, is_whole, may_have_run, remedy
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class PartialGangs:
         self._client = client
         self._metrics = metrics
         self._reporter = reporter
-        self._patience = Patience(config.partial_after_seconds, config.roll_back_after_seconds)
+        self._patience = TorsoPatience(config.partial_after_seconds, config.roll_back_after_seconds)
         self._started_at = engine.clock()
         self._torsos: dict[GangKey, _Torso] = {}
         self._seen: set[GangKey] = set()

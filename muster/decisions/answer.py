@@ -28,7 +28,7 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.assign import assignments
-from muster.placement.decision import Decision, Explanation, Plan, Reject, Wait, WaitReason
+from muster.placement.decision import Decision, Plan, Reject, Wait, WaitExplanation, WaitReason
 from muster.placement.hotspares import choose_hot_spares, plan_beside_spares
 from muster.placement.question import Question
 from muster.placement.ranks.vacantranks import with_vacant_ranks
@@ -39,8 +39,9 @@ from muster.queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Read
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The gang is left alone until ``until`` (epoch seconds): its releases are refused."""
+    """The gang is not planned yet: its releases are refused."""
 
+    #: Until then, seconds since the epoch.
     until: float
 
 
@@ -82,7 +83,7 @@ def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
         raise KeyError(question.gang)
     if question.network:
         nodes = snapshot.nodes.count
-        why = Explanation(nodes, 0, (), cause=question.network, remedy=NETWORK_REMEDY)
+        why = WaitExplanation(nodes, 0, (), cause=question.network, remedy=NETWORK_REMEDY)
         return Wait(question.gang, snapshot.generation, WaitReason.NO_NETWORK, why)
     try:
         ranked = with_vacant_ranks(snapshot, view)
@@ -100,7 +101,9 @@ def failed(gang: GangKey, generation: int, nodes: int, error: Exception) -> Wait
     path = PurePath(innermost.filename)
     where = f"{path.parent.name}/{path.name}:{innermost.lineno} in {innermost.name}"
     text = f"{type(error).__name__}: {error} ({where}); {REMEDY}"
-    return Wait(gang, generation, WaitReason.PLANNER_FAILED, Explanation(nodes, 0, (), remedy=text))
+    return Wait(
+        gang, generation, WaitReason.PLANNER_FAILED, WaitExplanation(nodes, 0, (), remedy=text)
+    )
 
 
 def lacking_hot_spares(snapshot: Snapshot, question: Question) -> Steps[StandbyHeld | None]:

@@ -26,19 +26,22 @@ _UID_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Supposition:
-    """What is to be supposed. ``pods``: rows; ``facts``: what there would be besides."""
+    """What is to be supposed."""
 
     gangs: tuple[GangKey, ...] = ()
+    #: Pod rows that are not there.
     pods: tuple[int, ...] = ()
     nodes: tuple[str, ...] = ()
+    #: What there is besides.
     facts: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Supposed:
-    """An answer from a supposed cluster. ``gone``: gang and how many of its pods held room."""
+class SupposedAnswer:
+    """An answer from a supposed cluster."""
 
     question: Question
+    #: Gang, and how many of its pods held room.
     gone: tuple[tuple[GangKey, int], ...]
     snapshot: Snapshot
     answer: Answer
@@ -57,7 +60,7 @@ def suppose(snapshot: Snapshot, supposed: Supposition) -> Snapshot:
     return snapshot.overlay(without_pods=rows, facts=facts)
 
 
-def without(snapshot: Snapshot, question: Question, gangs: Sequence[GangKey]) -> Supposed:
+def without(snapshot: Snapshot, question: Question, gangs: Sequence[GangKey]) -> SupposedAnswer:
     """Ask ``question`` of ``snapshot`` without all pods of ``gangs``. Unknown ones are ignored."""
     views = [view for view in map(snapshot.gang, gangs) if view is not None]
     pods = [members(view) for view in views]
@@ -68,7 +71,7 @@ def without(snapshot: Snapshot, question: Question, gangs: Sequence[GangKey]) ->
         (view.key, int(np.count_nonzero(held[mine] >= 0)))
         for view, mine in zip(views, pods, strict=True)
     )
-    return Supposed(question, gone, supposed, run(answer(supposed, question)))
+    return SupposedAnswer(question, gone, supposed, run(answer(supposed, question)))
 
 
 def members(view: GangView) -> Rows:

@@ -28,8 +28,8 @@ Phase 4, *the members* (``assignment``): amounts per node become one node per me
     neighbours in rank are neighbours on the network (``ranks.ringorder``).
 Phase 5, *the spares*: nodes where a member may bind instead (``search.sparenodes``).
 
-No fit in phase 3: ``reasons.waiting`` says which members lack what and where. A gang that keeps
-hot spares goes through the phases as if it were larger (``hotspares``).
+No fit in phase 3: ``reasons.waiting`` finds out which members lack what, and where. A gang that
+keeps hot spares goes through the phases as if it were larger (``hotspares``).
 
 ``question``    what is asked: the gang, the time, nodes left out, preferences
 ``decision``    what is answered: plan, wait or reject

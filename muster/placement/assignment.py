@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
 from muster.placement.ranks.ringorder import ring_steps
-from muster.placement.request import Request, Rows
-from muster.placement.search.arena import Arena, Board
+from muster.placement.request import GangRequest, Rows
+from muster.placement.search.arena import Arena, SearchBoard
 from muster.placement.search.fewestnewdomains import closest
 from muster.placement.search.joint import Joint
 from muster.placement.search.nearplaced import near, near_slices, near_whole, region_of
-from muster.placement.search.onegroup import Found, place_single, slots
+from muster.placement.search.onegroup import FoundPlaces, place_single, slots
 from muster.placement.search.severalgroups import (
     Mixed,
     add_near,
@@ -31,7 +31,7 @@ from muster.placement.search.severalgroups import (
 )
 from muster.placement.search.sliceorder import SliceOrder
 from muster.placement.search.slices import partial_last
-from muster.placement.tree import Ints, Tree, domains_used
+from muster.placement.tree import DomainTree, Ints, domains_used
 from muster.placement.world import World
 
 
@@ -39,13 +39,11 @@ from muster.placement.world import World
 class Assigned:
     """Members and the position that each of them gets, in no particular order."""
 
-    # int32[members], pod rows.
+    #: int32[members], pod rows.
     pods: Rows
-
-    # int64[members].
+    #: int64[members].
     positions: Ints
-
-    # No assignment of these members uses fewer domains.
+    #: No assignment of these members uses fewer domains.
     proven: bool = False
 
 
@@ -53,17 +51,15 @@ class Assigned:
 class PlacedMembers:
     """Members of the gang that have a place on a living node already."""
 
-    # int32[members], pod rows.
+    #: int32[members], pod rows.
     rows: Rows
-
-    # int64[members], where each of them is.
+    #: int64[members], where each of them is.
     positions: Ints
-
-    # int64[positions], how many are at each position.
+    #: int64[positions], how many are at each position.
     amounts: Ints
 
 
-def placed_members(snapshot: Snapshot, board: Board, request: Request) -> PlacedMembers:
+def placed_members(snapshot: Snapshot, board: SearchBoard, request: GangRequest) -> PlacedMembers:
     """Return the placed members of a gang that stand on living nodes."""
     if not len(request.placed):
         none = np.zeros(0, dtype=np.int64)
@@ -77,7 +73,9 @@ def placed_members(snapshot: Snapshot, board: Board, request: Request) -> Placed
     return PlacedMembers(request.placed[known][alive], positions[alive], amounts)
 
 
-def assign(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps[Assigned | None]:
+def assign(
+    snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]
+) -> Steps[Assigned | None]:
     """Return a place for at least the mandatory members of a gang; ``None``: they do not fit."""
     board, world = arenas[0].board, arenas[0].world
     placed = placed_members(snapshot, board, request)
@@ -92,7 +90,7 @@ def assign(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Ste
 
 
 def _one_group(
-    snapshot: Snapshot, here: Arena, request: Request, placed: PlacedMembers
+    snapshot: Snapshot, here: Arena, request: GangRequest, placed: PlacedMembers
 ) -> Steps[Assigned | None]:
     if len(placed.rows) and request.wish.slice_size:
         return (yield from _beside_slices(snapshot, here, placed))
@@ -132,7 +130,7 @@ def _beside_placed(
     return _beside(snapshot, placed, group.rows[: int(amounts.sum())], amounts)
 
 
-def _in_order(here: Arena, request: Request, found: Found, rows: Rows) -> Assigned:
+def _in_order(here: Arena, request: GangRequest, found: FoundPlaces, rows: Rows) -> Assigned:
     if request.wish.slice_size:
         order = partial_last(here.board.tree, request.wish, found.amounts)
         return Assigned(rows, order, found.proven)
@@ -189,7 +187,11 @@ def _places(snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
 
 
 def _groups(
-    snapshot: Snapshot, board: Board, world: World, request: Request, placed: PlacedMembers
+    snapshot: Snapshot,
+    board: SearchBoard,
+    world: World,
+    request: GangRequest,
+    placed: PlacedMembers,
 ) -> Steps[Assigned | None]:
     groups = request.groups
     must = tuple(group.mandatory for group in groups)
@@ -214,7 +216,7 @@ def _groups(
 
 
 def _around_the_ring(
-    snapshot: Snapshot, tree: Tree, request: Request, found: Joint
+    snapshot: Snapshot, tree: DomainTree, request: GangRequest, found: Joint
 ) -> Steps[Assigned]:
     """Assign all members so that neighbours in rank are neighbours on the fabric."""
     rows = [
@@ -243,7 +245,7 @@ def _kind_by_kind(places: Sequence[Ints]) -> bool:
     return all(int(a.max()) < int(b.min()) for a, b in pairwise(filled))
 
 
-def _with_the_others(task: Mixed, request: Request, core: Joint) -> Steps[Joint]:
+def _with_the_others(task: Mixed, request: GangRequest, core: Joint) -> Steps[Joint]:
     """Members above the minimum: all at once where that costs no domain, else nearby."""
     totals = tuple(len(group.rows) for group in task.groups)
     if totals == task.needs:
@@ -268,7 +270,7 @@ def _domains(task: Mixed, found: Sequence[Ints]) -> tuple[int, ...]:
 
 
 def _sliced_groups(
-    snapshot: Snapshot, arenas: Sequence[Arena], request: Request, placed: PlacedMembers
+    snapshot: Snapshot, arenas: Sequence[Arena], request: GangRequest, placed: PlacedMembers
 ) -> Steps[Assigned | None]:
     """All members first; the mandatory ones alone when that does not fit."""
     board, world = arenas[0].board, arenas[0].world
@@ -299,7 +301,7 @@ def _sliced_groups(
 
 
 def _exact_slices(
-    request: Request, task: Mixed, order: SliceOrder
+    request: GangRequest, task: Mixed, order: SliceOrder
 ) -> Steps[tuple[Assigned | None, bool]]:
     """Assign all members exactly. The second value: whether the search was complete."""
     kinds = np.full(len(request.members), -1, dtype=np.int64)

@@ -28,13 +28,13 @@ from muster.placement.assignment import Assigned, assign
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
 from muster.placement.question import Question
 from muster.placement.reasons.waiting import wait
-from muster.placement.request import Group, Request, Rows, reading
+from muster.placement.request import GangRequest, MemberGroup, Rows, reading
 from muster.placement.rules.capacity import capacity
 from muster.placement.rules.devices import beyond_devices
 from muster.placement.rules.refusednodes import Closed, masks, named
-from muster.placement.search.arena import Arena, Board, arenas_of
+from muster.placement.search.arena import Arena, SearchBoard, arenas_of
 from muster.placement.search.sparenodes import choose_spares
-from muster.placement.tree import Ints, Tree, domains_used, tree_of
+from muster.placement.tree import DomainTree, Ints, domains_used, tree_of
 from muster.placement.world import World
 
 _NODES: Final = "add nodes that hold it (it is looked at again when nodes come)"
@@ -52,7 +52,7 @@ def plan(
     """
     request = yield from reading(snapshot, question, members)
     yield
-    if not isinstance(request, Request):
+    if not isinstance(request, GangRequest):
         return request
     too_large = _too_large(snapshot, request)
     if too_large is not None:
@@ -67,7 +67,7 @@ def plan(
     world, arenas = World(snapshot), list[Arena]()
     kept = named(snapshot, question.kept)
     for refused in masks(snapshot, question.refused):
-        board = Board(topology, tree, Closed(refused, kept), question.scoring)
+        board = SearchBoard(topology, tree, Closed(refused, kept), question.scoring)
         arenas = yield from arenas_of(world, board, request.groups, request.wish)
         assigned = yield from assign(snapshot, request, arenas)
         if assigned is not None:
@@ -80,7 +80,7 @@ def plan_now(snapshot: Snapshot, question: Question, members: Rows | None = None
     return run(plan(snapshot, question, members))
 
 
-def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
+def _too_large(snapshot: Snapshot, request: GangRequest) -> Reject | None:
     """Reject a gang with a member that no node could take even when empty."""
     if not snapshot.nodes.alive.any():
         return None
@@ -101,7 +101,7 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
 
 
 def _slice_too_large(
-    snapshot: Snapshot, topology: Topology, tree: Tree, request: Request
+    snapshot: Snapshot, topology: Topology, tree: DomainTree, request: GangRequest
 ) -> Reject | None:
     """Reject a gang with slices that no domain of their level could take even when empty.
 
@@ -134,7 +134,7 @@ def _any_fits(nodes: NodeView, asked: Sequence[tuple[str, int]], rows: int) -> b
     return bool(fits.any())
 
 
-def _larger_than_nodes(snapshot: Snapshot, group: Group) -> str:
+def _larger_than_nodes(snapshot: Snapshot, group: MemberGroup) -> str:
     """Dead rows offer nothing, so they need not be left out."""
     nodes = snapshot.nodes
     asked = [(resource, amount) for resource, amount in group.pod_class.requests if amount]
@@ -150,7 +150,7 @@ def _larger_than_nodes(snapshot: Snapshot, group: Group) -> str:
 
 
 def _plan(
-    snapshot: Snapshot, request: Request, arenas: Sequence[Arena], assigned: Assigned
+    snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena], assigned: Assigned
 ) -> Steps[Plan]:
     board = arenas[0].board
     has_pauses = max(board.tree.size, len(assigned.pods)) > FEW
@@ -180,7 +180,7 @@ def _plan(
     )
 
 
-def _rank_order(request: Request, pods: Rows) -> tuple[NDArray[np.int64], Rows]:
+def _rank_order(request: GangRequest, pods: Rows) -> tuple[NDArray[np.int64], Rows]:
     """Return the order of ``pods`` among the members, and the members that are left over.
 
     ``request.members`` are sorted by rank and name.
@@ -193,7 +193,7 @@ def _rank_order(request: Request, pods: Rows) -> tuple[NDArray[np.int64], Rows]:
 
 
 def _spares(
-    request: Request, arenas: Sequence[Arena], assigned: Assigned, amounts: Ints
+    request: GangRequest, arenas: Sequence[Arena], assigned: Assigned, amounts: Ints
 ) -> Steps[NDArray[np.int64]]:
     """Return int64[members, spare_count] positions, along ``assigned``."""
     result = np.full((len(assigned.pods), request.spare_count), -1, dtype=np.int64)

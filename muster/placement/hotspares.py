@@ -51,14 +51,11 @@ class _Candidates:
     """A snapshot with candidates in it."""
 
     snapshot: Snapshot
-
-    # int32[candidates], their pod rows.
+    #: int32[candidates], their pod rows.
     rows: Rows
-
-    # int64[candidates], the slice of each; 0 without slices.
+    #: int64[candidates], the slice of each; 0 without slices.
     slices: Ints
-
-    # The pod row of the member that the candidates are like.
+    #: The pod row of the member that the candidates are like.
     like: int
 
 

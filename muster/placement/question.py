@@ -20,28 +20,20 @@ class Question:
     """One gang and the circumstances. Recordings hold the fields by name, in this order."""
 
     gang: GangKey
-
-    # Time of the question, seconds since the epoch. Wishes that relax with time read it.
+    #: Time of the question, seconds since the epoch. Wishes that relax with time read it.
     now: float = LATE
-
-    # How long a gang of unknown size gets for more members, in seconds.
+    #: How long a gang of unknown size gets for more members, in seconds.
     window_s: float = 0.0
-
-    # Spare nodes wanted per member.
+    #: Spare nodes wanted per member.
     spare_count: int = 0
-
-    # The gang is not planned before this time, seconds since the epoch; ``None``: no such time.
+    #: The gang is not planned before this time, seconds since the epoch; ``None``: no such time.
     deferred_until: float | None = None
-
-    # Names of nodes that kube-scheduler turned members away from. Unknown names are ignored.
+    #: Names of nodes that kube-scheduler turned members away from. Unknown names are ignored.
     refused: tuple[str, ...] = ()
-
-    # Names of nodes that keep their room for lost members of other gangs. Likewise.
+    #: Names of nodes that keep their room for lost members of other gangs. Likewise.
     kept: tuple[str, ...] = ()
-
-    # Which nodes are preferred for a pod that comes alone.
+    #: Which nodes are preferred for a pod that comes alone.
     scoring: Scoring = DEFAULT
-
-    # Why the gang cannot have the isolated network that its pods need; "" where it can, or
-    # needs none.
+    #: Why the gang cannot have the isolated network that its pods need; "" where it can, or
+    #: needs none.
     network: str = ""

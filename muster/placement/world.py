@@ -19,24 +19,26 @@ from muster.placement.tree import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
-    """Equal pods this plan has put down. ``amounts``: int64[n], pods per node row."""
+class PlacedPods:
+    """Equal pods that this plan has put down."""
 
     pod_class: PodClass
     labels_id: int
+    #: int64[n], pods per node row.
     amounts: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """``snapshot`` with ``placed`` on top. Immutable: ``put`` returns a new one."""
+    """A snapshot with pods of this plan on top. Immutable: ``put`` returns a new one."""
 
     snapshot: Snapshot
-    placed: tuple[Placed, ...] = ()
+    #: What this plan has put down so far.
+    placed: tuple[PlacedPods, ...] = ()
 
     def put(self, pod_class: PodClass, labels_id: int, amounts: Ints) -> "World":
         """Return the world with ``amounts`` pods of a class put down (int64[n], by node row)."""
-        return replace(self, placed=(*self.placed, Placed(pod_class, labels_id, amounts)))
+        return replace(self, placed=(*self.placed, PlacedPods(pod_class, labels_id, amounts)))
 
     def free(self, resource: str) -> Ints:
         """Return what is free of a resource on every node row, int64[n]."""

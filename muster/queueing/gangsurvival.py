@@ -1,4 +1,4 @@
-"""Whose eviction a gang survives: pods go one by one, gangs live and end as a whole.
+"""Which evictions a gang survives: pods go one by one, gangs live and end as a whole.
 
 kube-scheduler chooses victims node by node and knows no gangs. A set of victims on one
 node leaves a gang intact in two cases::

@@ -3,7 +3,7 @@
 1. Gangs that were begun and are not whole: some members hold room that is useless until
    the others join them. This is also what completes, after a restart, the gangs that the
    previous process left half released, before anything else is planned.
-2. Gangs that have their place, with nobody waiting, and lack hot spares: a spare is part of
+2. Gangs that have their place, with no member waiting, and lack hot spares: a spare is part of
    the gang that it is kept for, and after a restart it is taken again before its room is
    offered to others.
 3. Higher priority.

@@ -33,29 +33,31 @@ from muster.placement.reasons.text import moment, short
 FOR_ROOM: Final = frozenset(
     {WaitReason.NO_DOMAIN_FITS, WaitReason.NOT_ENOUGH_ROOM, WaitReason.SPREAD_UNSATISFIABLE}
 )
-"""Reasons to wait that somebody's going, or a lesser wish, could cure."""
+"""Reasons to wait that the end of other gangs, or a lesser wish, could cure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """What was found. ``fewer``: members that fit now, 0 for none. ``wider``: a level's key, ""
-    for none required, ``None``: no level helps. ``ends``: gangs of which all must end. ``moves``:
-    ``None`` where none are proposed. ``relaxes_at``: when it fits without anything else, because
-    its preferred level is no longer required; seconds since the epoch.
-    """  # noqa: D205  # one sentence
+class Remedies:
+    """What would make a gang fit."""
 
+    #: Members that fit now, 0 for none.
     fewer: int = 0
+    #: A level's key, "" for none required; ``None``: no level helps.
     wider: str | None = None
+    #: Gangs that must all end.
     ends: tuple[GangKey, ...] = ()
+    #: ``None`` where none are proposed.
     moves: Proposal | None = None
+    #: When it fits without anything else, because its preferred level is no longer required;
+    #: seconds since the epoch.
     relaxes_at: float | None = None
 
 
-def ways(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[Ways]:
+def ways(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[Remedies]:
     """Return what would make a gang fit that waits for room."""
     view = snapshot.gang(question.gang)
     if wait.reason not in FOR_ROOM or view is None or view.spec is None:
-        return Ways()
+        return Remedies()
     relaxes_at = None
     if wait.explanation.relaxes_at is not None:
         later = replace(question, now=wait.explanation.relaxes_at)
@@ -63,7 +65,7 @@ def ways(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[Ways]:
     wider = yield from _wider(snapshot, question, view.spec)
     ends = yield from _ends(snapshot, question, wait)
     answer = yield from propose(snapshot, question)
-    return Ways(
+    return Remedies(
         fewer=_fewer(snapshot, view, wait),
         wider=wider,
         ends=ends,
@@ -72,7 +74,7 @@ def ways(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[Ways]:
     )
 
 
-def lines(gang: GangKey, spec: GangSpec | None, found: Ways) -> list[str]:
+def lines(gang: GangKey, spec: GangSpec | None, found: Remedies) -> list[str]:
     """Return the ways as a person reads them; nothing where there are none."""
     found_lines = list(_each(gang, spec, found))
     return (
@@ -80,7 +82,7 @@ def lines(gang: GangKey, spec: GangSpec | None, found: Ways) -> list[str]:
     )
 
 
-def _each(gang: GangKey, spec: GangSpec | None, found: Ways) -> Iterator[str]:
+def _each(gang: GangKey, spec: GangSpec | None, found: Remedies) -> Iterator[str]:
     if found.relaxes_at is not None and spec is not None:
         level = short(spec.preferred_level or "")
         yield f"time: one {level} is only preferred from {moment(found.relaxes_at)} on"
@@ -97,7 +99,7 @@ def _each(gang: GangKey, spec: GangSpec | None, found: Ways) -> Iterator[str]:
 
 
 def _fewer(snapshot: Snapshot, view: GangView, wait: Wait) -> int:
-    """Return how many equal members fit at once now; 0 where that cannot be told from counts."""
+    """Return how many equal members fit at once now; 0 where counts cannot show that."""
     nearest, spec = wait.explanation.nearest, view.spec
     classes = np.unique(snapshot.pods.pod_class[view.waiting])
     if nearest is None or spec is None or spec.slice_size or spec.roles or len(classes) > 1:

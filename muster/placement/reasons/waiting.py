@@ -1,7 +1,7 @@
 """Why a gang waits: the reason in a fixed word, the numbers, and what would help.
 
 The group looked at is the one that lacks most; of all domains that could do, the nearest
-fit is the one with room for most of it. What it lacks is told in the resource that runs
+fit is the one with room for most of it. What it lacks is given in the resource that runs
 out first there, and who holds that resource is read from the pods on the domain's nodes.
 """
 
@@ -20,15 +20,15 @@ from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodView
 from muster.placement.assignment import placed_members
-from muster.placement.decision import Explanation, NearestFit, RuleCount, Wait, WaitReason
+from muster.placement.decision import NearestFit, RuleCount, Wait, WaitExplanation, WaitReason
 from muster.placement.nodelabels import Mask
 from muster.placement.reasons.text import CLUSTER
-from muster.placement.request import Group, Request
+from muster.placement.request import GangRequest, MemberGroup
 from muster.placement.rules.capacity import by_resource, capacity
 from muster.placement.rules.caps import count_up
 from muster.placement.rules.devices import empty_rooms, text
 from muster.placement.rules.feasibility import BETWEEN_PODS, BUDGET, RESOURCE
-from muster.placement.search.arena import Arena, Board
+from muster.placement.search.arena import Arena, SearchBoard
 from muster.placement.search.nearplaced import region_of
 from muster.placement.search.scopes import holding, labelled_only
 from muster.placement.tree import ROOT, Ints
@@ -51,7 +51,7 @@ class _Best:
     fits: int
 
 
-def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps[Wait]:
+def wait(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> Steps[Wait]:
     """Return the decision to wait with its explanation; one arena per group."""
     worst, need = scarcest(snapshot, request, arenas)
     yield
@@ -60,7 +60,7 @@ def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
     reason = _reason(worst, request, need)
     nearest = yield from _nearest(snapshot, worst, best, need)
     unlabelled = _unlabelled(worst)
-    explanation = Explanation(
+    explanation = WaitExplanation(
         nodes=int(np.count_nonzero(snapshot.nodes.alive)),
         feasible=int(np.count_nonzero(worst.feasibility.mask)) - unlabelled.removed,
         rules=(*worst.feasibility.rules, unlabelled),
@@ -74,7 +74,9 @@ def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
     return Wait(request.key, request.generation, reason, explanation)
 
 
-def scarcest(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> tuple[Arena, int]:
+def scarcest(
+    snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]
+) -> tuple[Arena, int]:
     """Return the group that lacks most, and how many of it must fit.
 
     Beside members that are placed already, only the domain that these have fixed counts.
@@ -87,7 +89,7 @@ def scarcest(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> t
     return worst, _need(request, worst.group)
 
 
-def _need(request: Request, group: Group) -> int:
+def _need(request: GangRequest, group: MemberGroup) -> int:
     """Members of a group that must fit; where nothing must, one has to."""
     return group.mandatory if request.mandatory else min(1, len(group.rows))
 
@@ -121,7 +123,7 @@ def _lack(arena: Arena, need: int) -> int:
     return max(need - _best(arena).fits, 0)
 
 
-def _reason(arena: Arena, request: Request, need: int) -> WaitReason:
+def _reason(arena: Arena, request: GangRequest, need: int) -> WaitReason:
     feasibility = arena.feasibility
     if not feasibility.suitable.any():
         between = any(r.removed for r in feasibility.rules if r.rule in BETWEEN_PODS)
@@ -154,7 +156,7 @@ def _why_capped(arena: Arena, need: int) -> WaitReason:
     return WaitReason.NOT_ENOUGH_ROOM
 
 
-def _room_per_node(arena: Arena, group: Group) -> int:
+def _room_per_node(arena: Arena, group: MemberGroup) -> int:
     room = by_resource(arena.world.free, group.pod_class, arena.feasibility.mask)
     return int(np.minimum.reduce([pods for _, _, pods in room]).sum())
 
@@ -242,7 +244,7 @@ def _largest_empty(arena: Arena, level: int) -> Steps[int]:
     return int(sizes.max(initial=0))
 
 
-def domain_name(board: Board, level: int, domain: int) -> str:
+def domain_name(board: SearchBoard, level: int, domain: int) -> str:
     """Return a domain's path, widest level first, as "zone/block/rack"."""
     if level == ROOT:
         return CLUSTER

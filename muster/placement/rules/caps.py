@@ -1,7 +1,7 @@
 """Caps on sets of nodes: what members of one gang forbid each other, and budgets.
 
 A *cap rule* is a set of disjoint node sets with a cap each: anti-affinity among members
-("one per rack") is a cap rule whose sets are the racks and whose caps are 1; a spread
+("one per rack") is a cap rule with the racks as its sets and caps of 1; a spread
 constraint is one with the room its skew leaves; a budget is one with a single set.
 
 Two shapes, known when the cap rule is made:
@@ -22,20 +22,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.placement.tree import Ints, Tree
+from muster.placement.tree import DomainTree, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CapRule:
     """Disjoint sets of nodes with a cap each."""
 
-    # int32[positions], the set of each node, -1 for none.
+    #: int32[positions], the set of each node, -1 for none.
     codes: NDArray[np.int32]
-
-    # int64[sets], pods that each set can take.
+    #: int64[sets], pods that each set can take.
     caps: Ints
-
-    # The tree level of which the sets are the domains; ``None``: the rule is loose.
+    #: The tree level of which the sets are the domains; ``None``: the rule is loose.
     level: int | None = None
 
     def part(self, low: int, high: int) -> "CapRule":
@@ -61,7 +59,7 @@ def single_nodes(codes: NDArray[np.int32]) -> bool:
     return not len(held) or int(np.bincount(held).max()) <= 1
 
 
-def aligned_level(tree: Tree, codes: NDArray[np.int32], level: int | None) -> int | None:
+def aligned_level(tree: DomainTree, codes: NDArray[np.int32], level: int | None) -> int | None:
     """Return ``level`` when the sets are exactly its domains, else ``None``.
 
     They are not where one label value occurs under two parents.
@@ -78,7 +76,7 @@ def clip_nodes(leaf: Ints, codes: NDArray[np.int32], caps: Ints) -> Ints:
     return np.where(codes >= 0, np.minimum(leaf, np.maximum(caps, 0)[codes]), leaf)
 
 
-def count_up(tree: Tree, leaf: Ints, cap_rules: Sequence[CapRule]) -> list[Ints]:
+def count_up(tree: DomainTree, leaf: Ints, cap_rules: Sequence[CapRule]) -> list[Ints]:
     """Return how many members each domain of each level can hold at most.
 
     ``leaf``: int64[positions]. Index the result by level; the last entry is ``[total]``,
@@ -92,7 +90,7 @@ def count_up(tree: Tree, leaf: Ints, cap_rules: Sequence[CapRule]) -> list[Ints]
     return counts
 
 
-def _nested(tree: Tree, leaf: Ints, aligned: Sequence[CapRule]) -> list[Ints]:
+def _nested(tree: DomainTree, leaf: Ints, aligned: Sequence[CapRule]) -> list[Ints]:
     """Sum up, clipped at a cap rule's level and below: no part holds more than the whole."""
     counts: list[Ints] = []
     for level in range(tree.host, -1, -1):
@@ -106,7 +104,7 @@ def _nested(tree: Tree, leaf: Ints, aligned: Sequence[CapRule]) -> list[Ints]:
     return counts
 
 
-def _lose_excess(tree: Tree, leaf: Ints, cap_rule: CapRule, counts: list[Ints]) -> None:
+def _lose_excess(tree: DomainTree, leaf: Ints, cap_rule: CapRule, counts: list[Ints]) -> None:
     """Subtract, per domain, what its share of each set exceeds the set's cap by."""
     held = np.flatnonzero((cap_rule.codes >= 0) & (leaf > 0))
     codes, amounts, domains = cap_rule.codes[held].astype(np.int64), leaf[held], held

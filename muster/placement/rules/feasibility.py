@@ -1,7 +1,7 @@
 """Where may one more pod of a class go? kube-scheduler's filters, in arrays.
 
 Rules are applied in a fixed order and every rule gets a row, also when it removes nothing
-(all but two: nodes that were refused, or are kept for others, are told where there are any)::
+(all but two: nodes that were refused, or are kept for others, have a row where there are any)::
 
     node is ready, not cordoned ─► taints ─► selector, affinity ─► volumes ─► host ports
       ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► devices ─► budgets
@@ -61,17 +61,17 @@ _Detail = Callable[[Mask], str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feasibility:
-    """``mask``: bool[n], nodes that can take one more pod. ``rules``: one row per rule.
+    """Where one more pod of a class may go."""
 
-    ``suitable``: bool[n], nodes that pass everything but resources and budgets.
-    ``unmodelled``: constraints that kube-scheduler knows and this model does not. ``devices``:
-    int64[n], pods that the devices of a node have room for, ``None``: no limit.
-    """
-
+    #: bool[n], nodes that can take one more pod.
     mask: Mask
+    #: bool[n], nodes that pass everything but resources and budgets.
     suitable: Mask
+    #: One row per rule.
     rules: tuple[RuleCount, ...]
+    #: Constraints that kube-scheduler knows and this model does not.
     unmodelled: tuple[str, ...]
+    #: int64[n], pods that the devices of a node have room for; ``None``: no limit.
     devices: Ints | None = None
 
 

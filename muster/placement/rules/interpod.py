@@ -104,18 +104,18 @@ def affinity_mask(world: World, pod_class: PodClass, labels_id: int) -> Mask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """One spread constraint, counted.
-
-    ``codes``: int32[n] value of each node. ``counts``: int64[values], matching pods per
-    value. ``eligible``: bool[values], the values that take part in the minimum. ``own``: 1
-    when the pod itself counts. ``keyed``: bool[n], nodes with the keys of *all* constraints.
-    """
+    """One spread constraint, counted."""
 
     constraint: SpreadConstraint
+    #: int32[n], the value of each node.
     codes: Codes
+    #: int64[values], matching pods per value.
     counts: Ints
+    #: bool[values], the values that take part in the minimum.
     eligible: Mask
+    #: 1 when the pod itself counts.
     own: int
+    #: bool[n], nodes with the keys of *all* constraints.
     keyed: Mask
 
     def minimum(self) -> int:

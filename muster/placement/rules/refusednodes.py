@@ -26,10 +26,9 @@ SPREADS_AT: Final = 2  # refused children (or all of them) after which a domain 
 class Closed:
     """Nodes that a question leaves out, bool[nodes] each; ``None``: none."""
 
-    # kube-scheduler turned the members away from these, for a reason that the model does not know.
+    #: kube-scheduler turned the members away from these, for a reason that the model does not know.
     refused: Mask | None = None
-
-    # These keep their room for lost members of other gangs.
+    #: These keep their room for lost members of other gangs.
     kept: Mask | None = None
 
 

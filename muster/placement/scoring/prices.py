@@ -2,7 +2,7 @@
 
 The horizon: requests like those seen so far keep coming until the free devices are full.
 With a mean request of m milli-GPU and F milli-GPU free these are R = F / m arrivals; never
-fewer than ``FEWEST``, because somebody always comes. Of these R arrivals
+fewer than ``FEWEST``, because some pod always comes. Of these R arrivals
 
 - the fractional ones are the demand on holes (``holes.worths``), the holes now open their
   supply;
@@ -26,7 +26,7 @@ from muster.placement.scoring import holes
 from muster.placement.scoring.holes import GRID, Demand, Floats
 from muster.placement.scoring.mix import RequestMix
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 
 Asked = tuple[Shape, int]
 """A shape, and how often it was asked for."""
@@ -46,19 +46,19 @@ several yet. Breaks ties towards nodes already in use."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """Tables by what is left of a device, float64[1001] (milli-GPU), and by node.
+    """Tables by what is left of a device, float64[1001] (milli-GPU), and by node."""
 
-    ``worth``: in devices. ``cpu``, ``cpu_var``: mean (milli-CPU) and variance of what using
-    it up will take. ``slots``: float64[d+1], worth of having this many devices free on one
-    node, beside their own. ``stranding``: devices lost per milli-CPU that is missing.
-    ``per_unit``: ``worth`` on the grid, where the next search for it begins.
-    """
-
+    #: In devices.
     worth: Floats
+    #: Mean of the CPU that using it up will take, milli.
     cpu: Floats
+    #: Its variance.
     cpu_var: Floats
+    #: float64[d+1], worth of this many devices free on one node, beside their own.
     slots: Floats
+    #: Devices lost per milli-CPU that is missing.
     stranding: float
+    #: ``worth`` on the grid, where the next search for it begins.
     per_unit: Floats
 
 
@@ -70,12 +70,12 @@ def untrained(width: int) -> Prices:
     return Prices(_by_milli(grid), nothing, nothing, together, 0.0, grid)
 
 
-def learn(mix: RequestMix, stock: Stock, last: Prices) -> Prices:
+def learn(mix: RequestMix, stock: NodeStock, last: Prices) -> Prices:
     """Return the prices of a mix for what is free now; ``last``: where the search begins."""
     return run(learn_steps(mix, stock, last))
 
 
-def learn_steps(mix: RequestMix, stock: Stock, last: Prices) -> Steps[Prices]:
+def learn_steps(mix: RequestMix, stock: NodeStock, last: Prices) -> Steps[Prices]:
     """As ``learn``, in slices of some milliseconds."""
     if not mix.milli:
         return last
@@ -95,7 +95,7 @@ def learn_steps(mix: RequestMix, stock: Stock, last: Prices) -> Steps[Prices]:
     )
 
 
-def told(prices: Prices, *, generation: int, free: int) -> Learned:
+def as_learned(prices: Prices, *, generation: int, free: int) -> Learned:
     """Return prices as they are kept with the model."""
     return Learned(
         worth=tuple(prices.per_unit.tolist()),
@@ -109,7 +109,7 @@ def told(prices: Prices, *, generation: int, free: int) -> Learned:
 
 
 def recalled(learned: Learned) -> Prices:
-    """Return the prices that ``told`` described, to the last bit."""
+    """Return the prices that ``as_learned`` described, to the last bit."""
     worth = np.array(learned.worth)
     return Prices(
         worth=_by_milli(worth),
@@ -126,7 +126,7 @@ def _by_milli(grid: Floats) -> Floats:
     return grid[np.arange(DEVICE + 1) // _UNIT]
 
 
-def _supply(stock: Stock) -> Floats:
+def _supply(stock: NodeStock) -> Floats:
     """Return float64[GRID+1]: open holes by size; free devices are no holes."""
     found = np.bincount((stock.holes // _UNIT).ravel(), minlength=GRID + 1).astype(np.float64)
     found[0] = found[GRID] = 0.0
@@ -165,7 +165,7 @@ def _needs_of_a_free_device(
     need.var[GRID] = max(float(weight @ (inside + each * each)) - mean * mean, 0.0)
 
 
-def _slot_worths(asked: Sequence[Asked], stock: Stock, expected: float) -> Floats:
+def _slot_worths(asked: Sequence[Asked], stock: NodeStock, expected: float) -> Floats:
     width = stock.holes.shape[1]
     free = np.arange(width + 1, dtype=np.float64)
     worths = _TOGETHER * free * free

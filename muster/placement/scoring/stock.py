@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-class Stock:
+class NodeStock:
     """Mutable columns over n nodes with up to d devices each.
 
     ``nodes``: n. ``cpu`` (milli) and ``memory`` (any one unit): int64[n]; ``holes``:

@@ -2,9 +2,9 @@
 
 The search in full, from the plain to the particular::
 
-    slices?  ─► slices.place_slices        otherwise select.place
+    slices?  ─► slices.place_slices        otherwise scopes.place
     members that must share a label that is no level: once per value, best result wins
-    spread constraints leave no room as things are: sequential, per candidate domain
+    spread constraints leave no room as things are: onebyone, per candidate domain
     (not with slices: those wait until the spread leaves room)
 """
 
@@ -16,18 +16,18 @@ import numpy as np
 from muster.cluster.resumable import FEW, Steps
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.topology import Topology
-from muster.placement.request import Group, Wish
+from muster.placement.request import MemberGroup, TopologyWish
 from muster.placement.rules.capacity import capacity, capacity_steps
 from muster.placement.rules.caps import CapRule, count_up
 from muster.placement.rules.feasibility import Feasibility, feasible_in, feasible_steps
 from muster.placement.rules.interpod import spreads
 from muster.placement.rules.refusednodes import NOTHING, Closed
 from muster.placement.scoring.profiles import DEFAULT, Scoring
-from muster.placement.search.grouplimits import Limits, limits_of
+from muster.placement.search.grouplimits import GroupLimits, limits_of
 from muster.placement.search.onebyone import place_one_by_one
 from muster.placement.search.scopes import Placing, holding, labelled_only, place
 from muster.placement.search.slices import place_slices
-from muster.placement.tree import ROOT, Flags, Ints, Tree, domains_used
+from muster.placement.tree import ROOT, DomainTree, Flags, Ints, domains_used
 from muster.placement.world import World
 
 _VALUES_TRIED = 64
@@ -35,18 +35,15 @@ _VALUES_TRIED = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Board:
+class SearchBoard:
     """What all groups of a gang share."""
 
     topology: Topology
-
-    # Spans the positions of ``topology``.
-    tree: Tree
-
-    # Nodes that the question leaves out.
+    #: Spans the positions of ``topology``.
+    tree: DomainTree
+    #: Nodes that the question leaves out.
     closed: Closed = NOTHING
-
-    # Which nodes are preferred for a pod that comes alone.
+    #: Which nodes are preferred for a pod that comes alone.
     scoring: Scoring = DEFAULT
 
     def rows(self, by_position: Ints, count: int) -> Ints:
@@ -58,21 +55,19 @@ class Board:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arena:
-    """One group in one world.
+    """One group in one world."""
 
-    ``leaf``: int64[positions], members a node can take. ``quiet``: the same without the
-    room that other plans keep as spares, ``None`` when there is no such room. ``region``:
-    bool[positions] it is confined to, ``None``: everywhere.
-    """
-
-    board: Board
+    board: SearchBoard
     world: World
-    group: Group
-    wish: Wish
+    group: MemberGroup
+    wish: TopologyWish
     feasibility: Feasibility
+    #: int64[positions], members that a node can take.
     leaf: Ints
+    #: The same without room that other plans keep as spares; ``None``: there is no such room.
     quiet: Ints | None
-    limits: Limits
+    limits: GroupLimits
+    #: bool[positions], where it may go; ``None``: everywhere.
     region: Flags | None = None
 
     @property
@@ -100,7 +95,7 @@ class Arena:
         return count_up(self.board.tree, self.leaf, self.cap_rules)
 
 
-def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
+def arena(world: World, board: SearchBoard, group: MemberGroup, wish: TopologyWish) -> Steps[Arena]:
     """Evaluate a group's rules and capacities in a world."""
     feasibility = yield from feasible_steps(world, group.pod_class, group.labels_id, board.closed)
     order = board.topology.order
@@ -131,7 +126,7 @@ def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
 
 
 def arenas_of(
-    world: World, board: Board, groups: Sequence[Group], wish: Wish
+    world: World, board: SearchBoard, groups: Sequence[MemberGroup], wish: TopologyWish
 ) -> Steps[list[Arena]]:
     """Evaluate every group of a gang in the same world."""
     arenas: list[Arena] = []
@@ -148,7 +143,7 @@ def kinds_of(arenas: Sequence[Arena], needs: Sequence[int]) -> list[tuple[PodCla
     return [(arena.group.pod_class, need) for arena, need in zip(arenas, needs, strict=True)]
 
 
-def _spares_kept(world: World, group: Group) -> bool:
+def _spares_kept(world: World, group: MemberGroup) -> bool:
     nodes = world.snapshot.nodes
     for resource, amount in group.pod_class.requests:
         if amount and nodes.spare_reserved(resource).any():
@@ -218,7 +213,7 @@ def _raising_spread(arena: Arena, need: int) -> Steps[Ints | None]:
     return None
 
 
-def _spread_free_leaf(arena: Arena, limits: Limits) -> Ints:
+def _spread_free_leaf(arena: Arena, limits: GroupLimits) -> Ints:
     """Capacities without the constraints that count the members: those are checked singly."""
     world, group = arena.world, arena.group
     unspread = replace(group.pod_class, spread=())

@@ -9,7 +9,7 @@
     affinity to itself, first of kind  all members share one value of K ("together")
 
 The spread cap takes the minimum as it is now. Filling the emptiest values would raise it,
-which the search does not count on; when it finds nothing, ``sequential`` does just that.
+which the search does not count on; when it finds nothing, ``onebyone`` does just that.
 """
 
 from collections.abc import Iterator
@@ -19,29 +19,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.tables.topology import Topology
-from muster.placement.request import Group
+from muster.placement.request import MemberGroup
 from muster.placement.rules.caps import CapRule, aligned_level, clip_nodes, single_nodes
 from muster.placement.rules.feasibility import budget_rooms
 from muster.placement.rules.interpod import Spread, codes_of, first_of_its_kind, spreads
-from muster.placement.tree import ROOT, Ints, Tree
+from muster.placement.tree import ROOT, DomainTree, Ints
 from muster.placement.world import World
 
 Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Limits:
-    """``cap_rules`` of several nodes per set; ``node_caps`` (codes, caps) of one node each.
+class GroupLimits:
+    """What members of one group forbid each other. Codes are int32[positions]."""
 
-    ``spreads``: the constraints that count the member itself. ``together``: the level all
-    members must share, ``together_loose``: codes of such keys that are no level. All codes
-    are int32[positions].
-    """
-
+    #: Caps on sets of several nodes.
     cap_rules: tuple[CapRule, ...]
+    #: (codes, caps) of sets of one node each.
     node_caps: tuple[tuple[Codes, Ints], ...]
+    #: The constraints that count the member itself.
     spreads: tuple[Spread, ...]
+    #: The level that all members must share.
     together: int
+    #: Codes of such keys that are no level.
     together_loose: tuple[Codes, ...]
     one_per_node: bool
 
@@ -55,8 +55,13 @@ class Limits:
 
 
 def limits_of(
-    world: World, topology: Topology, tree: Tree, group: Group, *, spread_caps: bool = True
-) -> Limits:
+    world: World,
+    topology: Topology,
+    tree: DomainTree,
+    group: MemberGroup,
+    *,
+    spread_caps: bool = True,
+) -> GroupLimits:
     """Return the caps that members of a group put on each other in a world."""
     pod_class = group.pod_class
     every = spreads(world, pod_class, group.labels_id) if pod_class.spread else []
@@ -78,7 +83,7 @@ def limits_of(
             level = aligned_level(tree, codes, topology.level_index(key))
             cap_rules.append(CapRule(codes, amounts, level))
     together, loose = _together(world, topology, tree, group)
-    return Limits(
+    return GroupLimits(
         cap_rules=tuple(cap_rules),
         node_caps=tuple(single),
         spreads=counted,
@@ -88,7 +93,7 @@ def limits_of(
     )
 
 
-def _anti_affinity(world: World, group: Group) -> Iterator[tuple[str, Codes, Ints]]:
+def _anti_affinity(world: World, group: MemberGroup) -> Iterator[tuple[str, Codes, Ints]]:
     """Terms that match the members themselves: one member per value."""
     for term in group.pod_class.pod_anti_affinity:
         if world.snapshot.matches(term, group.labels_id):
@@ -96,7 +101,7 @@ def _anti_affinity(world: World, group: Group) -> Iterator[tuple[str, Codes, Int
             yield term.topology_key, codes, np.ones(values, dtype=np.int64)
 
 
-def _budgets(world: World, group: Group) -> Iterator[tuple[str, Codes, Ints]]:
+def _budgets(world: World, group: MemberGroup) -> Iterator[tuple[str, Codes, Ints]]:
     for name, nodes, room in budget_rooms(world, group.pod_class):
         if room < len(group.rows):
             codes = np.where(nodes, 0, -1).astype(np.int32)
@@ -104,7 +109,7 @@ def _budgets(world: World, group: Group) -> Iterator[tuple[str, Codes, Ints]]:
 
 
 def _together(
-    world: World, topology: Topology, tree: Tree, group: Group
+    world: World, topology: Topology, tree: DomainTree, group: MemberGroup
 ) -> tuple[int, tuple[Codes, ...]]:
     """Return what all members must share when they start their own affinity group."""
     terms = group.pod_class.pod_affinity

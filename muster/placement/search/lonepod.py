@@ -2,13 +2,13 @@
 
 Every host satisfies any wish for a level, so topology does not tell hosts apart and what
 remains is the fleet: the pod goes where the worth of the free room falls least
-(``scoring.potential``), or where the profile says that was configured. Hosts whose room
+(``scoring.potential``), or where the configured profile prefers. Hosts with room that
 other plans keep as spares come last; caps on sets of nodes hold as for gangs. On the node the same
-worth says which device a part is taken from.
+worth decides the device that a part is taken from.
 
 Of hosts that are equal to that, the pod joins the company that has been there longest. Run
 times have heavy tails: what has run for days runs on for days, what came a minute ago is
-likely to end soon, and its host would then be free as a whole, unless somebody has joined it::
+likely to end soon, and its host would then be free as a whole, unless another pod has joined it::
 
     h1  a a . .   since Monday       ◄── the next one: h1 stays in use anyway
     h2  b b . .   for five minutes       h2 is soon empty, for a pod that needs all of it
@@ -24,7 +24,7 @@ from muster.placement.scoring.holes import Floats
 from muster.placement.scoring.potential import Gain, Worths
 from muster.placement.scoring.prices import Prices, recalled
 from muster.placement.scoring.profiles import Profile, preference
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 from muster.placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
 from muster.placement.search.arena import Arena
 from muster.placement.tree import Flags, Ints
@@ -78,7 +78,7 @@ def _best_of(arena: Arena, leaf: Ints, prices: Prices | None) -> Steps[Ints | No
 def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
     """Return float64[rows]: when the oldest pod of each tied node row came there; others: inf.
 
-    A pod whose start is not known yet is on its way: it came last.
+    A pod without a known start is on its way: it came last.
     """
     since = np.full(world.snapshot.nodes.count, np.inf)
     if np.count_nonzero(tied) > 1:
@@ -91,7 +91,7 @@ def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
     return since[rows]
 
 
-def _preference(arena: Arena, stock: Stock, prices: Prices | None) -> Floats:
+def _preference(arena: Arena, stock: NodeStock, prices: Prices | None) -> Floats:
     """Return float64[rows of the stock], the higher the better."""
     memory = device_memory_of(arena.world.snapshot)
     shape = shape_of(arena.group.pod_class, memory)

@@ -29,9 +29,10 @@ _BATCH = 16
 
 @dataclass(slots=True)
 class _Counted:
-    """A spread constraint while members are being put down; ``codes`` by position."""
+    """A spread constraint while members are put down."""
 
     spread: Spread
+    #: By position.
     codes: Codes
     counts: Ints
 

@@ -27,9 +27,9 @@ import numpy as np
 
 from muster.cluster.resumable import Steps
 from muster.placement.exact.slicekinds import pack
-from muster.placement.request import Group, Wish
+from muster.placement.request import MemberGroup, TopologyWish
 from muster.placement.rules.interpod import spreads
-from muster.placement.search.arena import Arena, Board, arena, search
+from muster.placement.search.arena import Arena, SearchBoard, arena, search
 from muster.placement.search.dealing import deal
 from muster.placement.search.fewestnewdomains import closest
 from muster.placement.search.joint import Joint, Task, at_bound, search_joint
@@ -46,21 +46,17 @@ CANDIDATES_PER_LEVEL: Final = 256
 class Mixed:
     """Several groups to place."""
 
-    board: Board
+    board: SearchBoard
     world: World
-    wish: Wish
-    groups: tuple[Group, ...]
-
-    # How many members of each group are to be placed, along ``groups``.
+    wish: TopologyWish
+    groups: tuple[MemberGroup, ...]
+    #: How many members of each group are to be placed, along ``groups``.
     needs: tuple[int, ...]
-
-    # bool[positions], where they may go; ``None``: everywhere.
+    #: bool[positions], where they may go; ``None``: everywhere.
     region: Flags | None = None
-
-    # int64[positions], members of the gang that are already placed; ``None``: none are.
+    #: int64[positions], members of the gang that are already placed; ``None``: none are.
     anchors: Ints | None = None
-
-    # Whether the exact search is tried first.
+    #: Whether the exact search is tried first.
     exact: bool = True
 
 
@@ -111,7 +107,7 @@ def _kind_by_kind(
     return None
 
 
-def _arena(world: World, task: Mixed, group: Group) -> Steps[Arena]:
+def _arena(world: World, task: Mixed, group: MemberGroup) -> Steps[Arena]:
     made = yield from arena(world, task.board, group, task.wish.unsliced)
     return made if task.region is None else made.within(task.region)
 
@@ -192,7 +188,7 @@ def settled(world: World) -> bool:
     return True
 
 
-def put(world: World, board: Board, group: Group, amounts: Ints) -> World:
+def put(world: World, board: SearchBoard, group: MemberGroup, amounts: Ints) -> World:
     """Return the world with members of a group put down at positions."""
     by_row = board.rows(amounts, world.snapshot.nodes.count)
     return world.put(group.pod_class, group.labels_id, by_row)
@@ -267,7 +263,7 @@ def place_mixed_slices(
 def _fill_slices(
     task: Mixed, numbers: Sequence[Ints], anchors: Mapping[int, Ints]
 ) -> Steps[list[Ints] | None]:
-    wish = Wish(required=max(task.wish.slice_level, task.wish.required))
+    wish = TopologyWish(required=max(task.wish.slice_level, task.wish.required))
     places = [np.full(len(n), -1, dtype=np.int64) for n in numbers]
     world, placed = task.world, dict(anchors)
     for number in np.unique(np.concatenate(numbers)).tolist():

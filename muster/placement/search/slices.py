@@ -27,7 +27,7 @@ import numpy as np
 from muster.cluster.resumable import Steps
 from muster.placement.exact.cheapest import MOST_HOSTS
 from muster.placement.exact.slicekinds import in_turn, pack
-from muster.placement.request import Wish
+from muster.placement.request import TopologyWish
 from muster.placement.rules.caps import CapRule, count_up, trim
 from muster.placement.search.scopes import (
     Placing,
@@ -39,11 +39,11 @@ from muster.placement.search.scopes import (
     holding,
     place,
 )
-from muster.placement.tree import ROOT, Ints, Tree, domains_used
+from muster.placement.tree import ROOT, DomainTree, Ints, domains_used
 
 
 def place_slices(
-    tree: Tree, leaf: Ints, cap_rules: Sequence[CapRule], wish: Wish, need: int
+    tree: DomainTree, leaf: Ints, cap_rules: Sequence[CapRule], wish: TopologyWish, need: int
 ) -> Steps[Placing | None]:
     """Return ``need`` equal pods in slices, placed, or ``None``."""
     found = yield from _layered(tree, leaf, cap_rules, wish, need)
@@ -62,7 +62,7 @@ def place_slices(
     return None if found is None else Placing(found, proven=False)
 
 
-def _is_minimal(tree: Tree, leaf: Ints, wish: Wish, amounts: Ints) -> Steps[bool]:
+def _is_minimal(tree: DomainTree, leaf: Ints, wish: TopologyWish, amounts: Ints) -> Steps[bool]:
     """Return whether the members could not do with fewer domains even without their slices."""
     counts = count_up(tree, leaf, [])
     yield
@@ -74,7 +74,7 @@ def _is_minimal(tree: Tree, leaf: Ints, wish: Wish, amounts: Ints) -> Steps[bool
 
 
 def _layered(
-    tree: Tree, leaf: Ints, cap_rules: Sequence[CapRule], wish: Wish, need: int
+    tree: DomainTree, leaf: Ints, cap_rules: Sequence[CapRule], wish: TopologyWish, need: int
 ) -> Steps[Ints | None]:
     """Place the widest layer of slices, and what is in its domains by the layers inside."""
     if wish.slice_level < tree.host:
@@ -95,9 +95,9 @@ def _layered(
     return (yield from _fill(tree, coarse, leaf, cap_rules, wish, need, scope))
 
 
-def _coarse(tree: Tree, level: int) -> Tree:
+def _coarse(tree: DomainTree, level: int) -> DomainTree:
     """Return the tree down to ``level``, whose domains become the positions."""
-    return Tree(
+    return DomainTree(
         starts=(
             *(tree.offsets(wide, level) for wide in range(level)),
             np.arange(tree.domains(level)),
@@ -111,7 +111,7 @@ def _coarse(tree: Tree, level: int) -> Tree:
     )
 
 
-def _room(tree: Tree, counts: Sequence[Ints], wish: Wish) -> Ints:
+def _room(tree: DomainTree, counts: Sequence[Ints], wish: TopologyWish) -> Ints:
     """Return what each domain of the widest layer holds, in whole slices of those inside."""
     layers = wish.slices
     room = counts[layers[-1][0]]
@@ -122,7 +122,7 @@ def _room(tree: Tree, counts: Sequence[Ints], wish: Wish) -> Ints:
 
 
 def _scope(
-    coarse: Tree, room: Ints, counts: Sequence[Ints], wish: Wish, need: int, size: int
+    coarse: DomainTree, room: Ints, counts: Sequence[Ints], wish: TopologyWish, need: int, size: int
 ) -> Steps[Scope | None]:
     rest = need % size
     room = np.where(coarse.labelled[-1], room, 0)
@@ -140,11 +140,11 @@ def _scope(
 
 
 def _fill(
-    tree: Tree,
-    coarse: Tree,
+    tree: DomainTree,
+    coarse: DomainTree,
     leaf: Ints,
     cap_rules: Sequence[CapRule],
-    wish: Wish,
+    wish: TopologyWish,
     need: int,
     scope: Scope,
 ) -> Steps[Ints | None]:
@@ -169,7 +169,7 @@ def _fill(
     return amounts
 
 
-def _inside(part: Tree, room: Ints, wish: Wish, share: int) -> Steps[Ints | None]:
+def _inside(part: DomainTree, room: Ints, wish: TopologyWish, share: int) -> Steps[Ints | None]:
     """Divide one domain's share over its hosts, in the slices of the layers inside."""
     if not wish.wider:
         return (yield from descend(part, room, wish.slice_level + 1, share))
@@ -177,7 +177,9 @@ def _inside(part: Tree, room: Ints, wish: Wish, share: int) -> Steps[Ints | None
     return (yield from _layered(part, room, [], inner, share))
 
 
-def _shares(coarse: Tree, sums: Ints, need: int, size: int, scope: Scope) -> Steps[Ints | None]:
+def _shares(
+    coarse: DomainTree, sums: Ints, need: int, size: int, scope: Scope
+) -> Steps[Ints | None]:
     """Return how many members each slice domain takes: whole slices, but one."""
     rest = need % size
     sums = np.where(coarse.labelled[-1], sums, 0)
@@ -194,7 +196,7 @@ def _shares(coarse: Tree, sums: Ints, need: int, size: int, scope: Scope) -> Ste
     return shares
 
 
-def partial_last(tree: Tree, wish: Wish, amounts: Ints) -> Ints:
+def partial_last(tree: DomainTree, wish: TopologyWish, amounts: Ints) -> Ints:
     """Return one position per member in rank order, the domains of the partial slice last.
 
     Consecutive ranks share hosts, racks and so on; with slices, rank i belongs to slice
@@ -211,7 +213,7 @@ def partial_last(tree: Tree, wish: Wish, amounts: Ints) -> Ints:
     return slots
 
 
-def _nested(tree: Tree, slots: Ints, keys: Sequence[Ints], level: int) -> list[Ints]:
+def _nested(tree: DomainTree, slots: Ints, keys: Sequence[Ints], level: int) -> list[Ints]:
     """Return sort keys, the last the weightiest: last domains, and tree order among others."""
     found = [slots]
     for wide, is_last in zip(range(level, -1, -1), keys, strict=True):

@@ -1,12 +1,12 @@
 """Spare nodes: where a member may bind instead when its planned node becomes unfit.
 
 A spare is room for one member on a node that the plan itself does not use and that no other
-live plan keeps as a spare. Each seat of such room serves one member. They are matched
+live plan keeps as a spare. Each place in such room serves one member. They are matched
 level by level, from the narrowest domain outwards, all members at once::
 
-    rack r1   members 0 1 2 3    seats a b       0→a 1→b        2 3 go one level up
-    rack r2   members 4 5        seats c d e     4→c 5→d
-    block b   members 2 3        seats e         2→e            3 goes on, or has none
+    rack r1   members 0 1 2 3    places a b      0→a 1→b        2 3 go one level up
+    rack r2   members 4 5        places c d e    4→c 5→d
+    block b   members 2 3        places e        2→e            3 goes on, or has none
 
 A spare must not break what the plan keeps: the required level, the slice, the value that
 members share or must not share. Such rules set the widest level that is searched.
@@ -21,7 +21,7 @@ from muster.cluster.resumable import Steps
 from muster.placement.rules.caps import aligned_level
 from muster.placement.rules.interpod import codes_of
 from muster.placement.search.arena import Arena
-from muster.placement.tree import Ints, Tree
+from muster.placement.tree import DomainTree, Ints
 
 Spares = NDArray[np.int64]
 
@@ -56,7 +56,7 @@ def choose_spares(
 
 
 def _room(arena: Arena, own: Ints, taken: dict[str, Ints]) -> Steps[Ints]:
-    """Return spare seats per position: not on the plan's own nodes, not in others' spares."""
+    """Return room for spares per position: not on the plan's own nodes, not in others' spares."""
     order = arena.board.topology.order
     leaf = arena.leaf if arena.quiet is None else arena.quiet
     room = np.where(own > 0, 0, leaf)
@@ -103,39 +103,39 @@ def widest_level(arena: Arena) -> int | None:
     return None if loose else widest
 
 
-def match(tree: Tree, positions: Ints, room: Ints, widest: int) -> Steps[Ints]:
+def match(tree: DomainTree, positions: Ints, room: Ints, widest: int) -> Steps[Ints]:
     """Return one spare position per member, -1 for none: nearest domains first.
 
-    ``positions``: int64[members]; ``room``: int64[positions], seats to give away.
+    ``positions``: int64[members]; ``room``: int64[positions], places to give away.
     """
     found = np.full(len(positions), -1, dtype=np.int64)
     order = np.argsort(positions, kind="stable")
     yield
-    seats = np.flatnonzero(room)
-    left = room[seats]
+    places = np.flatnonzero(room)
+    left = room[places]
     yield
     for level in range(tree.host - 1, widest - 1, -1):
         waiting = order[found[order] < 0]
         if not len(waiting):
             break
-        wanted, offered = tree.at(level, positions[waiting]), tree.at(level, seats)
+        wanted, offered = tree.at(level, positions[waiting]), tree.at(level, places)
         yield
         index = _match_level(wanted, offered, left)
         yield
         given = index >= 0
-        found[waiting[given]] = seats[index[given]]
+        found[waiting[given]] = places[index[given]]
         left = left - np.bincount(index[given], minlength=len(left))
         yield
     return found
 
 
 def _match_level(wanted: Ints, offered: Ints, left: Ints) -> Ints:
-    """Give the i-th waiting member of a domain the domain's i-th free seat.
+    """Give the i-th waiting member of a domain the domain's i-th free place.
 
     ``wanted``: domain of each waiting member; ``offered``: domain of each entry of
     ``left``; both ascending. Returns an index into ``left`` per member, -1 for none.
     """
-    ends = np.cumsum(left)  # seats are numbered through, domain after domain
+    ends = np.cumsum(left)  # places are numbered through, domain after domain
     before = np.append(0, ends)
     firsts = np.flatnonzero(np.diff(wanted, prepend=-1))
     domains, members = wanted[firsts], np.diff(firsts, append=len(wanted))
@@ -143,7 +143,7 @@ def _match_level(wanted: Ints, offered: Ints, left: Ints) -> Ints:
     room = before[np.searchsorted(offered, domains, side="right")] - low
     nth = np.arange(len(wanted)) - np.repeat(firsts, members)
     given = np.flatnonzero(nth < np.repeat(room, members))
-    seat = np.repeat(low, members)[given] + nth[given]
+    place = np.repeat(low, members)[given] + nth[given]
     index = np.full(len(wanted), -1, dtype=np.int64)
-    index[given] = np.searchsorted(ends, seat, side="right")
+    index[given] = np.searchsorted(ends, place, side="right")
     return index

@@ -26,7 +26,7 @@ from muster.cluster.specs.podconstraints import (
 )
 from muster.decisions.answer import Planned
 from muster.decisions.record import outcome
-from muster.decisions.replay import Verdict, rerun
+from muster.decisions.replay import ReplayVerdict, rerun
 from muster.placement.decision import Plan, Reject
 from muster.placement.gang import plan_now
 from muster.placement.question import Question
@@ -306,5 +306,5 @@ def test_what_was_recorded_is_decided_again_to_the_byte(
         state = recording.state(each.entry.state)
         again = rerun(each, state.snapshot())
         seen(outcome(again.answer))
-        assert again.verdict is Verdict.IDENTICAL, again.difference
+        assert again.verdict is ReplayVerdict.IDENTICAL, again.difference
         state.validate()

@@ -18,8 +18,8 @@ from muster.cli.main import main
 from muster.cluster.events import GangUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.state import ClusterState
-from muster.decisions.recording import Note, Said, Taken
 from muster.kube.names import PLAN_GATE
+from muster.decisions.recording import Note, RecordingInput, Said
 
 RUNS, WAITS, GOES = (gang_key(name) for name in ("runs", "waits", "goes"))
 
@@ -69,7 +69,7 @@ def state() -> ClusterState:
     return cluster()
 
 
-def saved(folder: Path, what: Taken) -> str:
+def saved(folder: Path, what: RecordingInput) -> str:
     path = folder / "lab.muster"
     path.write_bytes(written(what))
     return str(path)
