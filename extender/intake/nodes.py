@@ -111,13 +111,13 @@ class NodeFeed:
 
 @dataclass(slots=True)
 class _Kinds:
-    """Nodes by what they say but for names and labels. ``kind``: a number of each node's.
+    """Nodes by everything but their names and labels."""
 
-    ``kinds``: one node of each. ``problems``: what of these could not be read.
-    """
-
+    #: one node of each kind
     kinds: list[NodeUpserted] = field(default_factory=list)
+    #: the number of the kind of each node
     kind: list[int] = field(default_factory=list)
+    #: what of the kinds could not be read
     problems: list[str] = field(default_factory=list)
     _known: dict[Hashable, int] = field(default_factory=dict)
 

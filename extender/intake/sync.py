@@ -58,9 +58,10 @@ ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A page of a list of pods. ``begins``: the list begins with it, or begins again."""
+    """A page of a list of pods."""
 
     pods: ListedPage
+    #: whether the list begins with it, or begins again
     begins: bool
 
 

@@ -51,11 +51,14 @@ REFUSED: Final = "refused by kube-scheduler"
 
 @dataclass(slots=True)
 class _Trouble:
-    """A plan that does not come true. ``since``: epoch seconds of the engine's clock."""
+    """A plan that does not come true."""
 
     plan_id: str
+    #: epoch seconds of the engine's clock
     since: float
+    #: whether a refusal has lasted long enough
     believed: bool = False
+    #: whether an Event has been recorded
     told: bool = False
 
 

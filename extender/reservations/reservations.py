@@ -67,19 +67,21 @@ _NONCE_BYTES: Final = 12
 
 @dataclass(slots=True, eq=False)
 class _Reservation:
-    """One gang's. ``open``: the rows of members that have not come, by number.
-
-    ``first``: the row that says what the gang is, for as long as no pod does. ``unplanned``: open
-    ones without room yet; ``planned`` once there are none. ``until``: when who is left is late.
-    """
+    """The reservation of one gang."""
 
     key: GangKey
     pod_class: PodClass
+    #: the row that stands for what the gang is, for as long as no pod does
     first: PodUid
+    #: the rows of members that have not come, by number
     open: dict[int, PodUid]
+    #: when members that are left are late
     until: float
+    #: open rows without room yet
     unplanned: set[PodUid]
+    #: set once there are none
     planned: asyncio.Event = field(default_factory=asyncio.Event)
+    #: where members go, by number
     places: dict[int, Place] = field(default_factory=dict)
 
 
