@@ -29,6 +29,7 @@ from extender.planning.holding import Holding
 from extender.planning.lostseats import LostSeats
 from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.worklist import WorkList
+from extender.readapi.dump import Dumper, replica
 from extender.readapi.routes import ReadApi
 from extender.readapi.whatif import WhatIf
 from extender.releases.releaser import ReleaseParts, Releaser
@@ -352,6 +353,19 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
         trouble=shown.repairer.trouble,
         slipped=shown.slipped.problems,
         devices=shown.devices,
+    )
+
+
+def dumper_of(it: Common, shown: Shown) -> Dumper:
+    """Build what writes dumps."""
+    return Dumper(
+        it.engine,
+        shown.planner,
+        it.config,
+        replica(),
+        it.base.leads,
+        shown.sync.synced.is_set,
+        it.pace,
     )
 
 
