@@ -37,8 +37,8 @@ from muster.kube.watching.listwatch import (
     Listing,
     ListWatch,
     Runtime,
-    Scope,
     WatchConsumer,
+    WatchScope,
     WatchState,
     WatchStats,
 )
@@ -193,7 +193,7 @@ class Sync:
             self._inbox.put([(source, Together(found, begins))])
 
         together = source.resource is resources.PODS
-        scope = Scope(
+        scope = WatchScope(
             others=source.others,
             tracks=source.tracks,
             listing=Listing(LISTED_PODS, page) if together else None,

@@ -39,8 +39,8 @@ from extender.reporting.boundgangs import BoundGangs, DueEvents
 from extender.reporting.reporter import Reporter
 from extender.reservations.reservations import (
     ExpectedRows,
+    ReservationParts,
     Reservations,
-    Surroundings,
     seen_pods,
 )
 from extender.timeslice import Pace
@@ -244,14 +244,14 @@ def reservations_of(
     it: Common, feed: Feed, sync: Sync, rows: ExpectedRows, networks: JobNetworks
 ) -> Reservations:
     """Build what keeps room for pods that are about to be made."""
-    asks = Surroundings(
+    parts = ReservationParts(
         release=networks.submit,
         set_aside=it.worklist.reason,
         is_isolated=networks.is_isolated,
         caught_up=sync.caught_up,
         partial_s=it.config.partial_after_seconds,
     )
-    return Reservations(it.engine, feed, it.metrics, it.pace, rows, asks)
+    return Reservations(it.engine, feed, it.metrics, it.pace, rows, parts)
 
 
 def partial_gangs_of(it: Common) -> PartialGangs:

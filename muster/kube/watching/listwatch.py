@@ -114,7 +114,7 @@ class Listing(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Scope(Generic[T]):
+class WatchScope(Generic[T]):
     """Which objects of a resource are followed, and how they are listed."""
 
     #: further versions of the same kind, best first
@@ -225,13 +225,13 @@ class ListWatch(Generic[T]):
         client: Client,
         resource: Resource[T],
         *,
-        scope: Scope[T] | None = None,
+        scope: WatchScope[T] | None = None,
         consumer: WatchConsumer | None = None,
         timing: Timing | None = None,
         runtime: Runtime | None = None,
     ) -> None:
         scope, consumer, runtime = (
-            scope or Scope(),
+            scope or WatchScope(),
             consumer or WatchConsumer(),
             runtime or Runtime(),
         )
