@@ -69,7 +69,7 @@ class PendingPod:
 
 
 def suffers_from_pin(pod_class: PodClass) -> bool:
-    """Tell whether a required node affinity could make a good plan fail for such pods.
+    """Return whether a required node affinity could make a good plan fail for such pods.
 
     Constraints the model does not know may need another node. And kube-scheduler counts
     spread domains only among nodes that the pod's affinity allows (nodeAffinityPolicy
@@ -102,7 +102,7 @@ def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -
 
 
 def headline_digest(message: str) -> int:
-    """Return what tells two reasons for waiting apart: a digest of the part before the numbers."""
+    """Return a digest of a reason for waiting: of the part before the numbers."""
     return hash(message.partition(";")[0])
 
 

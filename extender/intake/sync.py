@@ -52,7 +52,7 @@ FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a 
 CATCH_UP_STEP_S: Final = 0.1  # the same, for how far the watch is
 MOST_BEHIND: Final = 1000  # changes that wait for the writer before more is read of any kind
 MOST_PAGES: Final = 2  # the same for pages of pods: one is read while the other is applied
-NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which nobody is served
+NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which no call is served
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
 
 
@@ -172,11 +172,11 @@ class Sync:
         await _until(lambda: self._pod_stats.state is WatchState.WATCHING)
         stats = self._pod_stats
         received, lists = stats.received, stats.lists
-        # A list that is read meanwhile tells what the watch will not tell any more.
+        # A list that is read meanwhile has what the watch will not show any more.
         await _until(lambda: stats.handed_on >= received or stats.lists > lists)
         await _until(lambda: stats.state is WatchState.WATCHING)
-        told = self._inbox.total
-        await _until(lambda: self._applied >= told)
+        received = self._inbox.total
+        await _until(lambda: self._applied >= received)
 
     def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
         def sink(changes: Sequence[Change[T]]) -> None:
@@ -220,7 +220,7 @@ class Sync:
             await self._write_some(await self._inbox.take(most))
 
     async def _write_some(self, items: list[Item]) -> None:
-        """Apply items. A function of its own: whoever waits for more must not keep a page."""
+        """Apply items. A function of its own: a wait for more must not keep a page in memory."""
         began = self._pace.clock()
         for are_nodes, some in groupby(items, self._is_first_node):
             for source, change in self._left_of(list(some)) if are_nodes else some:
@@ -251,7 +251,7 @@ class Sync:
         try:
             self._feed.nodes.take_all(nodes)
         except (ValueError, RecursionError):
-            return items  # one of them is odd; by itself it is told of
+            return items  # one of them is odd; applied alone it is found
         self._metrics.applied.labels(resources.NODES.plural).inc(len(nodes))
         self._applied += len(nodes)
         return []
@@ -273,7 +273,7 @@ class Sync:
             await self._has_room.wait()
 
     async def _apply_together(self, page: Together) -> None:
-        """Apply a page of a list: what cannot be told together, one by one."""
+        """Apply a page of a list: what cannot be applied together, one by one."""
         pods = page.pods
         if page.begins:
             self._listed.begin()
@@ -357,9 +357,9 @@ async def _until(reached: Callable[[], bool], step_s: float = FLUSH_STEP_S) -> N
 
 
 def _then(
-    apply: Callable[[wire.Pod], None], *told: Callable[[wire.Pod], None] | None
+    apply: Callable[[wire.Pod], None], *further: Callable[[wire.Pod], None] | None
 ) -> Callable[[wire.Pod], None]:
-    listeners = [listener for listener in told if listener is not None]
+    listeners = [listener for listener in further if listener is not None]
 
     def each(pod: wire.Pod) -> None:
         apply(pod)

@@ -227,13 +227,13 @@ class Extender:
             self.begun.set()
             return
 
-        def told(ref: PodRef, text: str) -> None:
+        def report(ref: PodRef, text: str) -> None:
             about = Regarding.pod(ref.namespace, ref.name, ref.uid)
             it.recorder.record(about, "LeaderElection", text, action="Electing")
 
         self.candidacy.fence.listen(it.metrics.fenced_writes.inc)
         self.leadership = Leadership(
-            self.candidacy, self.sync, self.client, it.metrics, self.begun, self._end, told
+            self.candidacy, self.sync, self.client, it.metrics, self.begun, self._end, report
         )
         self.parts.jobs["election"] = self.leadership.run
         self.parts.jobs["standby"] = self._tidy
