@@ -1,6 +1,6 @@
 """The one writer: every event goes through ``Engine.apply``, effects go to those who act.
 
-The event loop runs one task at a time and ``apply`` never awaits, so nobody ever sees
+The event loop runs one task at a time and ``apply`` never awaits, so no task ever sees
 the state half changed and no lock is needed.
 """
 
@@ -35,7 +35,7 @@ class SteadyClock:
 
 
 class Engine:
-    """A ``ClusterState``, the clock it is told the time by, and listeners to effects."""
+    """A ``ClusterState``, its clock, and listeners to effects."""
 
     def __init__(self, state: ClusterState, clock: Clock) -> None:
         self.state = state
@@ -56,7 +56,7 @@ class Engine:
                 listener(effect)
 
     def make_way(self, event: Event) -> None:
-        """Apply an event whose room the next one takes: nobody is told that it became free."""
+        """Apply an event that makes room for the next one: no listener gets ``CapacityFreed``."""
         for effect in self.state.apply(event, now=self.clock()):
             if not isinstance(effect, CapacityFreed):
                 for listener in self._listeners[type(effect)]:

@@ -25,32 +25,33 @@ CONTROLLERS_KEPT: Final = 10_000  # of jobs whose pods wait; others are shared f
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
-    """One managed pod that is not bound yet.
-
-    ``seen``: the pod as read if it has node affinity of its own, else None. ``gated``: our gate
-    still holds it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan
-    fail (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
-    with its plan in its spec, which nothing can change any more. ``plan_id``: of the plan
-    that it carries, "" while it is gated. ``released_as``: the resource version of that
-    release, where its reply has been taken over. ``refused``: it is
-    in kube-scheduler's hands, which found no node that it may go to and passes its filters.
-    ``version``: the resource version that was read. ``told``: a digest of why it waits as its
-    condition says now (``headline_digest``), 0 for a pod without our gate. ``controller``: who
-    would replace it. ``networks``: its annotation for Multus as it was read.
-    """
+    """One managed pod that is not bound yet."""
 
     ref: PodRef
+    #: the pod as it was read if it has node affinity of its own
     seen: Pod | None
+    #: whether Muster's gate still holds it
     gated: bool
+    #: whether a controller would replace it
     owned: bool
+    #: whether a pin could make its plan fail (``suffers_from_pin``): it must be free to go
+    #: elsewhere
     soft: bool
+    #: whether it was released with its plan in its spec, which nothing can change any more
     pinned: bool
+    #: whether kube-scheduler has it, and found no node that it may go to and passes its filters
     refused: bool = False
+    #: id of the plan that it carries, "" while it is gated
     plan_id: str = ""
+    #: resource version of its release, once the reply has been taken over, else ""
     released_as: str = ""
+    #: resource version that was read
     version: str = ""
+    #: digest of the cause in its condition (``headline_digest``), 0 for a pod without our gate
     told: int = 0
+    #: who would replace it
     controller: OwnerReference | None = None
+    #: its annotation for Multus as it was read
     networks: str = ""
 
     def pin(self, configured: Pin) -> podwrites.Pin:
@@ -68,7 +69,7 @@ class PendingPod:
 
 
 def suffers_from_pin(pod_class: PodClass) -> bool:
-    """Tell whether a required node affinity could make a good plan fail for such pods.
+    """Return whether a required node affinity could make a good plan fail for such pods.
 
     Constraints the model does not know may need another node. And kube-scheduler counts
     spread domains only among nodes that the pod's affinity allows (nodeAffinityPolicy
@@ -101,7 +102,7 @@ def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -
 
 
 def headline_digest(message: str) -> int:
-    """Return what tells two reasons for waiting apart: a digest of the part before the numbers."""
+    """Return a digest of a reason for waiting: of the part before the numbers."""
     return hash(message.partition(";")[0])
 
 
@@ -125,13 +126,12 @@ def is_pinned(pod: Pod) -> bool:
 
 @dataclass(slots=True)
 class PendingPods:
-    """The records by UID; ``refused`` are those that are so marked.
-
-    ``echoes``: the versions that releases made, of pods that the watch has not shown bound yet.
-    """
+    """The records by UID."""
 
     _pods: dict[PodUid, PendingPod] = field(default_factory=dict)
+    #: the pods that kube-scheduler refuses
     refused: set[PodUid] = field(default_factory=set)
+    #: versions that releases made, of pods that no watch has shown bound yet
     echoes: set[bytes] = field(default_factory=set)
     _controllers: dict[str, OwnerReference] = field(default_factory=dict)
 

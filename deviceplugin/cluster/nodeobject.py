@@ -32,7 +32,7 @@ from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
 from muster.kube.client import MERGE, STRATEGIC, Body, KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.resources import NODES
-from muster.kube.watching.listwatch import ListWatch, Scope, Timing, WatchConsumer
+from muster.kube.watching.listwatch import ListWatch, Timing, WatchConsumer, WatchScope
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class NodeObject:
         watch = ListWatch(
             self.client,
             NODES,
-            scope=Scope(selectors={"fieldSelector": f"metadata.name={self.name}"}),
+            scope=WatchScope(selectors={"fieldSelector": f"metadata.name={self.name}"}),
             consumer=WatchConsumer(
                 on_problem=lambda problem: log.warning("node", extra={"problem": problem})
             ),

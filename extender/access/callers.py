@@ -39,11 +39,12 @@ class Area(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whoever has the key of a certificate that the handshake found good until ``until``."""
+    """Who has the key of a certificate that the handshake found good."""
 
     name: str
     organizations: frozenset[str]
-    until: float  # epoch seconds
+    #: until when, in epoch seconds
+    until: float
 
     def __str__(self) -> str:
         return f"the certificate of {self.name or 'nobody (it has no common name)'}"

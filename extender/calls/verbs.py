@@ -65,18 +65,20 @@ class FilterReply:
 
 @dataclass(slots=True)
 class Verbs:
-    """Reads ``state``; ``is_managed`` judges pods that the watch has not shown yet.
+    """The answers, from the state.
 
-    ``has_seen``: whether the labels of a namespace are known. A verb raises ``NamespaceUnseen``
-    where they decide and are not: kube-scheduler is ahead of our watch, hears of namespaces
-    nothing, and would not ask again for minutes after a wrong no. It is called again with the
-    ``labels`` then.
+    A verb raises ``NamespaceUnseen`` where the labels of a namespace decide and are not known:
+    kube-scheduler is ahead of our watch, gets no events of namespaces, and would not ask again for
+    minutes after a wrong no. It is called again with the ``labels`` then.
     """
 
     state: ClusterState
     holding: Holding
+    #: judges pods that the watch has not shown yet
     is_managed: IsManaged
+    #: returns whether the labels of a namespace are known
     has_seen: Callable[[str], bool]
+    #: returns whether answers mean anything
     ready: Callable[[], bool]
 
     def filter(self, body: bytes, labels: Labels | None = None) -> FilterReply:

@@ -83,7 +83,7 @@ class Feed:
     def listen(self, listener: Newcomers) -> None:
         """Have ``listener`` called with a gang and the ranks of its new members.
 
-        That is before the state is told of them: room may be reserved for them.
+        That is before the state knows them: room may be reserved for them.
         """
         self._listeners.append(listener)
 
@@ -170,7 +170,7 @@ class Feed:
     def is_echo(self, pod: wire.Pod) -> bool:
         """Whether a watched version of a pod is the one that its release made.
 
-        Only for what a watch tells: it leaves no version out, so there is nothing in it but
+        Only for what a watch shows: it leaves no version out, so there is nothing in it but
         the release, and that was applied when its reply came. Not while the namespace is
         judged again, which counts every event.
         """
@@ -189,7 +189,7 @@ class Feed:
     def judge_again(self, pod: wire.Pod) -> None:
         """Take over a pod of a namespace that was listed again, unless the watch knows better.
 
-        A list may be older than what the watch has told since: a pod that had an event is
+        A list may be older than what the watch has shown since: a pod that had an event is
         judged already, and one that is not known is gone or will be told.
         """
         uid = translate.pod_uid(pod.metadata.uid)
@@ -272,7 +272,7 @@ class Feed:
             self._note_taken_back(uid, carried.plan_id)
 
     def runs(self, uid: PodUid, meta: wire.ObjectMeta, placed: Placed, member: Member) -> None:
-        """Take note of a new member that was listed running, before the state is told of it.
+        """Take note of a new member that was listed running, before the state knows it.
 
         ``placed``: what it says of its gang. There is nothing to do for it (``is_quiet``).
         """
@@ -313,8 +313,8 @@ class Feed:
         """Forget a plan that the pod carried and does not carry any more.
 
         The leader takes plans of nominated pods back (``extender.releases.repairer``); a standby,
-        and a leader whose answer was lost, hear of it here. What is pinned stays, whoever takes its
-        annotation away.
+        and a leader whose answer was lost, find it out here. What is pinned stays, even if its
+        annotation is taken away.
         """
         pod, hold = self._pending.get(uid), self._engine.state.hold(uid)
         if pod is None or pod.gated or pod.plan_id or hold is None:
@@ -342,7 +342,7 @@ class Feed:
         return self._book.seat(placed.member)
 
     def _tell(self, pod: wire.Pod, placed: Placed, key: GangKey) -> None:
-        """Tell what is wrong about a new member of a gang, or about its first."""
+        """Report what is wrong about a new member of a gang, or about its first."""
         for text in conflicts_as(pod, None if placed.dialect is SINGLE else placed):
             self._reporter.conflict(pod, key, text)
         outsiders = self._outsiders.of(key) if self._outsiders.pods else []
@@ -365,7 +365,7 @@ class Feed:
         self._claimants.drop(uid)
 
     def _join(self, uid: PodUid, placed: Placed) -> None:
-        """Note what the pod says of its gang. A lone pod has nobody to disagree with."""
+        """Note what the pod says of its gang. A lone pod has no other to disagree with."""
         spec, template = placed.spec, placed.member.template
         if template is not None:
             described = self._engine.state.gang(template)
@@ -401,13 +401,13 @@ class Feed:
         self.forget(translate.pod_uid(meta.uid))
 
     def _tell_lost(self, uid: PodUid, key: GangKey | None) -> None:
-        """Tell of a bound member that is about to leave its node; called before it does."""
+        """Report a bound member that is about to leave its node; called before it does."""
         node = None if key is None else self._engine.state.bound_node(uid)
         if key is not None and node is not None:
             self._watchers.lost(key, node)
 
     def forget(self, uid: PodUid) -> None:
-        """Forget a pod that does not exist any more, whoever found out."""
+        """Forget a pod that does not exist any more."""
         key = self._engine.state.gang_of(uid)
         self._tell_lost(uid, key)
         self._drop(uid)

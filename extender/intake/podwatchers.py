@@ -1,4 +1,4 @@
-"""Which parts beside the model the feed tells of pods: each at its moment, in this order.
+"""Which parts beside the model the feed shows pods to: each at its moment, in this order.
 
 ::
 
@@ -49,7 +49,7 @@ class DeviceReports(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PodWatchers:
-    """The parts that the feed tells of pods.
+    """The parts that the feed shows pods to.
 
     ``slipped`` and ``devices`` do not get members that were listed running and are quiet
     (``is_quiet``): there is nothing about them to look at.

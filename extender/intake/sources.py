@@ -1,4 +1,4 @@
-"""The kinds that are watched, and what their changes mean to those who are told of them."""
+"""The kinds that are watched, and what takes their changes over."""
 
 import asyncio
 from collections.abc import Callable

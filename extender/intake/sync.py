@@ -37,8 +37,8 @@ from muster.kube.watching.listwatch import (
     Listing,
     ListWatch,
     Runtime,
-    Scope,
     WatchConsumer,
+    WatchScope,
     WatchState,
     WatchStats,
 )
@@ -52,15 +52,16 @@ FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a 
 CATCH_UP_STEP_S: Final = 0.1  # the same, for how far the watch is
 MOST_BEHIND: Final = 1000  # changes that wait for the writer before more is read of any kind
 MOST_PAGES: Final = 2  # the same for pages of pods: one is read while the other is applied
-NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which nobody is served
+NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which no call is served
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A page of a list of pods. ``begins``: the list begins with it, or begins again."""
+    """A page of a list of pods."""
 
     pods: Sequence[wire.Pod]
+    #: whether the list begins with it, or begins again
     begins: bool
 
 
@@ -171,11 +172,11 @@ class Sync:
         await _until(lambda: self._pod_stats.state is WatchState.WATCHING)
         stats = self._pod_stats
         received, lists = stats.received, stats.lists
-        # A list that is read meanwhile tells what the watch will not tell any more.
+        # A list that is read meanwhile has what the watch will not show any more.
         await _until(lambda: stats.handed_on >= received or stats.lists > lists)
         await _until(lambda: stats.state is WatchState.WATCHING)
-        told = self._inbox.total
-        await _until(lambda: self._applied >= told)
+        received = self._inbox.total
+        await _until(lambda: self._applied >= received)
 
     def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
         def sink(changes: Sequence[Change[T]]) -> None:
@@ -191,7 +192,7 @@ class Sync:
             self._inbox.put([(source, Together(pods, begins))])
 
         together = source.resource is resources.PODS
-        scope = Scope(
+        scope = WatchScope(
             others=source.others,
             tracks=source.tracks,
             listing=Listing(LISTED_PODS, page) if together else None,
@@ -218,7 +219,7 @@ class Sync:
             await self._write_some(await self._inbox.take(most))
 
     async def _write_some(self, items: list[Item]) -> None:
-        """Apply items. A function of its own: whoever waits for more must not keep a page."""
+        """Apply items. A function of its own: a wait for more must not keep a page in memory."""
         began = self._pace.clock()
         for are_nodes, some in groupby(items, self._is_first_node):
             for source, change in self._left_of(list(some)) if are_nodes else some:
@@ -269,7 +270,7 @@ class Sync:
             await self._has_room.wait()
 
     async def _apply_together(self, page: Together) -> None:
-        """Apply a page of a list: what cannot be told together, one by one."""
+        """Apply a page of a list: what cannot be applied together, one by one."""
         pods = page.pods
         if page.begins:
             self._listed.begin()
@@ -353,9 +354,9 @@ async def _until(reached: Callable[[], bool], step_s: float = FLUSH_STEP_S) -> N
 
 
 def _then(
-    apply: Callable[[wire.Pod], None], *told: Callable[[wire.Pod], None] | None
+    apply: Callable[[wire.Pod], None], *further: Callable[[wire.Pod], None] | None
 ) -> Callable[[wire.Pod], None]:
-    listeners = [listener for listener in told if listener is not None]
+    listeners = [listener for listener in further if listener is not None]
 
     def each(pod: wire.Pod) -> None:
         apply(pod)

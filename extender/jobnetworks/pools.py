@@ -1,4 +1,4 @@
-"""Pools of VNIs and the nodes' agents, as the watches tell of them; every replica keeps both.
+"""Pools of VNIs and the nodes' agents, as the watches show them; every replica keeps both.
 
 A pool selects pods by their labels and by those of their namespace, with the same code that
 kube-scheduler's pod affinity is read with. Pools that select the same pods are used in the order
@@ -114,7 +114,7 @@ class NetPools:
         )
 
     def selects(self, name: str, snapshot: Snapshot, label_id: int) -> bool:
-        """Tell whether a pool selects pods with these labels; one that is gone keeps them all."""
+        """Return whether a pool selects pods with these labels; one that is gone keeps them all."""
         kept = self.pools.get(name)
         return kept is None or snapshot.matches(kept.term, label_id)
 

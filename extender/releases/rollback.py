@@ -41,11 +41,15 @@ PLANNER_STAYS_OFF_S: Final = 60.0  # at most, while a gang is taken down member 
 
 @dataclass(slots=True)
 class _Torso:
-    """``since``: epoch seconds of the engine's clock. ``ran``: it may have been whole before."""
+    """A gang that runs in part."""
 
+    #: epoch seconds of the engine's clock
     since: float
+    #: whether it may have been whole before
     ran: bool
+    #: whether it is Partial
     reported: bool = False
+    #: whether it is being evicted
     rolling: bool = False
 
 

@@ -2,13 +2,13 @@
 
 ::
 
-    nobody of a gang waits ──► kept ──► LIST of a member's node ──► Event on it and its controller
-                                 ▲          └ failed ──┐ └ it went meanwhile: the next time
-                                 └─────────────────────┘
+    no member waits ──► kept ──► LIST of a member's node ──► Event on it and its controller
+                          ▲          └ failed ──┐ └ it went meanwhile: the next time
+                          └─────────────────────┘
 
 Names of bound pods are not in the model, and such an Event is rare: hot spares that are lost, a
 gang that has run short of members. Of a gang that has no bound member any more there is nothing
-to tell; whoever waits is told directly.
+to report; a member that waits gets its Event directly.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from muster.kube.wire import Pod
 log = logging.getLogger(__name__)
 
 PERIOD_S: Final = 1.0
-LISTS_PER_S: Final = 5  # a rack that loses its power takes some seconds to be told of
+LISTS_PER_S: Final = 5  # for the members of a rack that loses its power it takes some seconds
 PAUSE_S: Final = 10.0  # after a failure
 
 
@@ -69,11 +69,11 @@ class BoundGangs:
     record: Record
 
     async def run(self) -> None:
-        """Tell for ever."""
+        """Record for ever."""
         await tell_for_ever(self.tell, "bound gangs not told")
 
     async def tell(self) -> None:
-        """Tell some of what is due. Raises ``KubeError``; what was not told stays due."""
+        """Record some of what is due. Raises ``KubeError``; what was not recorded stays due."""
         due = self.due.events
         for key in list(due)[:LISTS_PER_S]:
             told = due[key]
@@ -105,9 +105,9 @@ async def pods_on(client: KubeClient, node: str) -> Sequence[Pod]:
 
 
 async def tell_for_ever(tell: Callable[[], Awaitable[object]], failed: str) -> None:
-    """Have bound pods told of what is due, about ``LISTS_PER_S`` nodes at a time.
+    """Record what is due on bound pods, about ``LISTS_PER_S`` nodes at a time.
 
-    ``tell`` keeps what it could not tell when it raises ``KubeError``; ``failed``: what is logged.
+    ``tell`` keeps what it could not record when it raises ``KubeError``; ``failed``: the log line.
     """
     while True:
         await asyncio.sleep(PERIOD_S)

@@ -30,9 +30,11 @@ _WEIGHT: Final = 1 / 256  # of one arrival in the mean: the last gang of usual s
 
 @dataclass(slots=True)
 class _Awaited:
-    """How many members are to come, and since when nobody has, at ``last``."""
+    """A gang that is awaited."""
 
+    #: how many members are to come
     left: int
+    #: since when no member has come
     last: float
     begun: bool = False  # somebody came, so ``last`` is a member's time
 

@@ -66,19 +66,21 @@ _NONCE_BYTES: Final = 12
 
 @dataclass(slots=True, eq=False)
 class _Reservation:
-    """One gang's. ``open``: the rows of members that have not come, by number.
-
-    ``first``: the row that says what the gang is, for as long as no pod does. ``unplanned``: open
-    ones without room yet; ``planned`` once there are none. ``until``: when who is left is late.
-    """
+    """The reservation of one gang."""
 
     key: GangKey
     pod_class: PodClass
+    #: the row that stands for what the gang is, for as long as no pod does
     first: PodUid
+    #: the rows of members that have not come, by number
     open: dict[int, PodUid]
+    #: when members that are left are late
     until: float
+    #: open rows without room yet
     unplanned: set[PodUid]
+    #: set once there are none
     planned: asyncio.Event = field(default_factory=asyncio.Event)
+    #: where members go, by number
     places: dict[int, Place] = field(default_factory=dict)
 
 
@@ -108,7 +110,7 @@ def seen_pods(state: ClusterState, expected: ExpectedRows) -> Uids:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ReservationParts:
     """What reservations ask other parts."""
 
     #: takes planned pods that are there, to release them
@@ -133,11 +135,11 @@ class Reservations:
         metrics: ExtenderMetrics,
         pace: Pace,
         rows: ExpectedRows,
-        asks: Surroundings,
+        parts: ReservationParts,
     ) -> None:
         """``rows``: shared with the watch of pods; ``feed``: calls ``came`` for new members."""
         self._engine, self._feed, self._metrics, self._pace = engine, feed, metrics, pace
-        self._asks = asks
+        self._parts = parts
         self._arrivals = Arrivals()
         self._open: dict[GangKey, _Reservation] = {}
         self._expected, self._rows = rows, rows.reserved
@@ -186,7 +188,7 @@ class Reservations:
         """Wait until a gang is planned, not for long, and say where its pods go."""
         until = self._pace.clock() + PATIENCE_S
         while not found.planned.is_set():
-            why = self._asks.set_aside(found.key)
+            why = self._parts.set_aside(found.key)
             if why is None and self._pace.clock() >= until:
                 why = "the planner is busy"
             if why is not None:
@@ -238,10 +240,10 @@ class Reservations:
             return "the gang is a part of another one"
         if suffers_from_pin(event.pod_class):
             return "a pin could make the plan of such pods fail"
-        if self._asks.is_isolated(view):
+        if self._parts.is_isolated(view):
             return "the gang has a network of its own"
         return gang_problem(view.spec, event.rank) or self._arrivals.slowness(
-            view.spec, self._asks.partial_s
+            view.spec, self._parts.partial_s
         )
 
     async def _entered(
@@ -271,7 +273,7 @@ class Reservations:
             if found is not None:
                 _done(found, uid)
         if there:
-            self._asks.release(there)
+            self._parts.release(there)
 
     def came(self, gang: GangKey, ranks: Sequence[int]) -> None:
         """Make room for members that the watch shows for the first time."""
@@ -306,7 +308,7 @@ class Reservations:
         now = self._engine.clock()
         if any(each.until <= now for each in self._open.values()):
             try:
-                await self._asks.caught_up()
+                await self._parts.caught_up()
             except KubeError as error:
                 log.warning("room is kept for pods that are late", extra={"problem": str(error)})
                 return

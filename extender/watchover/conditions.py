@@ -51,18 +51,19 @@ MESSAGE_LIMIT: Final = 1024  # characters, as kube-scheduler's Events are cut
 
 @dataclass(slots=True)
 class _Wait:
-    """A gang that waits. Times in epoch seconds of the engine's clock.
-
-    ``waits``: what it was last told, ``told_at`` when, 0 before that. ``grown_at``: when its
-    last member had come by then. ``rest``: members that are still to be told.
-    """
+    """A gang that waits. Times in epoch seconds of the engine's clock."""
 
     cause: str
     since: float
+    #: what its members were last told
     waits: Waits | None = None
+    #: when that was, 0 before
     told_at: float = 0.0
+    #: when its last member had come by then
     grown_at: float = 0.0
+    #: of the text without numbers
     digest: int = 0
+    #: members that are still to be told
     rest: deque[PodUid] = field(default_factory=deque)
 
 

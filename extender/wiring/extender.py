@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from extender.access.authorization import Gate
@@ -30,7 +31,7 @@ from extender.planning.holding import Holding
 from extender.planning.lostseats import LostSeats
 from extender.planning.planner import Planner
 from extender.planning.worklist import WorkList
-from extender.readapi.dump import Dumper, replica
+from extender.readapi.dump import Dumper
 from extender.releases.releaser import Releaser
 from extender.releases.repairer import Repairer
 from extender.releases.rollback import PartialGangs
@@ -118,8 +119,8 @@ class Extender:
         self.engine, self.pace, self.pods, self.worklist = it.engine, it.pace, it.pods, it.worklist
         lost, records, expected = self._build_intake(it)
         holding = self._build_chain(it, lost, records, expected)
-        self._build_watchers(it)
-        self._build_servers(it, holding)
+        shown = self._build_watchers(it)
+        self._build_servers(it, holding, shown)
         self._build_leadership(it)
 
     def _build_intake(self, it: Common) -> tuple[LostSeats, NetworkRecords, ExpectedRows]:
@@ -156,15 +157,12 @@ class Extender:
         self.bind_times = self.planner.bind_times
         return holding
 
-    def _build_watchers(self, it: Common) -> None:
-        """Build what looks at all gangs now and then."""
+    def _build_watchers(self, it: Common) -> Shown:
+        """Build what looks at all gangs now and then; return what of it is shown."""
         self.partial = rooms.partial_gangs_of(it)
         self.provisioner = rooms.provisioner_of(it)
         self.census = rooms.census_of(it, self.planner, self.partial, self.conditions)
-
-    def _build_servers(self, it: Common, holding: Holding) -> None:
-        """Build what answers, and the jobs."""
-        shown = Shown(
+        return Shown(
             planner=self.planner,
             census=self.census,
             partial_gangs=self.partial,
@@ -173,16 +171,11 @@ class Extender:
             devices=self.devices,
             sync=self.sync,
         )
+
+    def _build_servers(self, it: Common, holding: Holding, shown: Shown) -> None:
+        """Build what answers, and the jobs."""
         it.metrics.registry.register(StateCollector(rooms.gauges_of(it, shown)))
-        self.dumper = Dumper(
-            it.engine,
-            self.planner,
-            self.config,
-            replica(),
-            it.base.leads,
-            self.sync.synced.is_set,
-            it.pace,
-        )
+        self.dumper = rooms.dumper_of(it, shown)
         self.parts = Parts(
             config=self.config,
             handlers=rooms.handlers_of(it, holding, self.feed, self._ready),
@@ -198,7 +191,7 @@ class Extender:
 
     def _works(self, it: Common) -> Works:
         """Return every job under what it waits for."""
-        gates, metrics = Gates(self.sync.synced, self.begun), it.metrics
+        gates = Gates(self.sync.synced, self.begun)
         asks = {"provisioner": self.provisioner.run} if self.provisioner.wanted else {}
         return Works(
             at_once={
@@ -210,7 +203,7 @@ class Extender:
                 "slipped": self.slipped.run,
                 "dumper": self.dumper.run,
                 "events": it.recorder.run,
-                "loop-lag": lambda: watch_loop(metrics.loop_lag, time.perf_counter),
+                "loop-lag": partial(watch_loop, it.metrics.loop_lag, time.perf_counter),
             },
             once_listed={"census": self.census.run},
             as_leader={
@@ -234,13 +227,13 @@ class Extender:
             self.begun.set()
             return
 
-        def told(ref: PodRef, text: str) -> None:
+        def report(ref: PodRef, text: str) -> None:
             about = Regarding.pod(ref.namespace, ref.name, ref.uid)
             it.recorder.record(about, "LeaderElection", text, action="Electing")
 
         self.candidacy.fence.listen(it.metrics.fenced_writes.inc)
         self.leadership = Leadership(
-            self.candidacy, self.sync, self.client, it.metrics, self.begun, self._end, told
+            self.candidacy, self.sync, self.client, it.metrics, self.begun, self._end, report
         )
         self.parts.jobs["election"] = self.leadership.run
         self.parts.jobs["standby"] = self._tidy

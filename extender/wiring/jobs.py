@@ -102,7 +102,7 @@ class Plans:
 
 @dataclass(frozen=True, slots=True)
 class Ticker:
-    """Tells the state and the collector the time."""
+    """Has holds expire that are due, and the collector work now and then."""
 
     engine: Engine
     pace: Pace

@@ -29,6 +29,7 @@ from extender.planning.holding import Holding
 from extender.planning.lostseats import LostSeats
 from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.worklist import WorkList
+from extender.readapi.dump import Dumper, replica
 from extender.readapi.routes import ReadApi
 from extender.readapi.whatif import WhatIf
 from extender.releases.releaser import ReleaseParts, Releaser
@@ -38,8 +39,8 @@ from extender.reporting.boundgangs import BoundGangs, DueEvents
 from extender.reporting.reporter import Reporter
 from extender.reservations.reservations import (
     ExpectedRows,
+    ReservationParts,
     Reservations,
-    Surroundings,
     seen_pods,
 )
 from extender.timeslice import Pace
@@ -244,14 +245,14 @@ def reservations_of(
     it: Common, feed: Feed, sync: Sync, rows: ExpectedRows, networks: JobNetworks
 ) -> Reservations:
     """Build what keeps room for pods that are about to be made."""
-    asks = Surroundings(
+    parts = ReservationParts(
         release=networks.submit,
         set_aside=it.worklist.reason,
         is_isolated=networks.is_isolated,
         caught_up=sync.caught_up,
         partial_s=it.config.partial_after_seconds,
     )
-    return Reservations(it.engine, feed, it.metrics, it.pace, rows, asks)
+    return Reservations(it.engine, feed, it.metrics, it.pace, rows, parts)
 
 
 def partial_gangs_of(it: Common) -> PartialGangs:
@@ -352,6 +353,19 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
         trouble=shown.repairer.trouble,
         slipped=shown.slipped.problems,
         devices=shown.devices,
+    )
+
+
+def dumper_of(it: Common, shown: Shown) -> Dumper:
+    """Build what writes dumps."""
+    return Dumper(
+        it.engine,
+        shown.planner,
+        it.config,
+        replica(),
+        it.base.leads,
+        shown.sync.synced.is_set,
+        it.pace,
     )
 
 

@@ -37,7 +37,7 @@ from muster.kube.kinds.jobnetworks import (
     node_body,
     node_label,
 )
-from muster.kube.watching.listwatch import ListWatch, Scope, Timing, WatchConsumer
+from muster.kube.watching.listwatch import ListWatch, Timing, WatchConsumer, WatchScope
 from muster.vniagent.desired import MARK, Clash, Present, Step, Wanted, held, ready, steps
 from muster.vniagent.links import LinkError
 from muster.vniagent.metrics import AgentMetrics
@@ -96,7 +96,7 @@ class Agent:
         watch = ListWatch(
             self.client,
             NETWORKS,
-            scope=Scope(selectors={"labelSelector": node_label(self.node)}),
+            scope=WatchScope(selectors={"labelSelector": node_label(self.node)}),
             consumer=WatchConsumer(
                 on_problem=lambda text: log.warning("watch", extra={"problem": text})
             ),

@@ -43,7 +43,7 @@ from muster.kube.leading.election import (
     Take,
 )
 from muster.kube.leading.lease import LEASES, Lease, LeaseRef
-from muster.kube.watching.listwatch import ListWatch, Runtime, Scope, Timing, WatchConsumer
+from muster.kube.watching.listwatch import ListWatch, Runtime, Timing, WatchConsumer, WatchScope
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +238,7 @@ class Elector:
         watch = ListWatch(
             self.client,
             LEASES,
-            scope=Scope(
+            scope=WatchScope(
                 namespace=self.ref.namespace,
                 selectors={"fieldSelector": f"metadata.name={self.ref.name}"},
             ),

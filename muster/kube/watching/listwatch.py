@@ -8,7 +8,7 @@
    ───► │ LISTING  ├───────────────► │  WATCHING  ├──────┐ resumed at the last
         └─┬────▲───┘  Synced         └──────┬─────┘ ◄────┘ version, without a list
       404 │    │ slowly                     │
-          ▼    │                            │ 410; or nothing at all was heard for a
+          ▼    │                            │ 410; or nothing at all has come for a
      ┌─────────┴──┐                         │ whole watch; or it failed time and again
      │ NOT SERVED │        LISTING ◄────────┘ (what is known then is reconciled by UID)
      └────────────┘
@@ -21,7 +21,7 @@ there is ``room``; its frames then go to ``sink`` synchronously, which only take
 *Versions.* A watch started without a version sends its initial events in no order, so none
 of them may be resumed from; this one always starts at the version of a finished list, and
 bookmarks keep that version young. A watch at a version the server has not reached yet (etcd
-was restored from a backup) is silent for ever, not refused; hence the "nothing was heard"
+was restored from a backup) is silent for ever, not refused; hence the "nothing came"
 rule: an idle watch gets a bookmark every minute.
 
 *Versions of a kind.* A kind may be served in one version or another (``others``). The
@@ -114,7 +114,7 @@ class Listing(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Scope(Generic[T]):
+class WatchScope(Generic[T]):
     """Which objects of a resource are followed, and how they are listed."""
 
     #: further versions of the same kind, best first
@@ -225,13 +225,13 @@ class ListWatch(Generic[T]):
         client: Client,
         resource: Resource[T],
         *,
-        scope: Scope[T] | None = None,
+        scope: WatchScope[T] | None = None,
         consumer: WatchConsumer | None = None,
         timing: Timing | None = None,
         runtime: Runtime | None = None,
     ) -> None:
         scope, consumer, runtime = (
-            scope or Scope(),
+            scope or WatchScope(),
             consumer or WatchConsumer(),
             runtime or Runtime(),
         )
@@ -265,7 +265,8 @@ class ListWatch(Generic[T]):
     def has_told(self, version: str) -> bool:
         """Whether all there was at a resource version has been handed on.
 
-        Versions are integers that grow (KEP-5504). One that is none has been told when a list has.
+        Versions are integers that grow (KEP-5504). One that is none has been handed on as soon as
+        a list has.
         """
         if not (version.isdecimal() and self._version.isdecimal()):
             return bool(self._version)
@@ -307,7 +308,7 @@ class ListWatch(Generic[T]):
         self.stats.synced = True
 
     async def _pages(self, resource: Resource[L], told: Callable[[Sequence[L], bool], None]) -> str:
-        """Tell all pages, each when there is room for it; return the version of the list."""
+        """Hand on all pages, each when there is room for it; return the version of the list."""
         version, begins = "", True
         pages = self._client.pages(resource, namespace=self._namespace, selectors=self._selectors)
         async for page in pages:
@@ -340,11 +341,11 @@ class ListWatch(Generic[T]):
         began = self._clock()
         async with opening as stream:
             try:
-                heard = await self._read(stream, sink)
+                came = await self._read(stream, sink)
             finally:
                 if self._clock() - began >= self._timing.steady_s:
                     self._failures = 0
-        if heard:
+        if came:
             return
         if self._clock() - began < asked_s / 2:
             raise TransportError("the watch ended before it had begun")
@@ -352,7 +353,7 @@ class ListWatch(Generic[T]):
 
     async def _read(self, stream: Stream, sink: Sink[T]) -> bool:
         """Hand on frames until the server ends the stream; return whether there were any."""
-        heard = False
+        came = False
         ahead = ReadAhead(stream, f"watch of {self.resource}", self._came)
         try:
             while lines := await ahead.next():
@@ -361,11 +362,11 @@ class ListWatch(Generic[T]):
                 self._decode(lines, sink)
                 self.stats.handed_on += lines.count(b"\n")
                 await self._breathe()
-                heard = True
+                came = True
                 self._failures = 0
         finally:
             self.stats.received = self.stats.handed_on  # what is left will come again
-        return heard
+        return came
 
     def _came(self, lines: int) -> None:
         self.stats.received += lines
@@ -428,7 +429,7 @@ class ListWatch(Generic[T]):
         self.resource, self._codec = resource, self._client.codec(resource)
 
     async def _failed(self, error: KubeError) -> None:
-        """Wait, longer each time until something is heard; give the version up after some."""
+        """Wait, longer each time until something comes; give the version up after some."""
         self._failures += 1
         self._report((f"{self.resource}: {error}; attempt {self._failures}",))
         if self._failures % self._timing.resumes == 0:

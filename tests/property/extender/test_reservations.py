@@ -32,7 +32,7 @@ from extender.planning.planner import Planner
 from extender.planning.worklist import WorkList
 from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import Reporter
-from extender.reservations.reservations import KEPT_S, ExpectedRows, Reservations, Surroundings
+from extender.reservations.reservations import KEPT_S, ExpectedRows, ReservationParts, Reservations
 from extender.timeslice import Pace
 from loadtest.testbed.client.nodes import node
 from loadtest.testbed.client.pods import Gang, members, owner_reference
@@ -79,7 +79,7 @@ class World:
             metrics,
             pace,
             ExpectedRows(),
-            Surroundings(
+            ReservationParts(
                 release=self.released.extend,
                 set_aside=self.worklist.reason,
                 is_isolated=lambda _view: False,

@@ -22,7 +22,7 @@ from muster.kube.errors import APIError, Forbidden, NotFound, ServerError, Statu
 from muster.kube.errors import Gone as VersionGone
 from muster.kube.resources import PODS, Resource
 from muster.kube.watching.frames import Codec, Page
-from muster.kube.watching.listwatch import ListWatch, Runtime, Scope, WatchConsumer
+from muster.kube.watching.listwatch import ListWatch, Runtime, WatchConsumer, WatchScope
 from muster.kube.wire import Pod
 
 
@@ -248,7 +248,7 @@ def run(
     watch = ListWatch(
         server,
         PODS,
-        scope=Scope(tracks=tracks, **_of(Scope, options)),
+        scope=WatchScope(tracks=tracks, **_of(WatchScope, options)),
         consumer=WatchConsumer(on_problem=problems.append, **_of(WatchConsumer, options)),
         timing=options.get("timing"),
         runtime=Runtime(

@@ -17,9 +17,9 @@ from muster.kube.watching.inbox import Inbox
 from muster.kube.watching.listwatch import (
     Listing,
     ListWatch,
-    Scope,
     Timing,
     WatchConsumer,
+    WatchScope,
     WatchState,
 )
 from muster.kube.wire import Pod
@@ -218,7 +218,7 @@ def test_lists_are_told_in_pages_to_who_wants_them_so() -> None:
     for name in "abc":
         server.change("create", name)
     consumer = Consumer()
-    watch = ListWatch(server, PODS, scope=Scope(tracks=False, listing=Listing(PODS, page)))
+    watch = ListWatch(server, PODS, scope=WatchScope(tracks=False, listing=Listing(PODS, page)))
 
     async def twice() -> None:
         await watch._list(consumer.sink)
@@ -244,7 +244,9 @@ def test_a_further_page_is_asked_for_when_there_is_room() -> None:
         assert len(behind) == 1  # no second page before the first had its place
         behind.clear()
 
-    watch = ListWatch(server, PODS, scope=Scope(tracks=False), consumer=WatchConsumer(room=room))
+    watch = ListWatch(
+        server, PODS, scope=WatchScope(tracks=False), consumer=WatchConsumer(room=room)
+    )
     asyncio.run(watch._list(sink))
     assert sum(told) == 5 + 1  # and the word that it is complete
 
