@@ -294,7 +294,7 @@ class ClusterState:
         row = self._model.gangs.keys.find(key)
         if row is None:
             return None
-        present, needed = self._model.gangs.size(row), self._model.gangs.min_count(row)
+        present, needed = self._model.gangs.present_and_needed(row)
         return (present, needed) if present < needed else None
 
     def gangs(self) -> Iterator[GangKey]:

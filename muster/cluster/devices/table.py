@@ -291,8 +291,8 @@ class DeviceTable:
 
     def freeze(self) -> DeviceView:
         """Return everything read-only; O(pages), nothing is copied."""
-        count = self.node_rows
         if self._frozen is None:
+            count = self.node_rows
             layouts, states = self.layouts.freeze(), self.states.freeze()
             _, memory, devices = self._measured_of(layouts)
             self._frozen = DeviceView(

@@ -206,14 +206,16 @@ def _check_devices(
     claims: _Claims,
     plan: str,
 ) -> None:
-    devices, where = model.devices, model.nodes.names[node]
+    devices, names = model.devices, model.nodes.names
     layout = devices.slots(node)
     needs = devices.needs(row, node)
     if needs is None or (not layout and needs_known_devices(pod_class)):
-        raise PlanStale(f"{plan}: no device of {where} suits pod {model.pods.uids[row].hex()}")
+        raise PlanStale(
+            f"{plan}: no device of {names[node]} suits pod {model.pods.uids[row].hex()}"
+        )
     if not needs:
         if told:
-            raise PlanStale(f"{plan}: devices {told} of {where} are not free for such a pod")
+            raise PlanStale(f"{plan}: devices {told} of {names[node]} are not free for such a pod")
         return
     uses = claims.devices.setdefault(node, devices.uses(node))
     seats = (
@@ -222,9 +224,9 @@ def _check_devices(
         else choose(layout, uses, needs)
     )
     if seats is None and told:
-        raise PlanStale(f"{plan}: devices {told} of {where} are not what its pod asks for")
+        raise PlanStale(f"{plan}: devices {told} of {names[node]} are not what its pod asks for")
     if seats is None or not fits(layout, uses, seats, anew=True):
-        raise PlanStale(f"{plan}: devices {told or ''} of {where} are not free")
+        raise PlanStale(f"{plan}: devices {told or ''} of {names[node]} are not free")
     for seat in seats:
         put(uses, seat)
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from muster.cluster.columns.uids import UID_BYTES
-from muster.cluster.effects import CapacityFreed, Outcome, PodConfirmed
+from muster.cluster.effects import CapacityFreed, GangChanged, Outcome, PodConfirmed
 from muster.cluster.events import PlanNote, PodGone, PodUpserted
 from muster.cluster.handlers import hotspares, ledger
 from muster.cluster.ids import NO_ROW, GangKey, check_gang_key
@@ -68,10 +68,12 @@ def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: fl
         _put_on(model, row, event, wanted)
         _review(model, row, event, present, wanted, out)
     if _write_rest(model, row, event, now) or changed:
-        out.gang(gang)
-        if gang != event.gang:
-            out.gang(event.gang if event.managed else None)
-        _settle(model, gang, out)
+        out.changed = True
+        for key in (gang, event.gang if event.managed else None):
+            if key is not None:
+                out.effects.append(GangChanged(key))
+        if model.standby:
+            _settle(model, gang, out)
     if wanted.state is PodState.BOUND:
         _note_bound(model, row, event, now)
 
@@ -97,12 +99,13 @@ def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
     gang = gang_key(model, row)
     model.set_gang(row, None, now)
     model.free_pod(row)
-    _settle(model, gang, out)
+    if model.standby:
+        _settle(model, gang, out)
 
 
 def _settle(model: Model, key: GangKey | None, out: Outcome) -> None:
     """Look after the hot spares of a gang that may have lost its last member."""
-    gang = model.gangs.keys.find(key) if model.standby and key is not None else None
+    gang = None if key is None else model.gangs.keys.find(key)
     if gang is not None:
         hotspares.settle(model, gang, out)
 
@@ -248,10 +251,10 @@ def _same_kind(model: Model, row: int, event: PodUpserted) -> bool:
 
 
 def _write_kind(model: Model, row: int, event: PodUpserted) -> None:
-    pods = model.pods
+    pods, flags = model.pods, flags_of(event)
     if pods.priority[row] != event.priority:
         pods.priority[row] = event.priority
-    pods.flags[row] = flags_of(event)
+    pods.flags[row] = flags
     if (
         pods.pod_class[row] == NO_ROW
         or model.classes[pods.pod_class[row]] != event.pod_class

@@ -99,6 +99,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     leaves = (flags[state == _BOUND] & _TERMINATING) != 0
     by_state[PodState.BOUND] = standing[~leaves]
     succeeded = _succeeded(facts.spec, flags[finished])
+    submitted_at = _submitted_at(facts, rows, pods)
     return GangView(
         key=facts.key,
         spec=facts.spec,
@@ -113,7 +114,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         leaving=standing[leaves],
         finished=by_state[PodState.FINISHED],
         succeeded=succeeded,
-        submitted_at=_submitted_at(facts, rows, pods),
+        submitted_at=submitted_at,
         first_bound_at=facts.first_bound_at,
         last_member_at=facts.last_member_at,
         attempts=facts.attempts,

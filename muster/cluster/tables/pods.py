@@ -149,7 +149,7 @@ class PodView:
 class PodTable:
     """The live pod columns; ``freeze`` makes a ``PodView``."""
 
-    __slots__ = (*COLUMNS, "_free", "count", "names", "queues", "roles", "uids")
+    __slots__ = (*COLUMNS, "_capacity", "_free", "count", "names", "queues", "roles", "uids")
 
     state: PagedColumn[np.int8, int]
     flags: PagedColumn[np.uint8, int]
@@ -170,6 +170,7 @@ class PodTable:
         self._free: list[int] = []
         for name, (dtype, fill) in COLUMNS.items():
             setattr(self, name, PagedColumn(dtype, fill, like=getattr(like, name, None)))
+        self._capacity = self.state.capacity  # rows there is room for
         self.uids = UidColumn(None if like is None else like.uids)
         self.names: PagedList[str] = PagedList("", like=None if like is None else like.names)
         self.roles: NameTable[str] = NameTable(like=None if like is None else like.roles)
@@ -182,7 +183,7 @@ class PodTable:
         else:
             row = self.count
             self.count += 1
-            if self.count > self.uids.capacity:
+            if self.count > self._capacity:
                 self._grow()
         self.uids[row] = uid
         return row
@@ -196,7 +197,7 @@ class PodTable:
         """Return the first of ``len(uids)`` new rows; none may wait for reuse."""
         first = self.count
         self.count += len(uids)
-        if self.count > self.uids.capacity:
+        if self.count > self._capacity:
             self._grow()
         self.uids.put(first, uids)
         return first
@@ -220,21 +221,21 @@ class PodTable:
     def freeze(self) -> PodView:
         """Return all columns read-only; O(pages), nothing is copied."""
         return PodView(
+            **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
             uids=self.uids.freeze(self.count),
             names=self.names.freeze(self.count),
             roles=self.roles.freeze(),
             queues=self.queues.freeze(),
-            **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
         )
 
     def peek(self) -> PodView:
         """Return the columns of this instant, to be read at once and dropped."""
         return PodView(
+            **{name: getattr(self, name).peek(self.count) for name in COLUMNS},
             uids=self.uids.peek(self.count),
             names=self.names.peek(self.count),
             roles=self.roles.freeze(),
             queues=self.queues.freeze(),
-            **{name: getattr(self, name).peek(self.count) for name in COLUMNS},
         )
 
     def free_rows(self) -> list[int]:
@@ -248,8 +249,8 @@ class PodTable:
         self._grow()
 
     def _grow(self) -> None:
-        self.uids.grow(self.count)
-        capacity = self.uids.capacity
-        self.names.grow(capacity)
         for name in COLUMNS:
-            getattr(self, name).grow(capacity)
+            getattr(self, name).grow(self.count)
+        self._capacity = self.state.capacity
+        self.names.grow(self._capacity)
+        self.uids.grow(self.count)
