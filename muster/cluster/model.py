@@ -33,10 +33,13 @@ from muster.cluster.tables.topologybuild import TopologyCell
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What accounting needs of a pod class, looked up once: requests by resource id."""
+    """What accounting needs of a pod class, looked up once."""
 
+    #: (resource id, amount) pairs.
     requests: tuple[tuple[int, int], ...]
+    #: Its required anti-affinity terms.
     anti_affinity: tuple[PodAffinityTerm, ...]
+    #: Ports that it claims on the node.
     host_ports: tuple[HostPort, ...]
 
 
@@ -258,7 +261,7 @@ class Model:
         return {number: free for number, free in pairs if free < 0}
 
     def is_short(self, node: int, traits: Traits) -> bool:
-        """Tell whether a node holds more than it has of something that a class asks for."""
+        """Return whether a node holds more than it has of something that a class asks for."""
         free = self.nodes.free
         for resource, _ in traits.requests:  # noqa: SIM110  # a generator costs twice as much
             if free[resource][node] < 0:

@@ -211,7 +211,7 @@ class Snapshot(Tables):
         return port_conflicts(port, self.host_ports, self.nodes.count)
 
     def matches(self, term: PodAffinityTerm, labels_id: int) -> bool:
-        """Tell whether an (anti-)affinity term speaks of pods with these labels."""
+        """Return whether an (anti-)affinity term speaks of pods with these labels."""
         labels = self.label_sets.values[labels_id]  # None: an id that is free
         return labels is not None and term_matches(term, labels, self.namespaces)
 

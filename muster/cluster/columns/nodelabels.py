@@ -24,13 +24,11 @@ _INT16_MAX: Final = (1 << 15) - 1
 
 @dataclass(frozen=True, slots=True)
 class LabelColumn:
-    """One label key over all node rows.
+    """One label key over all node rows."""
 
-    ``codes``: int32[n], ``ABSENT`` where the node lacks the label, else an index into
-    ``values``. Values no node has any more may linger as ``None``.
-    """
-
+    #: int32[n]: ``ABSENT`` where the node lacks the label, else an index into ``values``.
     codes: NDArray[np.int32]
+    #: Label values by code; those that no node has any more may linger as ``None``.
     values: NameView[str]
 
 
@@ -58,7 +56,7 @@ class LabelTable:
                 column.grow(self._counts.capacity)
 
     def differs(self, row: int, labels: Mapping[str, str]) -> bool:
-        """Tell whether a node's labels are other than ``labels``."""
+        """Return whether a node's labels are other than ``labels``."""
         if self._counts[row] != len(labels):
             return True
         return any(self.value(row, key) != value for key, value in labels.items())
@@ -162,11 +160,15 @@ class LabelTable:
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """Frozen label columns by key. ``counts``: labels per node, int32[n]."""
+    """Frozen label columns by key."""
 
+    #: By key, a code per node row.
     codes: Mapping[str, NDArray[np.signedinteger]]
+    #: By key, label values by code.
     values: Mapping[str, NameView[str]]
+    #: int32[n]: labels per node.
     counts: NDArray[np.int32]
+    #: The columns that were asked for.
     _wide: dict[str, LabelColumn] = field(default_factory=dict)
 
     def column(self, key: str) -> LabelColumn | None:

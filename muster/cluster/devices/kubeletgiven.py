@@ -36,7 +36,7 @@ class GivenTable:
         self._tells = None
 
     def any(self, node: int) -> bool:
-        """Tell whether a node tells anything."""
+        """Return whether a node tells anything."""
         return self._nodes[node] is not None
 
     def to(self, pod: int, node: int) -> tuple[str, ...] | None:
@@ -57,7 +57,7 @@ class GivenTable:
         return found
 
     def differs(self, node: int, told: Mapping[PodUid, tuple[str, ...]] | None) -> bool:
-        """Tell whether a node says anything new; ``None``: it is as it was."""
+        """Return whether a node says anything new; ``None``: it is as it was."""
         known = self._nodes[node]
         if not told or known is None:
             return told is not None and bool(told) is not bool(known)

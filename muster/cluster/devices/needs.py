@@ -37,15 +37,16 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One ask, spelled out: ``count`` shares, on ``distinct`` devices or anywhere.
+    """One ask, spelled out."""
 
-    ``hard``: a node of which no device is known cannot meet it. The others are counted by
-    kube-scheduler, and its count is all there is to go by on such a node.
-    """
-
+    #: The ask.
     ask: DeviceAsk
+    #: How many shares.
     count: int
+    #: Whether they must be on different devices.
     distinct: bool
+    #: A node of which no device is known cannot meet it. The others are counted by kube-scheduler,
+    #: and its count is all there is to go by on such a node.
     hard: bool
 
 
@@ -116,7 +117,7 @@ def _instance(ask: Mig, shape: DeviceShape) -> Share | None:
 
 
 def fits_model(shape: DeviceShape, pod_class: PodClass) -> bool:
-    """Tell whether a device is of a model and tier that the pod takes."""
+    """Return whether a device is of a model and tier that the pod takes."""
     asks = pod_class.devices
     if asks.tiers and shape.tier not in asks.tiers:
         return False
@@ -126,7 +127,7 @@ def fits_model(shape: DeviceShape, pod_class: PodClass) -> bool:
 
 
 def is_model(product: str, asked: str) -> bool:
-    """Tell whether a product is the model asked for, which may be the start of its name.
+    """Return whether a product is the model asked for, which may be the start of its name.
 
     ``NVIDIA-H100-80GB-HBM3`` is an ``NVIDIA-H100-80GB``, an ``H100`` and an ``h100 80gb``; an
     ``A10`` is no ``A100``, whose name goes on with a digit.

@@ -42,13 +42,13 @@ class Seat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One device of a layout: what it is, and whether it may be given away now.
+    """One device of a layout: what it is, and whether it may be given away now."""
 
-    ``reason``: why it may not, where that was told.
-    """
-
+    #: What it is.
     shape: DeviceShape
+    #: Whether it may be given away.
     healthy: bool
+    #: Why it may not, "" where that is not known.
     reason: str = ""
 
 
@@ -91,7 +91,7 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[Need, ...] | None:
 
 
 def _speaks_of(ask: DeviceAsk, shape: DeviceShape) -> bool:
-    """Tell whether such a device is what the ask is about, though it may not do."""
+    """Return whether such a device is what the ask is about, though it may not do."""
     if isinstance(ask, Mig) and shape.placements:
         return True
     return share(ask, shape) is not None
@@ -103,7 +103,7 @@ def _picky(pod_class: PodClass) -> bool:
 
 
 def needs_known_devices(pod_class: PodClass) -> bool:
-    """Tell whether a node whose devices are not known is no place for such a pod."""
+    """Return whether a node whose devices are not known is no place for such a pod."""
     return _picky(pod_class) or any(wanted(ask).hard for ask in pod_class.devices.asks)
 
 
@@ -139,7 +139,7 @@ def places(masks: tuple[tuple[int, int], ...], used: int) -> int:
 
 
 def fits(layout: Layout, uses: Sequence[int], seats: Iterable[Seat], *, anew: bool = False) -> bool:
-    """Tell whether all seats are to be had together.
+    """Return whether all seats are to be had together.
 
     ``anew``: for somebody who is put there now, who is not put where all cores are taken even if
     he asks for none. Who is there already may have come before those who took them.

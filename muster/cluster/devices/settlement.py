@@ -48,15 +48,17 @@ class Wish(NamedTuple):
 
 @dataclass(slots=True)
 class _Having:
-    """What a pod has by now: ``seats`` by need, ``beside`` what it never asked for.
+    """What a pod has by now."""
 
-    ``planned``: the seats that its plan names. ``lost``: some of what was given is taken.
-    """
-
+    #: What it asks for.
     wish: Wish
+    #: The seats that its plan names.
     planned: list[Seat] | None
+    #: By need.
     seats: list[list[Seat]]
+    #: What it never asked for.
     beside: list[Seat] = field(default_factory=list)
+    #: Some of what was given is taken.
     lost: bool = False
 
     @property
@@ -180,7 +182,7 @@ def _packed(having: _Having) -> Iterable[bytes]:
 
 
 def _is_otherwise(having: _Having) -> bool:
-    """Tell whether a pod has not what its plan names."""
+    """Return whether a pod has not what its plan names."""
     return bool(having.wish.told.names) and not having.as_planned
 
 

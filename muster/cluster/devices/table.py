@@ -145,7 +145,7 @@ class DeviceTable:
         )
 
     def differs(self, node: int, specs: tuple[DeviceSpec, ...]) -> bool:
-        """Tell whether a node's devices are other than ``specs``."""
+        """Return whether a node's devices are other than ``specs``."""
         if self.layout[node] == NO_ROW or not specs:
             return bool(specs) or self.layout[node] != NO_ROW
         slots, names = self._canonical(specs)
@@ -246,7 +246,7 @@ class DeviceTable:
             self._write(node, b"".join(CLAIM.pack(*claim) for claim in kept))
 
     def is_ill(self, node: int) -> bool:
-        """Tell whether a device of a node is not healthy."""
+        """Return whether a device of a node is not healthy."""
         number = self.layout[node]
         if number == NO_ROW:
             return False
@@ -339,7 +339,7 @@ class DeviceTable:
         self.open.update(opened)
 
     def _is_unsettled(self, node: int) -> bool:
-        """Tell whether claims on a node may have to move when another one comes or goes."""
+        """Return whether claims on a node may have to move when another one comes or goes."""
         if node in self.open:
             return True
         return any(claim.flags & PRESUMED for claim in unpack(self.claims[node]))

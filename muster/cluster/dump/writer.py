@@ -28,39 +28,49 @@ FLAGS = ("alive", "ready", "unschedulable", "taint_set")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where a column is: ``dtype`` of numpy's, "" for values and strings."""
+    """Where a column is."""
 
+    #: Its length.
     rows: int
+    #: Numbers of its pages, in order.
     blocks: tuple[int, ...]
+    #: Of numpy, "" for values and strings.
     dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """What a file says of one state.
+    """What a file holds of one state."""
 
-    ``columns``: numbers of the blocks that say where each ``Column`` is. ``free``: per table
-    of names, and for rows of pods, what waits for reuse, the next one last.
-    ``labels``: node label keys in the order of their columns.
-    """
-
+    #: The cluster's name.
     name: str
+    #: Label keys of the topology levels, widest first.
     levels: tuple[str, ...]
+    #: Name of the scheduling gate that a plan lifts.
     gate: str
+    #: Changes of the cluster so far.
     generation: int
+    #: Node label keys in the order of their columns.
     labels: tuple[str, ...]
+    #: By name, the number of the block that has where the ``Column`` is.
     columns: Mapping[str, int]
+    #: Per table of names, and for rows of pods, what waits for reuse, the next one last.
     free: Mapping[str, tuple[int, ...]]
+    #: Node rows that the next tick judges.
     unsettled: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frozen:
-    """A state at rest. Without ``free`` a copy reuses rows in another order, no more."""
+    """A state at rest."""
 
+    #: Its columns.
     snapshot: Snapshot
+    #: Name of the scheduling gate that a plan lifts.
     gate: str
+    #: As in ``StateIndex``; without it a copy reuses rows in another order, no more.
     free: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: As in ``StateIndex``.
     unsettled: tuple[int, ...] = ()
 
 

@@ -38,19 +38,23 @@ class TroubleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeviceTrouble:
-    """One device of one pod. ``device``: as plans name it; of OTHERWISE what it was given.
+    """One device of one pod."""
 
-    ``reason``: why the device is unhealthy, in the words of the node. ``holder``: who has a
-    device that is taken. ``bound``: the pod is on the node, not only planned for it.
-    """
-
+    #: What is wrong.
     kind: TroubleKind
+    #: The pod.
     uid: PodUid
+    #: Its gang, ``None`` for a pod without one.
     gang: GangKey | None
+    #: The node.
     node: str
+    #: As plans name it; of OTHERWISE what the pod was given.
     device: str
+    #: Why the device is unhealthy, in the words of the node.
     reason: str = ""
+    #: The pod that has a device that is taken.
     holder: PodUid | None = None
+    #: Whether the pod is on the node, not only planned for it.
     bound: bool = True
 
 

@@ -29,11 +29,15 @@ from muster.cluster.tables.pods import OCCUPYING, STATES, PodState
 
 @dataclass(slots=True)
 class _Claims:
-    """What a plan takes in all: (node row, resource id) → amount, device uses by node row."""
+    """What a plan takes in all."""
 
+    #: (node row, resource id) → amount.
     planned: dict[tuple[int, int], int] = field(default_factory=dict)
+    #: The same, on spare nodes.
     spare: dict[tuple[int, int], int] = field(default_factory=dict)
+    #: By node row, what is used of its devices with the plan.
     devices: dict[int, list[int]] = field(default_factory=dict)
+    #: By node row, the pods that stand there with the plan.
     pods: dict[int, list[int]] = field(default_factory=dict)
 
 

@@ -41,13 +41,13 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class _Crowd:
-    """Where pods stand. ``of``: int[n], each pod's place in ``nodes``, distinct and ascending.
+    """Where pods stand."""
 
-    ``demand``: resource id → int64[nodes], what the pods ask for together.
-    """
-
+    #: Node rows, distinct and ascending.
     nodes: NDArray[np.intp]
+    #: int[n]: each pod's place in ``nodes``.
     of: NDArray[np.intp]
+    #: Resource id → int64[nodes], what the pods ask for together.
     demand: dict[int, NDArray[np.int64]]
 
 

@@ -46,11 +46,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """One of them: where it was written, what is written there, what may be."""
+    """One of them."""
 
+    #: Which one.
     kind: Kind
+    #: Where it was written.
     field: str
+    #: What is written there.
     value: str
+    #: What may be.
     allowed: str
 
     def __str__(self) -> str:

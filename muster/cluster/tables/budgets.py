@@ -15,11 +15,15 @@ from muster.cluster.tables.nodeview import NodeView
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BudgetView:
-    """One budget at one generation: ``used`` is what pods on its ``nodes`` (bool[n]) take."""
+    """One budget at one generation."""
 
+    #: Its name.
     name: str
+    #: The most that may be taken, by resource.
     caps: Mapping[str, int]
+    #: What pods on its nodes take, by resource.
     used: Mapping[str, int]
+    #: bool[n]: the nodes that it covers.
     nodes: NDArray[np.bool_]
 
 

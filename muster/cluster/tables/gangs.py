@@ -47,16 +47,27 @@ FloatColumn = PagedColumn[np.float64, float]
 class GangColumns:
     """The frozen side of a ``GangTable``."""
 
+    #: Gang keys by row.
     keys: NameView[GangKey]
+    #: Shapes by id.
     shapes: NameView[GangSpec]
+    #: Reasons of refusals by id.
     reasons: NameView[str]
+    #: By row, the packed pod rows of the members.
     members: PagedListView[bytes]
+    #: Index into ``shapes``, -1 while it is unknown what the gang asks for.
     shape: PagedView[np.int32, int]
+    #: Plans made and refused.
     attempts: PagedView[np.int32, int]
+    #: Refusals since the last plan held.
     skips: PagedView[np.int32, int]
+    #: Index into ``reasons``: of the last refusal, -1 for none.
     reason: PagedView[np.int32, int]
+    #: Seconds since the epoch, 0 where unknown.
     submitted_at: PagedView[np.float64, float]
+    #: Seconds since the epoch, 0: not yet.
     first_bound_at: PagedView[np.float64, float]
+    #: Seconds since the epoch, 0: not yet.
     last_member_at: PagedView[np.float64, float]
 
     def facts(self, row: int) -> GangFacts:
@@ -125,7 +136,7 @@ class GangTable:
         return _restored(self.shapes[shape], self.keys[row], self.submitted_at[row])
 
     def keeps_standby(self, row: int) -> bool:
-        """Tell whether a gang wants hot spares."""
+        """Return whether a gang wants hot spares."""
         shape = self.shape[row]
         return shape != NO_ROW and self.shapes[shape].standby > 0
 

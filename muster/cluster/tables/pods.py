@@ -104,31 +104,41 @@ FloatColumn = PagedColumn[np.float64, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodView:
-    """The pod columns of a snapshot. Index a column with one row or an array of rows.
+    """The pod columns of a snapshot. Index a column with one row or an array of rows."""
 
-    ``node``: where the pod occupies room (bound or held), else -1. ``nominated``: node
-    row or -1. ``labels``: index into the snapshot's ``label_sets``. ``role``, ``queue``:
-    index into ``roles``, ``queues``. ``created``, ``started``: seconds since the epoch,
-    0 where unknown. ``names``: "namespace/name"; they are kept
-    only for managed pods that are not bound yet.
-    """
-
+    #: ``PodState``.
     state: PagedView[np.int8, int]
+    #: Bits of ``PodFlag``.
     flags: PagedView[np.uint8, int]
+    #: Where the pod occupies room (bound or held), else -1.
     node: PagedView[np.int32, int]
+    #: Node row, -1 for none.
     nominated: PagedView[np.int32, int]
+    #: Index into the snapshot's ``classes``.
     pod_class: PagedView[np.int32, int]
+    #: Index into the snapshot's ``label_sets``.
     labels: PagedView[np.int32, int]
+    #: Gang row, -1 for none.
     gang: PagedView[np.int32, int]
+    #: Index into ``roles``.
     role: PagedView[np.int32, int]
+    #: Index into ``queues``.
     queue: PagedView[np.int32, int]
+    #: As kube-scheduler has it.
     priority: PagedView[np.int32, int]
+    #: Index in the gang, -1 for none.
     rank: PagedView[np.int32, int]
+    #: Seconds since the epoch, 0 where unknown.
     created: PagedView[np.float64, float]
+    #: Seconds since the epoch, 0 where unknown.
     started: PagedView[np.float64, float]
+    #: UIDs.
     uids: UidView
+    #: "namespace/name", kept only for managed pods that are not bound yet.
     names: PagedListView[str]
+    #: Names of roles by id.
     roles: NameView[str]
+    #: Names of queues by id.
     queues: NameView[str]
 
     @property
@@ -141,7 +151,7 @@ class PodView:
         return self.uids[row]
 
     def has(self, rows: NDArray[np.integer], flag: PodFlag) -> NDArray[np.bool_]:
-        """Tell for each row whether a flag is set."""
+        """Return for each row whether a flag is set."""
         found: NDArray[np.bool_] = (self.flags[rows] & np.uint8(flag)) != 0
         return found
 
@@ -211,7 +221,7 @@ class PodTable:
         self._free.append(row)
 
     def has(self, row: int, flag: int) -> bool:
-        """Tell whether a flag of one pod is set."""
+        """Return whether a flag of one pod is set."""
         return bool(self.flags[row] & flag)
 
     def live(self) -> Iterator[int]:
