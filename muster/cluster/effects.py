@@ -35,7 +35,7 @@ class PodConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class PlanBroken:
-    """A released pod can no longer bind where its pin says (node gone, unfit, or filled)."""
+    """A released pod can no longer bind where it is pinned (node gone, unfit, or filled)."""
 
     #: The gang of the pod.
     gang: GangKey

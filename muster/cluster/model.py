@@ -187,11 +187,13 @@ class Model:
         Return whether the pod was in another one.
         """
         old = self.pods.gang[row]
-        new: int | None = NO_ROW
-        if key is not None:
-            new = self.gangs.keys.find(key)
-            if new is None:
-                new = self.gangs.row(key)
+        known = None if key is None else self.gangs.keys.find(key)
+        if known is not None:
+            new = known
+        elif key is not None:
+            new = self.gangs.row(key)
+        else:
+            new = NO_ROW
         if old == new:
             return False
         self.pods.gang[row] = new

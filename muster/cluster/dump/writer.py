@@ -1,12 +1,12 @@
 """States of a cluster as bytes and back: for support cases, replay and tests.
 
-Only facts are written: what the API server told and what the planner holds, row by row,
+Only facts are written: what the API server named and what the planner holds, row by row,
 so that the copy goes on exactly as the original would. Everything that is a sum of facts
 (free amounts, counters, users of a name, indices) is recomputed on loading, by the same
 code that keeps it up to date.
 
-A state is written from its frozen columns, in pieces: whoever writes it need not stop the
-cluster. What a snapshot does not show, the rows waiting for reuse in their order, is taken
+A state is written from its frozen columns, in pieces: the cluster need not stop
+meanwhile. What a snapshot does not show, the rows waiting for reuse in their order, is taken
 with it (``Frozen``); decisions never read it.
 """
 
@@ -197,9 +197,9 @@ def _value_columns(
     yield "device.given", snapshot.devices.given.pages, snapshot.devices.given.count
     yield "holds", snapshot.holds.pages, snapshot.holds.count
     opened = [
-        (node, pod, told.names, told.spare)
+        (node, pod, named.names, named.spare)
         for node, pods in snapshot.devices.open.items()
-        for pod, told in pods.items()
+        for pod, named in pods.items()
     ]
     learned = [] if snapshot.learned is None else [snapshot.learned]
     spaces, budgets = list(snapshot.namespaces.items()), list(snapshot.caps.values())

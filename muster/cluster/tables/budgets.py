@@ -28,7 +28,7 @@ class BudgetView:
 
 
 def selected(nodes: NodeView, requirements: Iterable[Requirement]) -> NDArray[np.bool_]:
-    """Return bool[n]: living nodes whose labels meet every requirement.
+    """Return bool[n]: living nodes with labels that meet every requirement.
 
     A requirement is evaluated once per label *value*; the column spreads the answer.
     """

@@ -244,7 +244,7 @@ def _parts(key: GangKey) -> list[str]:
 
 
 def _shape(spec: GangSpec) -> GangSpec:
-    # Names that the key tells anyway are left out; others make a shape of their own.
+    # Names that stand in the key anyway are left out; others make a shape of their own.
     plain = _parts(spec.key) == [spec.dialect, spec.namespace, spec.name]
     return replace(
         spec,

@@ -111,7 +111,7 @@ class NodeCounts:
             self._to_column()
 
     def empty(self) -> bool:
-        """Return whether no node has any; a column never says so (it may come back)."""
+        """Return whether no node has any; never of a column (it may come back)."""
         return self._column is None and not self._sparse
 
     def freeze(self) -> CountView:
@@ -257,7 +257,7 @@ class MatchCounters:
             self.drop(query)
 
     def forget_labels(self, labels_id: int) -> None:
-        """Forget a label set whose id is free for another one."""
+        """Forget a label set; its id is free for another one."""
         self._by_labels.pop(labels_id, None)
 
     def queries_of(

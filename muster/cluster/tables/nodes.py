@@ -1,7 +1,7 @@
 """Node columns: what every node has, what is taken, and who took it.
 
 One numpy column per resource, per flag and per label key; a row per node *name*. A row
-outlives its node while a pod still stands on it or names it (the API server may tell of
+outlives its node while a pod still stands on it or names it (the API server may show
 pods before their node, or after it): such a row is dead, has no capacity, and its ``free``
 is minus what its pods use. When the node comes, capacity is added and all sums are right.
 

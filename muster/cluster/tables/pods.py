@@ -75,7 +75,7 @@ class PodFlag(IntFlag):
     PREEMPTIBLE = 4
     TERMINATING = 8
     SUCCEEDED = 16
-    STAYS = 32  # its owner asks that nobody move it
+    STAYS = 32  # its owner asks that it is never moved
 
 
 HELD: Final = frozenset({PodState.ASSUMED, PodState.RELEASED, PodState.STANDBY})
