@@ -1,6 +1,6 @@
 """The frozen cluster that decisions are made on.
 
-A snapshot costs next to nothing to take: it refers to the live columns, and whoever writes
+A snapshot costs next to nothing to take: it refers to the live columns, and a writer
 to them afterwards copies first (``muster.cluster.columns.columns``). It never changes, whatever
 happens to the cluster, and names the generation it shows.
 """
@@ -47,7 +47,7 @@ from muster.cluster.tables.topology import Topology
 from muster.cluster.tables.topologybuild import TopologyCell
 
 Fact: TypeAlias = NodeUpserted | NodeGone | GangUpserted | PodUpserted
-"""What an overlay may be told of; pods must be ones that the snapshot does not have."""
+"""What an overlay may add; pods must be ones that the snapshot does not have."""
 
 
 class Overlaid(Protocol):
@@ -211,7 +211,7 @@ class Snapshot(Tables):
         return port_conflicts(port, self.host_ports, self.nodes.count)
 
     def matches(self, term: PodAffinityTerm, labels_id: int) -> bool:
-        """Tell whether an (anti-)affinity term speaks of pods with these labels."""
+        """Return whether an (anti-)affinity term speaks of pods with these labels."""
         labels = self.label_sets.values[labels_id]  # None: an id that is free
         return labels is not None and term_matches(term, labels, self.namespaces)
 
@@ -249,8 +249,8 @@ class Snapshot(Tables):
         stays, because no event happened. Raises ``ValueError`` for rows that are not there.
         """  # noqa: D205  # one sentence
         specs = map(GangUpserted, with_specs)
-        told = (*with_nodes, *specs, *with_pods, *facts)
-        return self.overlaid(self, without_pods, told, moved, with_ranks or {})
+        added = (*with_nodes, *specs, *with_pods, *facts)
+        return self.overlaid(self, without_pods, added, moved, with_ranks or {})
 
     def _count(self, query: PodQuery) -> CountView:
         found = self.counted.get(query)

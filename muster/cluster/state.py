@@ -184,7 +184,7 @@ class ClusterState:
     def prepare(self) -> Generator[None, None, None]:
         """Copy beforehand what the first event after a snapshot would have to; a part a step.
 
-        For who is about to take one: without it that event waits for all the copies at once.
+        Before one is taken: without it that event waits for all the copies at once.
         """
         if self._snapshot is None:  # else no column was written since
             yield from self._model.nodes.prepare()
@@ -204,7 +204,7 @@ class ClusterState:
         return self._model.directory.rows(uids)
 
     def settle(self) -> None:
-        """Do now what was left for whoever asks first: a list has ended."""
+        """Do now what was left for the first reader: a list has ended."""
         self._model.nodes.pods.settled()
 
     @property
@@ -243,7 +243,7 @@ class ClusterState:
     def takes(self, uid: PodUid, node: str) -> bool:
         """Return whether a pod may still be bound to a node of its plan (``ledger.takes``).
 
-        Of a pod that nothing is known of only whether the node is there can be told.
+        Of a pod that nothing is known of it is only known whether the node is there.
         """
         row, target = self.pod_row(uid), self._model.nodes.names.find(node)
         if target is None:
@@ -294,7 +294,7 @@ class ClusterState:
         row = self._model.gangs.keys.find(key)
         if row is None:
             return None
-        present, needed = self._model.gangs.size(row), self._model.gangs.min_count(row)
+        present, needed = self._model.gangs.present_and_needed(row)
         return (present, needed) if present < needed else None
 
     def gangs(self) -> Iterator[GangKey]:
@@ -302,12 +302,12 @@ class ClusterState:
         return (key for _, key in self._model.gangs.live())
 
     def gang_of(self, uid: PodUid) -> GangKey | None:
-        """Return the gang whose member a pod is."""
+        """Return the gang that a pod is a member of."""
         row = self.pod_row(uid)
         return None if row is None else podevents.gang_key(self._model, row)
 
     def node_row(self, name: str) -> int | None:
-        """Return the row of a node, or of one that pods tell of and nobody has seen."""
+        """Return the row of a node, or of one that pods name and no watch has shown."""
         return self._model.nodes.names.find(name)
 
     def bound_node(self, uid: PodUid) -> str | None:

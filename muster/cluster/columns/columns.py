@@ -30,13 +30,13 @@ V = TypeVar("V")
 Amounts = NDArray[np.int64]
 
 _FIRST_CAPACITY: Final = 64
-_MANY_ROWS: Final = 1 << 14  # room for twice as many nodes as a large cluster has is for nobody
+_MANY_ROWS: Final = 1 << 14  # a large cluster does not double
 PREPARED_ROWS: Final = 1 << 15
 """Rows of a flat column that are copied at a time: a tenth of a millisecond for int64."""
 
 
 class Cells(Protocol[V]):
-    """What typeshed's ``memoryview`` says for int only: indexing, over any scalar."""
+    """What typeshed's ``memoryview`` has for int only: indexing, over any scalar."""
 
     def __getitem__(self, row: int, /) -> V: ...
     def __setitem__(self, row: int, value: V, /) -> None: ...

@@ -314,7 +314,7 @@ class NameTable(Generic[N]):
     """The live, growing side. ``None`` cannot be a value."""
 
     __slots__ = (
-        "_base", "_count", "_free", "_frozen", "_ids", "_index", "_indexed", "_refs", "_values",
+        "_base", "_free", "_frozen", "_ids", "_index", "_indexed", "_refs", "_values", "count",
     )  # fmt: skip
 
     def __init__(self, *, like: "NameView[N] | None" = None) -> None:
@@ -323,10 +323,10 @@ class NameTable(Generic[N]):
         self._values: PagedList[N | None] = PagedList(
             None, like=None if like is None else like.values
         )
-        self._count = len(like) if like is not None else 0
+        self.count = len(like) if like is not None else 0
         self._free: list[int] = []
         # A fork never frees what it borrowed: its users are not counted here.
-        self._refs: list[int] = [_BORROWED] * self._count
+        self._refs: list[int] = [_BORROWED] * self.count
         # Weak: a view knows its table, and a cycle would wait for the garbage collector.
         self._frozen: ref[NameView[N]] | None = None
         self._index: TextIndex | None = None
@@ -334,7 +334,7 @@ class NameTable(Generic[N]):
 
     def __len__(self) -> int:
         """Return the number of ids ever handed out, free ones included."""
-        return self._count
+        return self.count
 
     def __getitem__(self, number: int) -> N:
         """Return the value behind an id in use."""
@@ -359,9 +359,9 @@ class NameTable(Generic[N]):
 
     def _find_texts(self, texts: Texts) -> NDArray[np.intp]:
         """Return the same for texts of a page; the index may lack what is new."""
-        if self._index is None or 2 * self._indexed < self._count:
-            self._index = TextIndex(cast("Iterable[str | None]", self._values.peek(self._count)))
-            self._indexed = self._count
+        if self._index is None or 2 * self._indexed < self.count:
+            self._index = TextIndex(cast("Iterable[str | None]", self._values.peek(self.count)))
+            self._indexed = self.count
         found = self._index.find(texts)
         for place in np.flatnonzero(found == ABSENT).tolist():
             number = self._ids.get(cast("N", texts[place]))
@@ -375,12 +375,12 @@ class NameTable(Generic[N]):
 
     def extend(self, values: Sequence[N]) -> int:
         """Give new ids, in a row, to values that have none; return the first. None may be free."""
-        first = self._count
-        self._count += len(values)
-        self._values.grow(self._count)
+        first = self.count
+        self.count += len(values)
+        self._values.grow(self.count)
         self._values.put(first, values)
         self._refs += [0] * len(values)
-        self._ids.update(zip(values, range(first, self._count), strict=True))
+        self._ids.update(zip(values, range(first, self.count), strict=True))
         self._frozen = None
         return first
 
@@ -426,11 +426,11 @@ class NameTable(Generic[N]):
 
     def used(self) -> int:
         """Return the number of ids in use."""
-        return self._count - len(self._free)
+        return self.count - len(self._free)
 
     def live(self) -> Iterator[tuple[int, N]]:
         """Yield (id, value) in use, in id order."""
-        for number in range(self._count):
+        for number in range(self.count):
             value = self._values[number]
             if value is not None:
                 yield number, value
@@ -439,7 +439,7 @@ class NameTable(Generic[N]):
         """Return a view that never changes again."""
         view = None if self._frozen is None else self._frozen()
         if view is None:
-            view = NameView(self._values.freeze(self._count), self)
+            view = NameView(self._values.freeze(self.count), self)
             self._frozen = ref(view)
         return view
 
@@ -449,8 +449,8 @@ class NameTable(Generic[N]):
 
     def restore(self, values: list[N | None], free: list[int], refs: list[int]) -> None:
         """Fill an empty table with what ``dump`` wrote, id for id."""
-        self._count = len(values)
-        self._values.grow(self._count)
+        self.count = len(values)
+        self._values.grow(self.count)
         for number, value in enumerate(values):
             if value is not None:
                 self._values[number] = value
@@ -463,9 +463,9 @@ class NameTable(Generic[N]):
         if self._free:
             number = self._free.pop()
         else:
-            number = self._count
-            self._count += 1
-            self._values.grow(self._count)
+            number = self.count
+            self.count += 1
+            self._values.grow(self.count)
             self._refs.append(0)
         self._values[number] = value
         self._ids[value] = number

@@ -97,7 +97,7 @@ class Uids(Sequence[PodUid]):
         return Uids(self.words[places])
 
     def are_distinct(self) -> bool:
-        """Tell whether none comes twice."""
+        """Return whether none comes twice."""
         if self._are_distinct is None:
             order = np.sort(self.words[:, 0])
             differ = not (order[1:] == order[:-1]).any()
@@ -123,7 +123,9 @@ def hash_of(uid: PodUid) -> int:
 class UidView:
     """The UIDs of a snapshot's pod rows, zeros in rows without a pod."""
 
+    #: The first eight bytes of each.
     front: PagedView[np.uint64, int]
+    #: The last eight bytes of each.
     back: PagedView[np.uint64, int]
 
     def __len__(self) -> int:
@@ -160,11 +162,11 @@ class UidColumn:
         self._front[row], self._back[row] = _WORDS.unpack(uid)
 
     def is_at(self, row: int, uid: PodUid) -> bool:
-        """Tell whether a row has this one."""
+        """Return whether a row has this one."""
         return (self._front[row], self._back[row]) == _WORDS.unpack(uid)
 
     def are_at(self, rows: NDArray[np.integer], uids: Uids) -> Flags:
-        """Tell for each pair whether the row has this one."""
+        """Return for each pair whether the row has this one."""
         count = self.capacity
         front, back = self._front.peek(count)[rows], self._back.peek(count)[rows]
         same: Flags = (front == uids.words[:, 0]) & (back == uids.words[:, 1])
@@ -256,7 +258,7 @@ class UidTable:
         return found
 
     def are_new(self, uids: Uids) -> bool:
-        """Tell whether all of these are unknown and none comes twice."""
+        """Return whether all of these are unknown and none comes twice."""
         return uids.are_distinct() and bool((self.rows(uids) == NO_ROW).all())
 
     def add(self, uid: PodUid, row: int) -> None:

@@ -16,13 +16,13 @@ from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 
 if TYPE_CHECKING:
-    from muster.cluster.devices.claims import Told
+    from muster.cluster.devices.claims import Named
     from muster.cluster.devices.kubeletgiven import Given
 
 _NO_USE: Final = (0,) * WIDTH
 ROOMS_KEPT: Final = 16
 """Classes whose rooms are kept, of a plan and those around it: 1 MiB each at 130,000 nodes. A view
-lives on until a device is claimed, for as long as nobody fits or only pods without devices come.
+lives on until a device is claimed, for as long as no pod fits or only pods without devices come.
 """
 
 
@@ -51,7 +51,7 @@ class DeviceView:
     #: By node row, what the kubelet gave to its pods.
     given: PagedListView["Given | None"]
     #: By node row and pod row, claims that are not met as they were asked for.
-    open: Mapping[int, Mapping[int, "Told"]]
+    open: Mapping[int, Mapping[int, "Named"]]
     #: What ``rooms`` found, by class.
     _rooms: dict[PodClass, NDArray[np.int64]] = field(default_factory=dict)
 

@@ -174,8 +174,8 @@ def _lines(block: memoryview) -> list[bytes]:
 def _value(kind: type[T], text: bytes) -> T | None:
     if text == _NONE:
         return None
-    told = json.loads(text)
-    return None if told is None else decode(kind, told)
+    data = json.loads(text)
+    return None if data is None else decode(kind, data)
 
 
 def _split(block: memoryview) -> list[bytes]:

@@ -1,12 +1,12 @@
 """States of a cluster as bytes and back: for support cases, replay and tests.
 
-Only facts are written: what the API server told and what the planner holds, row by row,
+Only facts are written: what the API server named and what the planner holds, row by row,
 so that the copy goes on exactly as the original would. Everything that is a sum of facts
 (free amounts, counters, users of a name, indices) is recomputed on loading, by the same
 code that keeps it up to date.
 
-A state is written from its frozen columns, in pieces: whoever writes it need not stop the
-cluster. What a snapshot does not show, the rows waiting for reuse in their order, is taken
+A state is written from its frozen columns, in pieces: the cluster need not stop
+meanwhile. What a snapshot does not show, the rows waiting for reuse in their order, is taken
 with it (``Frozen``); decisions never read it.
 """
 
@@ -28,39 +28,49 @@ FLAGS = ("alive", "ready", "unschedulable", "taint_set")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where a column is: ``dtype`` of numpy's, "" for values and strings."""
+    """Where a column is."""
 
+    #: Its length.
     rows: int
+    #: Numbers of its pages, in order.
     blocks: tuple[int, ...]
+    #: Of numpy, "" for values and strings.
     dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """What a file says of one state.
+    """What a file holds of one state."""
 
-    ``columns``: numbers of the blocks that say where each ``Column`` is. ``free``: per table
-    of names, and for rows of pods, what waits for reuse, the next one last.
-    ``labels``: node label keys in the order of their columns.
-    """
-
+    #: The cluster's name.
     name: str
+    #: Label keys of the topology levels, widest first.
     levels: tuple[str, ...]
+    #: Name of the scheduling gate that a plan lifts.
     gate: str
+    #: Changes of the cluster so far.
     generation: int
+    #: Node label keys in the order of their columns.
     labels: tuple[str, ...]
+    #: By name, the number of the block that has where the ``Column`` is.
     columns: Mapping[str, int]
+    #: Per table of names, and for rows of pods, what waits for reuse, the next one last.
     free: Mapping[str, tuple[int, ...]]
+    #: Node rows that the next tick judges.
     unsettled: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frozen:
-    """A state at rest. Without ``free`` a copy reuses rows in another order, no more."""
+    """A state at rest."""
 
+    #: Its columns.
     snapshot: Snapshot
+    #: Name of the scheduling gate that a plan lifts.
     gate: str
+    #: As in ``StateIndex``; without it a copy reuses rows in another order, no more.
     free: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: As in ``StateIndex``.
     unsettled: tuple[int, ...] = ()
 
 
@@ -187,9 +197,9 @@ def _value_columns(
     yield "device.given", snapshot.devices.given.pages, snapshot.devices.given.count
     yield "holds", snapshot.holds.pages, snapshot.holds.count
     opened = [
-        (node, pod, told.names, told.spare)
+        (node, pod, named.names, named.spare)
         for node, pods in snapshot.devices.open.items()
-        for pod, told in pods.items()
+        for pod, named in pods.items()
     ]
     learned = [] if snapshot.learned is None else [snapshot.learned]
     spaces, budgets = list(snapshot.namespaces.items()), list(snapshot.caps.values())

@@ -26,8 +26,7 @@ def gang_upserted(model: Model, event: GangUpserted, out: Outcome) -> None:
             f"gang {event.spec.key}: min_count is {event.spec.min_count}; it must be 0 or more"
         )
     row = model.gangs.row(event.spec.key)
-    if model.gangs.spec(row) != event.spec:
-        model.gangs.set_spec(row, event.spec)
+    if model.gangs.set_spec(row, event.spec):
         if model.standby:
             hotspares.settle(model, row, out)
         out.effects.append(GangChanged(event.spec.key))
@@ -36,9 +35,8 @@ def gang_upserted(model: Model, event: GangUpserted, out: Outcome) -> None:
 def gang_gone(model: Model, event: GangGone, out: Outcome) -> None:
     """Forget what a gang asked for; members that still exist keep it alive."""
     row = model.gangs.keys.find(event.key)
-    if row is None or model.gangs.spec(row) is None:
+    if row is None or not model.gangs.set_spec(row, None):
         return
-    model.gangs.set_spec(row, None)
     if model.standby:
         hotspares.settle(model, row, out)
     model.drop_gang_if_over(row)

@@ -6,13 +6,13 @@ The states are drawn in ``muster.cluster.tables.holds``. Rules kept here:
 - Room on spare nodes is a soft hold (``spare_reserved``): it keeps other spares away, and
   planned pods where there is a choice. Devices of spares are firm: their names are in the
   pod's annotation, and kube-scheduler, which checks room, knows nothing of devices.
-- An assumed hold whose node becomes unfit is dropped at once: nothing is pinned yet.
+- An assumed hold on a node that becomes unfit is dropped at once: nothing is pinned yet.
 - A device that becomes unhealthy, or that the kubelet gave to another pod, makes the node unfit
   for those who were planned on that device.
-- A standby seat yields before everybody else, and is gone: there is no pod to wait.
-- A released one moves to its first fit spare with room; without one it is *broken*, told
+- A standby seat yields before all others, and is gone: there is no pod to wait.
+- A released one moves to its first fit spare with room; without one it is *broken*, reported
   once, and keeps its place, because kube-scheduler may still bind it there: its view of the
-  cluster may be ahead of ours, or behind it (``takes`` says where it must not).
+  cluster may be ahead of ours, or behind it (``takes`` knows where it must not).
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,7 +70,7 @@ def drop(model: Model, row: int, state: PodState) -> Hold | None:
 
 
 def give_up(model: Model, row: int, out: Outcome) -> None:
-    """Let go of a standby seat; the row is nobody's afterwards."""
+    """Let go of a standby seat; the row is unused afterwards."""
     drop(model, row, PodState.STANDBY)
     strike_out(model, row, out)
     out.effects.append(CapacityFreed())
@@ -101,7 +101,7 @@ def is_due(model: Model, now: float) -> bool:
 
 
 def expire(model: Model, out: Outcome, now: float, most: int | None) -> None:
-    """Drop assumed holds whose deadline has come, of ``most`` deadlines or of all."""
+    """Drop assumed holds at their deadlines, of ``most`` that have come or of all."""
     for looked in count():
         if looked == most or not is_due(model, now):
             return
@@ -127,7 +127,7 @@ def report_overcommit(model: Model, node: int, out: Outcome) -> None:
 def review(model: Model, node: int, out: Outcome) -> None:
     """Judge every hold on a node anew after the node or its bound pods changed.
 
-    First yield those whom the node does not take whatever its room. Where the others do
+    First yield those that the node does not take whatever its room. Where the others do
     not fit together they yield one by one until they do: standby seats first, then assumed
     ones, which cost nothing to give up, then released ones, lowest priority first.
     """
@@ -150,16 +150,16 @@ def takes(model: Model, row: int, node: int) -> bool:
     """Return whether a pod that is bound to a node of its hold now would not be lost there.
 
     It would on a node that is gone, and where no device is left for it. Cordons, taints, ports
-    and room are left to who binds, whose view may be ahead of ours; a planned device that
-    others can stand in for is left to the kubelet.
+    and room are left to the scheduler that binds: its view may be ahead of ours. A planned device
+    that others can stand in for is left to the kubelet.
     """
     return model.nodes.alive[node] and devicetroubles.lost(model, row, node) in _BINDABLE
 
 
 def review_disturbed(model: Model, out: Outcome) -> None:
-    """Judge the holds on nodes whose devices became ill or were given to somebody else.
+    """Judge the holds on nodes with devices that became ill or were given to other pods.
 
-    Whoever yields leaves devices to the others, so it goes on until nothing moves any more.
+    A hold that yields leaves devices to the others, so it goes on until nothing moves any more.
     """
     disturbed = model.devices.disturbed
     while disturbed:

@@ -10,7 +10,7 @@ from muster.cluster.tables.nodes import AMOUNT_LIMIT
 
 
 def upsert(model: Model, event: NodeUpserted, out: Outcome) -> None:
-    """Take over what a node says of itself. A repeated event (a heartbeat) changes nothing."""
+    """Take over a node as it is now. A repeated event (a heartbeat) changes nothing."""
     check(event)
     row = model.node_row(event.name)
     known = model.nodes.alive[row]
@@ -92,7 +92,7 @@ def _grew(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
 
 
 def check(event: NodeUpserted) -> None:
-    """Raise ``ValueError`` for what no node can say of itself."""
+    """Raise ``ValueError`` for values that no node can have."""
     if not event.name:
         raise ValueError("NodeUpserted.name is empty; a node needs a name")
     for name, amount in event.allocatable.items():

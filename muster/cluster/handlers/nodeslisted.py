@@ -1,4 +1,4 @@
-"""Many nodes at once: what the first list of a cluster tells.
+"""Many nodes at once: the first list of a cluster.
 
 One by one, a node costs some tens of microseconds, half of them for its labels, a column each.
 Here a few hundred are entered together, column by column, and the state is the same as if each
@@ -9,7 +9,7 @@ had come by itself::
                                    ▼
               rows in one stretch; each column of flags, amounts and labels in one write
 
-Nobody stands on a node that nobody has named yet, so there is nothing to judge anew.
+No pod stands on a node that none has named yet, so there is nothing to judge anew.
 """
 
 from itertools import chain
@@ -51,8 +51,8 @@ def _are_plain(model: Model, event: NodesListed) -> bool:
     known = model.nodes.names
     if not event.names or known.has_free_ids or len(set(event.names)) < len(event.names):
         return False
-    nobody = bool((known.find_all(event.names) == ABSENT).all())
-    return nobody and not any(node.allocations for node in event.kinds)
+    unknown = bool((known.find_all(event.names) == ABSENT).all())
+    return unknown and not any(node.allocations for node in event.kinds)
 
 
 def _write(model: Model, event: NodesListed, first: int) -> None:

@@ -29,11 +29,15 @@ from muster.cluster.tables.pods import OCCUPYING, STATES, PodState
 
 @dataclass(slots=True)
 class _Claims:
-    """What a plan takes in all: (node row, resource id) → amount, device uses by node row."""
+    """What a plan takes in all."""
 
+    #: (node row, resource id) → amount.
     planned: dict[tuple[int, int], int] = field(default_factory=dict)
+    #: The same, on spare nodes.
     spare: dict[tuple[int, int], int] = field(default_factory=dict)
+    #: By node row, what is used of its devices with the plan.
     devices: dict[int, list[int]] = field(default_factory=dict)
+    #: By node row, the pods that stand there with the plan.
     pods: dict[int, list[int]] = field(default_factory=dict)
 
 
@@ -83,7 +87,7 @@ def stood_by(model: Model, event: StandbyHeld, out: Outcome) -> None:
 
 
 def released(model: Model, event: PodReleased, out: Outcome) -> None:
-    """Note that a pod's pin stands. Late or unknown news is left to the watch to tell."""
+    """Note that a pod's pin stands. Late or unknown news is left to the watch to show."""
     row = model.directory.row(event.uid)
     if row is not None and model.pods.state[row] == PodState.ASSUMED:
         ledger.release(model, row)
@@ -110,7 +114,7 @@ def skipped(model: Model, event: GangSkipped, out: Outcome) -> None:
 
 
 def tick(model: Model, event: Tick, out: Outcome, *, now: float) -> None:
-    """Expire holds, and judge those on nodes that no list told of."""
+    """Expire holds, and judge those on nodes that no list had."""
     ledger.expire(model, out, now, event.most)
     for node in sorted(model.unsettled):
         ledger.review(model, node, out)
@@ -180,9 +184,9 @@ def _check_nodes(
         taken = claims.planned if name == assignment.node else claims.spare
         for resource, amount in traits.requests:
             taken[node, resource] = taken.get((node, resource), 0) + amount
-        told = assignment.devices.get(name, ())
-        if told or name == assignment.node:
-            _check_devices(model, row, pod_class, node, told, claims, plan)
+        named = assignment.devices.get(name, ())
+        if named or name == assignment.node:
+            _check_devices(model, row, pod_class, node, named, claims, plan)
         if name == assignment.node and traits.host_ports:
             _check_ports(model, row, traits.host_ports, node, claims, plan)
 
@@ -202,29 +206,31 @@ def _check_devices(
     row: int,
     pod_class: PodClass,
     node: int,
-    told: tuple[str, ...],
+    named: tuple[str, ...],
     claims: _Claims,
     plan: str,
 ) -> None:
-    devices, where = model.devices, model.nodes.names[node]
+    devices, names = model.devices, model.nodes.names
     layout = devices.slots(node)
     needs = devices.needs(row, node)
     if needs is None or (not layout and needs_known_devices(pod_class)):
-        raise PlanStale(f"{plan}: no device of {where} suits pod {model.pods.uids[row].hex()}")
+        raise PlanStale(
+            f"{plan}: no device of {names[node]} suits pod {model.pods.uids[row].hex()}"
+        )
     if not needs:
-        if told:
-            raise PlanStale(f"{plan}: devices {told} of {where} are not free for such a pod")
+        if named:
+            raise PlanStale(f"{plan}: devices {named} of {names[node]} are not free for such a pod")
         return
     uses = claims.devices.setdefault(node, devices.uses(node))
     seats = (
-        named_seats(layout, devices.names[node], needs, told)
-        if told
+        named_seats(layout, devices.names[node], needs, named)
+        if named
         else choose(layout, uses, needs)
     )
-    if seats is None and told:
-        raise PlanStale(f"{plan}: devices {told} of {where} are not what its pod asks for")
+    if seats is None and named:
+        raise PlanStale(f"{plan}: devices {named} of {names[node]} are not what its pod asks for")
     if seats is None or not fits(layout, uses, seats, anew=True):
-        raise PlanStale(f"{plan}: devices {told or ''} of {where} are not free")
+        raise PlanStale(f"{plan}: devices {named or ''} of {names[node]} are not free")
     for seat in seats:
         put(uses, seat)
 

@@ -24,38 +24,49 @@ _SUCCEEDED: Final = PodFlag.SUCCEEDED.value
 class GangView:
     """A gang at one generation.
 
-    ``spec``: ``None`` until the object that describes the gang was seen. Members are int32
-    pod rows sorted by (rank, name, uid), one array per state:
-    ``waiting`` can be planned now; ``blocked`` carry gates of others or are terminating
-    unbound; ``assumed`` and ``released`` hold room; ``bound`` stand on their node, and so do
-    ``leaving``, which are being deleted: their room is used, but whoever takes their place
-    in the gang cannot count on them. ``finished`` succeeded or failed; ``succeeded`` of
-    them count towards ``spec.min_count``.
-    ``standby``: seats without a pod, kept for members that may be lost; they are no members.
-    ``priority`` is the highest of the unfinished members'. ``submitted_at``,
-    ``first_bound_at``, ``last_member_at``: seconds since the epoch. ``attempts`` counts
-    plans made and refused, ``skips`` the refusals since the last plan held.
+    Members are int32 pod rows sorted by (rank, name, uid), one array per state.
     """
 
+    #: ``dialect/namespace/name``.
     key: GangKey
+    #: ``None`` until the object that describes the gang was seen.
     spec: GangSpec | None
+    #: Where it is in its life; the drawing is in ``muster.cluster.specs.gangspec``.
     phase: GangPhase
+    #: The highest of the unfinished members'.
     priority: int
+    #: Name of its queue, "" for none.
     queue: str
+    #: Can be planned now.
     waiting: Rows
+    #: Carry gates of others or are terminating unbound.
     blocked: Rows
+    #: Hold room.
     assumed: Rows
+    #: Hold room, and their pins are in the API server.
     released: Rows
+    #: Stand on their node.
     bound: Rows
+    #: Stand on their node and are being deleted: their room is used, but their places in the gang
+    #: are to be filled again.
     leaving: Rows
+    #: Succeeded or failed.
     finished: Rows
+    #: How many of ``finished`` count towards ``spec.min_count``.
     succeeded: int
+    #: Seconds since the epoch.
     submitted_at: float
+    #: Seconds since the epoch, ``None``: not yet.
     first_bound_at: float | None
+    #: Seconds since the epoch.
     last_member_at: float
+    #: Plans made and refused.
     attempts: int
+    #: Refusals since the last plan held.
     skips: int
+    #: Why the last plan was refused, "" for none.
     last_reason: str
+    #: Seats without a pod, kept for members that may be lost; they are no members.
     standby: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
     @property
@@ -69,15 +80,23 @@ class GangView:
 
 @dataclass(frozen=True, slots=True)
 class GangFacts:
-    """What a gang's row says beside its members; see ``GangView`` for the meanings."""
+    """A gang's row, without its members' rows."""
 
+    #: See ``GangView``.
     key: GangKey
+    #: See ``GangView``.
     spec: GangSpec | None
+    #: Packed pod rows.
     members: bytes
+    #: See ``GangView``.
     first_bound_at: float | None
+    #: See ``GangView``.
     last_member_at: float
+    #: See ``GangView``.
     attempts: int
+    #: See ``GangView``.
     skips: int
+    #: See ``GangView``.
     last_reason: str
 
 
@@ -99,6 +118,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
     leaves = (flags[state == _BOUND] & _TERMINATING) != 0
     by_state[PodState.BOUND] = standing[~leaves]
     succeeded = _succeeded(facts.spec, flags[finished])
+    submitted_at = _submitted_at(facts, rows, pods)
     return GangView(
         key=facts.key,
         spec=facts.spec,
@@ -113,7 +133,7 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         leaving=standing[leaves],
         finished=by_state[PodState.FINISHED],
         succeeded=succeeded,
-        submitted_at=_submitted_at(facts, rows, pods),
+        submitted_at=submitted_at,
         first_bound_at=facts.first_bound_at,
         last_member_at=facts.last_member_at,
         attempts=facts.attempts,

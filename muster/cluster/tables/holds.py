@@ -8,8 +8,8 @@
         ▲                   └─┬──┬──┬─┘                      └─┬──────┬─┘
         │   forgotten         │  │  │                          │      │ node unfit: moves to a
         ├─────────────────────┘  │  │ bound                    │      │ fit spare, else *broken*
-        │   expired (deadline),  │  │                          │      │ (it stays pinned: told
-        │   node unfit or filled │  ▼                    bound │      │ once, and held on)
+        │   expired (deadline),  │  │                          │      │ (it stays pinned:
+        │   node unfit or filled │  ▼                    bound │      │ held, reported once)
         └────────────────────────┘ ┌───────────┐ ◄─────────────┘      │
                                    │ CONFIRMED │                      │
                                    └───────────┘        pod gone, finished or terminating:
@@ -21,7 +21,7 @@ annotation and rebuilds these entries. *Confirmed* is not stored: it is the boun
 
 A *standby* entry is a hot spare: a seat without a pod, kept for a member that the gang may
 lose. It never expires, is the first to yield where room is short, and is not in any API
-object: whoever leads next takes the seats anew, before anything else is planned.
+object: the next leader takes the seats anew, before anything else is planned.
 """
 
 from collections.abc import Mapping

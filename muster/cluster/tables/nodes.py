@@ -1,7 +1,7 @@
 """Node columns: what every node has, what is taken, and who took it.
 
 One numpy column per resource, per flag and per label key; a row per node *name*. A row
-outlives its node while a pod still stands on it or names it (the API server may tell of
+outlives its node while a pod still stands on it or names it (the API server may show
 pods before their node, or after it): such a row is dead, has no capacity, and its ``free``
 is minus what its pods use. When the node comes, capacity is added and all sums are right.
 
@@ -160,23 +160,23 @@ class NodeTable:
 
     def freeze(self) -> NodeView:
         """Return all columns read-only; O(columns), nothing is copied."""
-        count = len(self.names)
+        count = self.names.count
         return NodeView(
             count=count,
-            names=self.names.freeze(),
             kinds=self.kinds,
             resources=tuple(self.kinds),
-            taint_sets=self.taint_sets.freeze(),
             label_view=self.labels.freeze(count),
             alive=self.alive.freeze(count),
             ready=self.ready.freeze(count),
             unschedulable=self.unschedulable.freeze(count),
             taint_set=self.taint_set.freeze(count),
-            refs=self.refs.freeze(count),
-            pods=self.pods.freeze(count),
             allocatable_columns=freeze_all(self.allocatable, count),
             free_columns=freeze_all(self.free, count),
             spare_columns=freeze_all(self.spare, count),
+            names=self.names.freeze(),
+            taint_sets=self.taint_sets.freeze(),
+            refs=self.refs.freeze(count),
+            pods=self.pods.freeze(count),
         )
 
     def prepare(self) -> Iterator[None]:

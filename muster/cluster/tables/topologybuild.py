@@ -108,7 +108,7 @@ def build(inputs: Inputs) -> Steps[Topology]:
         built.append(level)
         above = level.along
         yield
-    # A node is its own host domain, whatever its hostname label says.
+    # A node is its own host domain, whatever its hostname label is.
     host = yield from _level(inputs.levels[-1], above, order, order, count, inputs.names)
     built.append(host)
     built[0] = _without_parents(built[0])
