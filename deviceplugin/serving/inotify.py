@@ -41,7 +41,9 @@ class FolderWatch:
 
     def watch(self) -> None:
         """Watch the folders as they are now; one that was made anew is another for the kernel."""
-        for folder in self._folders if self._inotify is not None else ():
+        if self._inotify is None:
+            return
+        for folder in self._folders:
             # The same folder again changes nothing; one that is not there is left to the next time.
             with contextlib.suppress(OSError):
                 self._inotify.add_watch(folder, _CHANGES)
