@@ -5,7 +5,7 @@
 ``loadfleet``   its options that choose the fleet, or a trace instead of the phases
 ``besidebare``  its options that measure beside a bare kube-scheduler
 ``assets``      `muster assets`: builds the real control plane
-``bench``       `muster bench …`: one file per benchmark with many options
+``bench/``      `muster bench …`: one file per benchmark with many options
 
 `muster.cli.sourcetree` finds this package where it is beside muster and calls ``register``.
 """

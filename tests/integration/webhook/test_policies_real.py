@@ -151,6 +151,8 @@ CASES: dict[str, JSON] = {
     "a network with its namespace": member({"k8s.v1.cni.cncf.io/networks": "big/rdma-network"}),
     "another network of the user's": member({"k8s.v1.cni.cncf.io/networks": " mine "}),
     "networks that cannot be read": member({"k8s.v1.cni.cncf.io/networks": "mine,,other"}),
+    "networks with a name that is none": member({"k8s.v1.cni.cncf.io/networks": "Mine,other"}),
+    "networks in no form": member({"k8s.v1.cni.cncf.io/networks": 'mine@["'}),
     "a user's shared memory": member(
         container={"volumeMounts": [{"name": "v", "mountPath": "/dev/shm/"}]},
         volumes=[{"name": "v", "emptyDir": {}}],
