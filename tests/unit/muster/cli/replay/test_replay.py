@@ -18,8 +18,8 @@ from muster.cli.main import main
 from muster.cluster.events import GangUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.state import ClusterState
-from muster.kube.names import PLAN_GATE
 from muster.decisions.recording import Note, RecordingInput, Said
+from muster.kube.names import PLAN_GATE
 
 RUNS, WAITS, GOES = (gang_key(name) for name in ("runs", "waits", "goes"))
 
