@@ -7,7 +7,7 @@ built first stands at the end of its arrow (``extender.wiring.extender``)::
                               │                                                   │ planned
                               ├─► members that are new ──► Reservations.came      ▼
                               ├─► LostSeats, Slipped, DeviceWatch, Attached   Reservations.planned
-                              └─► nodes that differ ──► Repairer                  │ made pods
+                              └─► nodes that differ ──► Repairer                  │ pods that exist
                                                                                   ▼
     API server ◄──PATCH── Releaser.submit ◄── the gang has its network ── JobNetworks.submit
 
