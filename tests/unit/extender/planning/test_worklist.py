@@ -9,7 +9,7 @@ A, B, C = (GangKey(f"muster/ns/{name}") for name in "abc")
 
 
 def nothing() -> WorkList:
-    return WorkList(Engine(ClusterState("test", levels=("host",)), lambda: 0.0))
+    return WorkList(Engine(ClusterState("test", levels=("host",), gate="g"), lambda: 0.0))
 
 
 def parked(*keys: GangKey) -> WorkList:
