@@ -21,13 +21,101 @@ MIRRORED = re.compile(
 OF_OTHER_APIS = ("wire.py", "schema.py", "podview.py")
 """Files of such types: they are used with the module's name before theirs."""
 NO_NOUNS = frozenset(
-    "about above after again against alive along already armed around aside asking at away before "
-    "behind below beside between beyond bind bound by closest decide described done down edited "
-    "emit for from given handed heard hearing held here in inside into kept known lacking late "
-    "left listed lived lost made managed moved near of off on out outlived over propose reach "
-    "reconfigure refused release replayed rejudge said saw says seen sent settle shown slipped "
-    "taken tell telling through to told tolerate under unsaid until up validate wanted whole whose "
-    "with within without wrote".split()
+    [
+        "about",
+        "above",
+        "after",
+        "again",
+        "against",
+        "alive",
+        "along",
+        "already",
+        "armed",
+        "around",
+        "aside",
+        "asking",
+        "at",
+        "away",
+        "before",
+        "behind",
+        "below",
+        "beside",
+        "between",
+        "beyond",
+        "bind",
+        "bound",
+        "by",
+        "closest",
+        "decide",
+        "described",
+        "done",
+        "down",
+        "edited",
+        "emit",
+        "for",
+        "from",
+        "given",
+        "handed",
+        "heard",
+        "hearing",
+        "held",
+        "here",
+        "in",
+        "inside",
+        "into",
+        "kept",
+        "known",
+        "lacking",
+        "late",
+        "left",
+        "listed",
+        "lived",
+        "lost",
+        "made",
+        "managed",
+        "moved",
+        "near",
+        "of",
+        "off",
+        "on",
+        "out",
+        "outlived",
+        "over",
+        "propose",
+        "reach",
+        "reconfigure",
+        "refused",
+        "release",
+        "replayed",
+        "rejudge",
+        "said",
+        "saw",
+        "says",
+        "seen",
+        "sent",
+        "settle",
+        "shown",
+        "slipped",
+        "taken",
+        "tell",
+        "telling",
+        "through",
+        "to",
+        "told",
+        "tolerate",
+        "under",
+        "unsaid",
+        "until",
+        "up",
+        "validate",
+        "wanted",
+        "whole",
+        "whose",
+        "with",
+        "within",
+        "without",
+        "wrote",
+    ]
 )
 """Participles, adverbs, prepositions and verbs: no file is called just that."""
 COMMANDS = {"muster/cli"}  # their files are called like the command
@@ -73,7 +161,8 @@ def test_no_two_modules_of_the_product_have_a_public_class_of_one_name() -> None
         if "dialects" in path.parts:  # each has the classes of its project's API
             continue
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                if not MIRRORED.match(ast.get_docstring(node) or ""):
-                    places[node.name].append(path.relative_to(ROOT).as_posix())
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if not MIRRORED.match(ast.get_docstring(node) or ""):
+                places[node.name].append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
