@@ -10,5 +10,5 @@
 ``foreignmembers``      pending members that another scheduler has
 ``volumeclaims``        pending pods by the volume claims they use
 ``reopenednamespaces``  namespaces with changed labels: their pods are judged again
-``firstlist``           the first list of pods, taken over page by page
+``firstlist/``          the first list of pods, taken over page by page
 """

@@ -40,11 +40,11 @@ keeps hot spares goes through the phases as if it were larger (``hotspares``).
 ``world``       the snapshot plus what this plan has put down so far
 ``tree``        the topology as ranges of positions
 ``nodelabels``  node selector requirements over label columns
-``search``      from candidate domains to amounts per node
-``exact``       the exact search, within a budget
-``rules``       what a node must have for a pod
-``scoring``     which node a pod that comes alone should take
-``ranks``       the order of ranks through the domains; ranks of lost members
-``reasons``     why a gang waits, in words and numbers
-``moves``       which running pods would have to move so that a waiting gang fits
+``search/``     from candidate domains to amounts per node
+``exact/``      the exact search, within a budget
+``rules/``      what a node must have for a pod
+``scoring/``    which node a pod that comes alone should take
+``ranks/``      the order of ranks through the domains; ranks of lost members
+``reasons/``    why a gang waits, in words and numbers
+``moves/``      which running pods would have to move so that a waiting gang fits
 """

@@ -6,6 +6,7 @@
 ``closedbody``   an answer that ends with its connection
 ``sockets``      sockets for a leader's writes: nothing leaves late
 ``fence``        stops a process from writing when its time as leader is over
+``mediatypes``   how protobuf is asked for, and how it is recognised
 ``auth``         who we are to the API server, renewed as it ages
 ``credentials``  where credentials come from: kubeconfig, the pod's files, or given once
 ``serverclock``  what time the API server has

@@ -1,1 +1,10 @@
-"""From wire objects to values and events of the cluster model."""
+"""From wire objects to values and events of the cluster model.
+
+``translate``              wire objects become events; the only place that knows both
+``podclass``               pod specification → ``PodClass``
+``requests``               what a pod asks for, counted as kube-scheduler counts it
+``selectors``              selectors, tolerations and ports in one normal form
+``volumes``                what a pod's volumes say about where it may run
+``planannotation``         the annotation ``muster.dev/plan``, and the pin
+``allocationsannotation``  the annotation ``muster.dev/node-allocations``
+"""

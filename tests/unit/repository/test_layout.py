@@ -14,10 +14,7 @@ from muster.workloads.devices import accelerators
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = PROJECT["tool"]["setuptools"]["packages"]
-INDEXED = [
-    *("deviceplugin", "loadtest", "webhook"),
-    *("muster/injection", "muster/observability", "muster/workloads"),
-]
+INDEXED = ["deviceplugin", "extender", "loadtest", "muster", "webhook"]
 LONGEST_FILE_LINES = 600  # CONTRIBUTING.md: 400 is advice
 SECOND = ROOT / "manifests" / "components" / "second-scheduler" / "config.yaml"
 EXTENDERS = [schedulerconfig.load("recommended"), schedulerconfig.load("with-bind")]
@@ -82,6 +79,8 @@ def test_every_field_of_the_scheduler_configurations_is_explained() -> None:
 @pytest.mark.parametrize("top", INDEXED)
 def test_the_index_of_a_room_names_each_of_its_files_and_rooms(top: str) -> None:
     for init in (ROOT / top).rglob("__init__.py"):
+        if init.parent.name == "protogen":
+            continue
         modules = {f.stem for f in init.parent.glob("*.py") if f != init}
         rooms = {f"{f.parent.name}/" for f in init.parent.glob("*/__init__.py")}
         named = re.findall(r"^``([\w/]+)`` ", init.read_text(encoding="utf-8"), re.MULTILINE)

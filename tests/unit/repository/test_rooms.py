@@ -1,7 +1,5 @@
-"""Folders that a reader can take in: few files, an index in each, and tests that mirror them."""
+"""Folders that a reader can take in: few files in each, and tests that mirror them."""
 
-import ast
-import re
 from pathlib import Path
 
 import pytest
@@ -24,16 +22,6 @@ def name_of(folder: Path) -> str:
 @pytest.mark.parametrize("folder", folders(), ids=name_of)
 def test_a_folder_has_no_more_files_than_a_reader_can_hold(folder: Path) -> None:
     assert len(list(folder.glob("*.py"))) <= MOST_FILES
-
-
-@pytest.mark.parametrize("folder", folders(), ids=name_of)
-def test_the_index_of_a_folder_names_each_of_its_files_and_rooms(folder: Path) -> None:
-    index = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
-    assert index, "no docstring"
-    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
-    rooms = {path.parent.name for path in folder.glob("*/__init__.py")}
-    named = set(re.findall(r"\w+", index))
-    assert sorted((files | rooms) - named) == []
 
 
 def test_unit_tests_stand_in_folders_called_like_those_of_the_code() -> None:
