@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import get_args
 
+from extender.story.entries import NOTHING
+from extender.story.story import Story
 from muster.cluster.effects import CapacityFreed, Effect
 from muster.cluster.events import Event
 from muster.cluster.state import ClusterState
@@ -35,11 +37,16 @@ class SteadyClock:
 
 
 class Engine:
-    """A ``ClusterState``, the clock it is told the time by, and listeners to effects."""
+    """A ``ClusterState``, the clock it gets the time from, and listeners to effects.
 
-    def __init__(self, state: ClusterState, clock: Clock) -> None:
+    ``story``: where every event that changes the state is noted with its cause.
+    """
+
+    def __init__(self, state: ClusterState, clock: Clock, story: Story | None = None) -> None:
         self.state = state
         self.clock = clock
+        self.story = story or Story(0)
+        self._cause = NOTHING  # the event that listeners are being called for
         self._listeners: dict[type[Effect], list[Listener]] = {
             kind: [] for kind in get_args(Effect)
         }
@@ -49,15 +56,31 @@ class Engine:
         for kind in kinds or self._listeners:
             self._listeners[kind].append(listener)
 
-    def apply(self, event: Event) -> None:
-        """Apply ``event`` now. ``PlanStale`` from a plan that no longer fits is passed on."""
-        for effect in self.state.apply(event, now=self.clock()):
-            for listener in self._listeners[type(effect)]:
-                listener(effect)
+    def apply(self, event: Event, cause: int = NOTHING) -> None:
+        """Apply ``event`` now. ``PlanStale`` from a plan that no longer fits is passed on.
+
+        ``cause``: the number in the story of what it follows from, where that is known.
+        """
+        self._pass_on(*self._applied(event, cause))
 
     def make_way(self, event: Event) -> None:
-        """Apply an event whose room the next one takes: nobody is told that it became free."""
-        for effect in self.state.apply(event, now=self.clock()):
-            if not isinstance(effect, CapacityFreed):
+        """Apply an event whose room the next one takes: no listener learns that it became free."""
+        effects, number = self._applied(event, NOTHING)
+        self._pass_on([e for e in effects if not isinstance(e, CapacityFreed)], number)
+
+    def _applied(self, event: Event, cause: int) -> tuple[list[Effect], int]:
+        """Apply an event; return its effects, and its number in the story."""
+        before, now = self.state.generation, self.clock()
+        effects = self.state.apply(event, now=now)
+        if self.state.generation == before:
+            return effects, NOTHING
+        return effects, self.story.note(event, effects, now, cause or self._cause)
+
+    def _pass_on(self, effects: list[Effect], number: int) -> None:
+        outer, self._cause = self._cause, number
+        try:
+            for effect in effects:
                 for listener in self._listeners[type(effect)]:
                     listener(effect)
+        finally:
+            self._cause = outer

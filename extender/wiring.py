@@ -36,6 +36,7 @@ from extender.planning.lostseats import LostSeats
 from extender.planning.planner import Planner
 from extender.readapi.dump import Dumper, replica
 from extender.readapi.routes import ReadApi
+from extender.readapi.stories import StoryApi
 from extender.readapi.whatif import WhatIf
 from extender.readings import readings
 from extender.releases.releaser import Releaser
@@ -45,6 +46,7 @@ from extender.reporting.boundgangs import BoundGangs
 from extender.reporting.reporter import Reporter
 from extender.reservations.reservations import Reservations
 from extender.reservations.route import ReservationApi
+from extender.story.story import Story
 from extender.timeslice import Pace
 from extender.watchover.admissionfacts import Given
 from extender.watchover.bypassedpods import Slipped
@@ -113,7 +115,7 @@ class Extender:
         config, client = self.config, self.client
         metrics = ExtenderMetrics(new_registry())
         state = ClusterState(config.cluster, levels=config.levels)
-        engine = self.engine = Engine(state, self.clock)
+        engine = self.engine = Engine(state, self.clock, Story(config.story.entries))
         policy = Policy.of(config.managed)
         holding = Holding(engine)
         pace = self.pace = Pace(self.monotonic)
@@ -224,6 +226,7 @@ class Extender:
                 client,
                 census,
                 WhatIf(engine, self.planner, client, policy, ready, pace),
+                StoryApi(engine, client, pace),
                 ready,
                 lambda: sync.backlog,
                 pace,

@@ -113,6 +113,13 @@ class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     answer_seconds: float = 10.0
 
 
+class StoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What is kept for ``muster story`` (docs/story.md)."""
+
+    #: events, looks and decisions, the last ones, some 0.4 KiB of memory each; 0: none
+    entries: int = 50_000
+
+
 class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Which node a pod that comes alone prefers.
 
@@ -168,7 +175,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     ``autoscaler``: how nodes are asked for that are missing. ``callers``: who may call
     (``extender.config.callers``). ``conditions``: how users are told why gangs wait.
     ``admission``: what the webhook gives, to tell of pods that slipped past it.
-    ``dump``: what SIGUSR2 writes. ``scoring``: which node a pod that comes alone prefers.
+    ``dump``: what SIGUSR2 writes. ``story``: what is kept for ``muster story``.
+    ``scoring``: which node a pod that comes alone prefers.
 
     ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
     host key last. ``managed``: which pods are Muster's; must say what the webhook's section
@@ -207,6 +215,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     admission: Admission = Admission()
     dump: Dumps = Dumps()
     scoring: ScoringConfig = ScoringConfig()
+    story: StoryConfig = StoryConfig()
     pin: Pin = Pin.AUTO
     spare_count: int = 1
     hold_seconds: float = 60.0
@@ -293,6 +302,7 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("dump.keepFiles", config.dump.keep_files, 1, 100),
         ("dump.keepDecisions", config.dump.keep_decisions, 0, 64),
         ("dump.answerSeconds", config.dump.answer_seconds, 0, 600),
+        ("story.entries", config.story.entries, 0, 10_000_000),
         *config.scoring.bounds(),
         ("drainSeconds", config.drain_seconds, 0, 600),
         ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),

@@ -6,7 +6,6 @@ of ten thousand gangs never delays ``filter``.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from aiohttp import web
 from msgspec import UNSET
@@ -16,7 +15,8 @@ from extender.planning import hotspares, waitcauses
 from extender.planning.planner import Planner
 from extender.planning.waitcauses import HOPELESS, OVERSIZE
 from extender.readapi import membernotes
-from extender.readapi.answers import answer, as_wire, problem
+from extender.readapi.answers import MAX_ROWS, answer, as_wire, limit_of, problem
+from extender.readapi.stories import StoryApi
 from extender.readapi.whatif import WhatIf
 from extender.timeslice import Pace
 from extender.watchover.census import Census
@@ -34,8 +34,6 @@ from muster.kube.errors import KubeError, NotFound
 from muster.kube.translation.translate import pod_uid
 from muster.placement.decision import Wait
 
-MAX_ROWS: Final = 10_000
-
 
 @dataclass(slots=True)
 class ReadApi:
@@ -46,6 +44,7 @@ class ReadApi:
     client: KubeClient
     census: Census
     whatif: WhatIf
+    stories: StoryApi
     ready: Callable[[], bool]
     backlog: Callable[[], int]
     pace: Pace
@@ -62,6 +61,7 @@ class ReadApi:
             web.get(gangs.PATH, self.gangs),
             web.get(f"{explain.PATH}/{{namespace}}/{{pod}}", self.explain),
             *self.whatif.routes(),
+            *self.stories.routes(),
         ]
 
     async def status(self, _request: web.Request) -> web.Response:
@@ -110,7 +110,7 @@ class ReadApi:
         """Return a row per gang; ``?phase=`` and ``?namespace=`` narrow, ``?limit=`` cuts off."""
         wanted = request.query.get("phase", "").lower()
         namespace = request.query.get("namespace", "")
-        limit = _limit(request.query.get("limit", str(MAX_ROWS)))
+        limit = limit_of(request, MAX_ROWS)
         rows: list[GangRow] = []
         for key in sorted(self.state.gangs()):
             if len(rows) >= limit:
@@ -214,9 +214,3 @@ class ReadApi:
 
 def _namespace(key: GangKey) -> str:
     return key.split("/", 2)[1]
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= MAX_ROWS:
-        raise web.HTTPBadRequest(text=f"limit: {text!r} is not a number from 1 to {MAX_ROWS}")
-    return int(text)

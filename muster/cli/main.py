@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from muster.cli import certificates, probe, shells, ungate, verify
-from muster.cli.ask import client, whatif
+from muster.cli.ask import client, story, whatif
 from muster.cli.bench import app
 from muster.cli.inject import inject
 from muster.cli.networks import networks
@@ -26,6 +26,7 @@ _COMMANDS = (
     app,
     shells,
     client,
+    story,
     whatif,
     inject,
     replay,

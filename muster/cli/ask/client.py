@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _DEFAULT: Final = "http://127.0.0.1:8888"
 _TIMEOUT_S: Final = 10.0
-_KINDS: Final = frozenset({"pod", "pods", "po"})
+_PODS: Final = frozenset({"pod", "pods", "po"})
 
 
 def register(commands: Subparsers) -> None:
@@ -80,7 +80,7 @@ def pod_named(text: str, namespace: str) -> tuple[str, str]:
     before, slash, name = text.rpartition("/")
     if not name or "/" in before or (slash and not before):
         raise Failure(f"pod {text!r}: write NAME, pod/NAME or NAMESPACE/NAME")
-    if not before or before in _KINDS:
+    if not before or before in _PODS:
         return namespace or "default", name
     if namespace:
         raise Failure(f"{text!r}: only pods can be explained; write pod/{name}")
