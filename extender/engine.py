@@ -56,27 +56,19 @@ class Engine:
         for kind in kinds or self._listeners:
             self._listeners[kind].append(listener)
 
-    def apply(self, event: Event, cause: int = NOTHING) -> None:
+    def apply(self, event: Event, cause: int = NOTHING, *, makes_way: bool = False) -> None:
         """Apply ``event`` now. ``PlanStale`` from a plan that no longer fits is passed on.
 
         ``cause``: the number in the story of what it follows from, where that is known.
+        ``makes_way``: the next event takes its room, so no listener learns that it became free.
         """
-        self._pass_on(*self._applied(event, cause))
-
-    def make_way(self, event: Event) -> None:
-        """Apply an event whose room the next one takes: no listener learns that it became free."""
-        effects, number = self._applied(event, NOTHING)
-        self._pass_on([e for e in effects if not isinstance(e, CapacityFreed)], number)
-
-    def _applied(self, event: Event, cause: int) -> tuple[list[Effect], int]:
-        """Apply an event; return its effects, and its number in the story."""
-        before, now = self.state.generation, self.clock()
-        effects = self.state.apply(event, now=now)
-        if self.state.generation == before:
-            return effects, NOTHING
-        return effects, self.story.note(event, effects, now, cause or self._cause)
-
-    def _pass_on(self, effects: list[Effect], number: int) -> None:
+        state, number, now = self.state, NOTHING, self.clock()
+        before = state.generation
+        effects = state.apply(event, now=now)
+        if makes_way:
+            effects = [effect for effect in effects if not isinstance(effect, CapacityFreed)]
+        if state.generation != before and self.story.most:
+            number = self.story.note(event, effects, now, cause or self._cause)
         outer, self._cause = self._cause, number
         try:
             for effect in effects:
@@ -84,3 +76,7 @@ class Engine:
                     listener(effect)
         finally:
             self._cause = outer
+
+    def make_way(self, event: Event) -> None:
+        """Apply an event whose room the next one takes: no listener learns that it became free."""
+        self.apply(event, makes_way=True)

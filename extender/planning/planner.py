@@ -384,7 +384,7 @@ class Planner:
             generation=plan.generation,
             displaced=tuple(snapshot.pods.uid(row) for row in plan.displaced.tolist()),
         )
-        fits = self._engine.story.decided(view.key, len(chosen), plan.domains, now, look)
+        fits = look and self._engine.story.decided(view.key, len(chosen), plan.domains, now, look)
         if not await self._holding.hold(held, self._pace, fits):
             return False
         self.decisions.pop(view.key, None)
