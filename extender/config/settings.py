@@ -302,7 +302,7 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("dump.keepFiles", config.dump.keep_files, 1, 100),
         ("dump.keepDecisions", config.dump.keep_decisions, 0, 64),
         ("dump.answerSeconds", config.dump.answer_seconds, 0, 600),
-        ("story.entries", config.story.entries, 0, 10_000_000),
+        ("story.entries", config.story.entries, 0, 500_000),
         *config.scoring.bounds(),
         ("drainSeconds", config.drain_seconds, 0, 600),
         ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),
