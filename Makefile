@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SITE := build/docs/site
+SITE_VENV := build/docs/venv
 PYTEST_FLAGS ?=
 # tests/conftest.py says how many workers fit; PYTEST_FLAGS="-n 0" is one process.
 WORKERS = $(if $(findstring no:xdist,$(PYTEST_FLAGS)),,--numprocesses=auto)
 
-.PHONY: help install demo test gate deep lint assets manifests proto lock format clean
+.PHONY: help install demo test gate deep lint docs assets manifests proto lock format clean
 
 help:
 	@echo "make demo     gangs placed on an embedded fleet, no cluster needed"
@@ -15,6 +17,7 @@ help:
 	@echo "make gate     ratios of Muster's costs beside recorded bounds; minutes, on an idle machine"
 	@echo "make deep     the property tests alone, 100,000 steps and more each"
 	@echo "make lint     ruff, mypy, import contracts"
+	@echo "make docs     the documentation as a site, in $(SITE)/"
 	@echo "make install  everything into $(VENV)/"
 	@echo "make assets   etcd, Kubernetes, a real node, the dialects' CRDs, cached outside the tree"
 	@echo "make manifests  webhook configurations, CRDs and schemas anew, as the code has them"
@@ -58,6 +61,17 @@ lint: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Strict (mkdocs.yml): a broken link fails. A virtual environment of its own, since nothing else needs mkdocs.
+docs: $(SITE_VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build --strict --site-dir $(SITE)
+	@echo "open $(SITE)/index.html"
+
+$(SITE_VENV)/.installed: requirements/docs.txt
+	@$(PYTHON) -m venv --clear $(SITE_VENV)
+	@$(SITE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes --no-deps --requirement requirements/docs.txt
+	@touch $@
+
 # Committed so that kustomize needs no Python; a test compares them with what the code gives.
 manifests: $(STAMP)
 	@{ echo "# Made by \`make manifests\` from webhook/registration/configurations.py, which says why each field is so."; \
@@ -82,6 +96,8 @@ lock: $(STAMP)
 	  --no-header --extra deviceplugin -c requirements/dev.txt -o requirements/runtime.txt pyproject.toml
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
 	  --no-header -c requirements/dev.txt -o requirements/build.txt requirements/build.in
+	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+	  --no-header --group docs -o requirements/docs.txt
 	$(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes \
 	  --no-header -o loadtest/testbed/controlplane/gomodules/toolchain.txt loadtest/testbed/controlplane/gomodules/toolchain.in
 

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from extender.access.authorization import Gate
 from extender.access.callers import Area
-from extender.calls.handlers import Handlers, echo
+from extender.calls.handlers import Handlers
 from extender.config.settings import ExtenderConfig
 from extender.metrics import ExtenderMetrics
 from extender.readapi.routes import ReadApi
@@ -32,7 +32,7 @@ READ_BUFFER_BYTES: Final = 1 << 18  # measured with 3 MB bodies: fewer pauses, s
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the application is made of. ``jobs``: name → coroutine function that runs for ever."""
+    """What the application is made of."""
 
     config: ExtenderConfig
     handlers: Handlers
@@ -42,6 +42,7 @@ class Parts:
     live: Health
     ready: Health
     metrics: ExtenderMetrics
+    #: name → coroutine function that runs for ever
     jobs: dict[str, Job]
     drain: Job
 
@@ -61,8 +62,6 @@ def make_app(parts: Parts) -> web.Application:
     app.add_routes(
         [web.get("/livez", _health(parts.live)), web.get("/readyz", _health(parts.ready))]
     )
-    if parts.config.echo:
-        app.add_routes(guarded(Area.SCHEDULE, [web.post("/v1/echo", echo)]))
     app.cleanup_ctx.append(_background)
     return app
 

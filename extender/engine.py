@@ -1,6 +1,6 @@
 """The one writer: every event goes through ``Engine.apply``, effects go to those who act.
 
-The event loop runs one task at a time and ``apply`` never awaits, so nobody ever sees
+The event loop runs one task at a time and ``apply`` never awaits, so no task ever sees
 the state half changed and no lock is needed.
 """
 
@@ -37,7 +37,7 @@ class SteadyClock:
 
 
 class Engine:
-    """A ``ClusterState``, the clock it gets the time from, and listeners to effects.
+    """A ``ClusterState``, its clock, and listeners to effects.
 
     ``story``: where every event that changes the state is noted with its cause.
     """
@@ -78,5 +78,5 @@ class Engine:
             self._cause = outer
 
     def make_way(self, event: Event) -> None:
-        """Apply an event whose room the next one takes: no listener learns that it became free."""
+        """Apply an event whose room the next one takes: no listener gets ``CapacityFreed``."""
         self.apply(event, makes_way=True)

@@ -196,12 +196,13 @@ Count = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What is read when metrics are scraped. ``oldest_s``: how long the oldest gang waits."""
+    """What is read when metrics are scraped."""
 
     gangs: Counts
     holds: Counts
     queued_gangs: Counts
     queued_pods: Counts
+    #: for how long the oldest gang waits
     oldest_s: Callable[[], float]
     waiting: Count
     backlog: Count

@@ -25,32 +25,33 @@ CONTROLLERS_KEPT: Final = 10_000  # of jobs whose pods wait; others are shared f
 
 @dataclass(frozen=True, slots=True)
 class PendingPod:
-    """One managed pod that is not bound yet.
-
-    ``seen``: the pod as read if it has node affinity of its own, else None. ``gated``: our gate
-    still holds it. ``owned``: a controller would replace it. ``soft``: a pin could make its plan
-    fail (``suffers_from_pin``), so it must be free to go elsewhere. ``pinned``: it was released
-    with its plan in its spec, which nothing can change any more. ``plan_id``: of the plan
-    that it carries, "" while it is gated. ``released_as``: the resource version of that
-    release, where its reply has been taken over. ``refused``: it is
-    in kube-scheduler's hands, which found no node that it may go to and passes its filters.
-    ``version``: the resource version that was read. ``told``: a digest of why it waits as its
-    condition says now (``headline_digest``), 0 for a pod without our gate. ``controller``: who
-    would replace it. ``networks``: its annotation for Multus as it was read.
-    """
+    """One managed pod that is not bound yet."""
 
     ref: PodRef
+    #: the pod as it was read if it has node affinity of its own
     seen: Pod | None
+    #: whether Muster's gate still holds it
     gated: bool
+    #: whether a controller would replace it
     owned: bool
+    #: whether a pin could make its plan fail (``suffers_from_pin``): it must be free to go
+    #: elsewhere
     soft: bool
+    #: whether it was released with its plan in its spec, which nothing can change any more
     pinned: bool
+    #: whether kube-scheduler has it, and found no node that it may go to and passes its filters
     refused: bool = False
+    #: id of the plan that it carries, "" while it is gated
     plan_id: str = ""
+    #: resource version of its release, once the reply has been taken over, else ""
     released_as: str = ""
+    #: resource version that was read
     version: str = ""
+    #: digest of the cause in its condition (``headline_digest``), 0 for a pod without our gate
     told: int = 0
+    #: who would replace it
     controller: OwnerReference | None = None
+    #: its annotation for Multus as it was read
     networks: str = ""
 
     def pin(self, configured: Pin) -> podwrites.Pin:
@@ -68,7 +69,7 @@ class PendingPod:
 
 
 def suffers_from_pin(pod_class: PodClass) -> bool:
-    """Tell whether a required node affinity could make a good plan fail for such pods.
+    """Return whether a required node affinity could make a good plan fail for such pods.
 
     Constraints the model does not know may need another node. And kube-scheduler counts
     spread domains only among nodes that the pod's affinity allows (nodeAffinityPolicy
@@ -82,7 +83,8 @@ def suffers_from_pin(pod_class: PodClass) -> bool:
 def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -> PendingPod:
     """Return the record of ``pod``; ``controller`` is its own, shared with its siblings."""
     meta, affinity = pod.metadata, pod.spec.affinity
-    gated, note = has_gate(pod), plan_note(pod.metadata.annotations.get(PLAN, ""))
+    gated, written = has_gate(pod), pod.metadata.annotations.get(PLAN, "")
+    note = plan_note(written) if written and not gated else None
     return PendingPod(
         ref=PodRef(meta.namespace, meta.name, meta.uid),
         seen=pod if affinity is not None and affinity.node_affinity is not None else None,
@@ -91,7 +93,7 @@ def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -
         soft=soft,
         pinned=is_pinned(pod),
         refused=not gated and any(map(_says_unschedulable, pod.status.conditions)),
-        plan_id="" if gated or note is None else note.plan_id,
+        plan_id="" if note is None else note.plan_id,
         version=meta.resource_version,
         told=_told(pod) if gated else 0,
         controller=controller,
@@ -100,7 +102,7 @@ def pending(pod: Pod, *, soft: bool, controller: OwnerReference | None = None) -
 
 
 def headline_digest(message: str) -> int:
-    """Return what tells two reasons for waiting apart: a digest of the part before the numbers."""
+    """Return a digest of a reason for waiting: of the part before the numbers."""
     return hash(message.partition(";")[0])
 
 
@@ -115,6 +117,8 @@ def _says_unschedulable(condition: Condition) -> bool:
 
 def is_pinned(pod: Pod) -> bool:
     """Return whether the plan that a pod carries stands in its node affinity."""
+    if pod.spec.affinity is None:
+        return False
     terms = required_terms(pod.spec.affinity)
     note = plan_note(pod.metadata.annotations.get(PLAN, ""))
     return terms is not None and without_pin(terms, note) != terms
@@ -122,13 +126,12 @@ def is_pinned(pod: Pod) -> bool:
 
 @dataclass(slots=True)
 class PendingPods:
-    """The records by UID; ``refused`` are those that are so marked.
-
-    ``echoes``: the versions that releases made, of pods that the watch has not shown bound yet.
-    """
+    """The records by UID."""
 
     _pods: dict[PodUid, PendingPod] = field(default_factory=dict)
+    #: the pods that kube-scheduler refuses
     refused: set[PodUid] = field(default_factory=set)
+    #: versions that releases made, of pods that no watch has shown bound yet
     echoes: set[bytes] = field(default_factory=set)
     _controllers: dict[str, OwnerReference] = field(default_factory=dict)
 

@@ -19,24 +19,29 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from ssl import SSLContext
+from typing import Final
 
 from aiohttp import web
 
 from extender.app import KEEP_ALIVE_S, READ_BUFFER_BYTES, make_app
 from extender.config.settings import ExtenderConfig
 from extender.errors import Deposed
-from extender.garbage import Collector
+from extender.intake.firstlist.reader import decoders_of
 from extender.leadership.candidacy import AGENT, Candidacy, agent, stand
 from extender.leadership.ownpod import PodName
-from extender.listening import listening
-from extender.wiring import Extender
+from extender.wiring.extender import Extender
 from muster.kube.client import KubeClient
-from muster.kube.firstlist.decoders import PACKED
 from muster.kube.http.auth import Auth
 from muster.kube.http.transport import Transport
+from muster.observability.connections import Passing
+from muster.observability.memory import Collector
 from muster.observability.servingcert import ServingCertificate
 
 log = logging.getLogger(__name__)
+
+Factory = Callable[[], asyncio.Protocol]
+BACKLOG: Final = 128  # as aiohttp's sites
 
 
 async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None = None) -> None:
@@ -56,7 +61,9 @@ async def run_extender(config: ExtenderConfig, auth: Auth, pod: PodName | None =
         transport = _transport(config, auth, candidacy, writes=False)
         writes = None if candidacy is None else _transport(config, auth, candidacy, writes=True)
         client = await stack.enter_async_context(
-            KubeClient(auth, transport=transport, writes=writes, packed=PACKED)
+            KubeClient(
+                auth, transport=transport, writes=writes, packed=decoders_of(config.first_list)
+            )
         )
         extender = Extender(
             config, client, candidacy=candidacy, on_deposed=stop.set, collector=Collector()
@@ -141,3 +148,37 @@ async def _serving(
         sys.stdout.write(json.dumps({"listening": f"{scheme}://{shown}:{port}"}) + "\n")
         sys.stdout.flush()
         yield server
+
+
+class _Connection(Passing):
+    __slots__ = ("_arrived",)
+
+    def __init__(self, inner: asyncio.Protocol, arrived: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self._arrived = arrived
+
+    def data_received(self, data: bytes) -> None:
+        self._arrived()
+        super().data_received(data)
+
+
+@asynccontextmanager
+async def listening(
+    inner: Factory,
+    arrived: Callable[[], None],
+    host: str,
+    port: int,
+    tls: SSLContext | None,
+) -> AsyncIterator[asyncio.Server]:
+    """Take connections inside the block; ``arrived`` is called before any bytes are looked at.
+
+    Connections that are open stay open after it. Raises ``OSError`` for an address that is taken.
+    """
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: _Connection(inner(), arrived), host, port, ssl=tls, backlog=BACKLOG
+    )
+    try:
+        yield server
+    finally:
+        server.close()

@@ -15,6 +15,10 @@ from hypothesis import HealthCheck, settings
 # by fork(2) while a call runs, before the child's own program begins.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
+# Hundreds of programs are started, and a third of their start is compiling: what they have
+# compiled is kept, whatever is asked for outside.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 sys.path.insert(0, str(Path(__file__).parent))  # makes tests/support importable as `support`
 
 from support.machine import secondchance

@@ -45,7 +45,7 @@ from webhook.facts.sources import follows, knowledge, live_facts
 from webhook.http.bodybudget import PIECE_BYTES
 from webhook.http.callers import Callers
 from webhook.http.idleconnections import HANDSHAKE_S, Door, busy
-from webhook.http.server import Owners, Server
+from webhook.http.server import Admittance, Owners, Reviewing, Server
 from webhook.metrics import Metrics
 from webhook.registration.configurations import Configuration, Target, configurations
 from webhook.registration.creation import register
@@ -219,20 +219,21 @@ async def _listening(
 
 def _server(config: WebhookConfig, health: Health, metrics: Metrics, facts: _Facts) -> Server:
     policy, rules = policy_and_rules(config)
-    return Server(
+    reviewing = Reviewing(
         policy,
         rules,
-        metrics,
-        health,
         facts.current,
         owners=facts.owners,
         mode=config.injection.mode if config.injection is not None else Mode.ON,
+        reservations=_reservations(config),
+    )
+    admittance = Admittance(
+        config.body_limit_bytes,
+        config.body_seconds,
         limits=config.limits,
         callers=Callers(config.callers) if config.callers is not None else None,
-        reservations=_reservations(config),
-        body_limit_bytes=config.body_limit_bytes,
-        body_seconds=config.body_seconds,
     )
+    return Server(reviewing, admittance, metrics, health)
 
 
 def _reservations(config: WebhookConfig) -> Reservations | None:

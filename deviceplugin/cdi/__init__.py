@@ -1,1 +1,5 @@
-"""CDI specs: what a container runtime does for each device's name."""
+"""CDI specs: what a container runtime does for each device's name.
+
+``specs``   the node's CDI specs: what a container runtime does for ``nvidia.com/gpu=GPU-…``
+``writer``  CDI specs on disk
+"""

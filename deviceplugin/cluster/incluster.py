@@ -28,7 +28,7 @@ from muster.kube.client import KubeClient
 from muster.kube.names import NODE_ALLOCATIONS
 from muster.kube.resources import PODS
 from muster.kube.translation import allocationsannotation
-from muster.kube.watching.listwatch import ListWatch
+from muster.kube.watching.listwatch import ListWatch, WatchConsumer, WatchScope
 from muster.kube.writing.events import EventRecorder, Regarding
 
 log = logging.getLogger(__name__)
@@ -77,8 +77,10 @@ class InCluster:
         pods = ListWatch(
             self.client,
             PODS,
-            selectors={"fieldSelector": f"spec.nodeName={self.node}"},
-            on_problem=lambda text: log.warning("pods", extra={"problem": text}),
+            scope=WatchScope(selectors={"fieldSelector": f"spec.nodeName={self.node}"}),
+            consumer=WatchConsumer(
+                on_problem=lambda text: log.warning("pods", extra={"problem": text})
+            ),
         )
         parts = (self.recutting, self.settings)
         chosen = [part.run() for part in parts if part is not None]

@@ -32,7 +32,7 @@ from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
 from muster.kube.client import MERGE, STRATEGIC, Body, KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.resources import NODES
-from muster.kube.watching.listwatch import ListWatch, Timing
+from muster.kube.watching.listwatch import ListWatch, Timing, WatchConsumer, WatchScope
 
 log = logging.getLogger(__name__)
 
@@ -80,9 +80,11 @@ class NodeObject:
         watch = ListWatch(
             self.client,
             NODES,
-            selectors={"fieldSelector": f"metadata.name={self.name}"},
+            scope=WatchScope(selectors={"fieldSelector": f"metadata.name={self.name}"}),
+            consumer=WatchConsumer(
+                on_problem=lambda problem: log.warning("node", extra={"problem": problem})
+            ),
             timing=self.timing,
-            on_problem=lambda problem: log.warning("node", extra={"problem": problem}),
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(watch.run(self._heard))

@@ -16,7 +16,7 @@ from typing import Final
 
 from deviceplugin.model.answers import ResourceView
 from deviceplugin.serving.drift import Drift
-from deviceplugin.serving.inotify import FolderTold
+from deviceplugin.serving.inotify import FolderWatch
 from deviceplugin.serving.resource import Place, ResourceServer
 
 log = logging.getLogger(__name__)
@@ -75,11 +75,11 @@ class Servers:
         """Serve until cancelled; then every stream has ended and every socket is gone."""
         folders = (self.place.folder, self.place.own)
         try:
-            with FolderTold(folders, self._wake) as told:
+            with FolderWatch(folders, self._wake) as watch:
                 async with asyncio.TaskGroup() as self._group:
                     for running in self._running.values():
                         self._start(running)
-                    self._group.create_task(self._look(told), name="look")
+                    self._group.create_task(self._look(watch), name="look")
         finally:
             self._group = None
 
@@ -105,9 +105,9 @@ class Servers:
         for running in self._running.values():
             running.server.wake()
 
-    async def _look(self, told: FolderTold) -> None:
+    async def _look(self, watch: FolderWatch) -> None:
         while True:
-            told.watch()
+            watch.watch()
             self.look()
             await asyncio.sleep(self.look_s)
 

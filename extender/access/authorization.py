@@ -113,10 +113,11 @@ class _Admitted:
 
 @dataclass(slots=True)
 class Gate:
-    """Stands before every route but health. ``identifies``: False lets everybody through."""
+    """Stands before every route but health."""
 
     rules: Rules
     metrics: ExtenderMetrics
+    #: whether callers are identified; else every caller gets through
     identifies: bool = True
     accounts: Accounts | None = None
     clock: Callable[[], float] = time.time

@@ -6,7 +6,6 @@ Nothing here knows HTTP.
 
 import asyncio
 import hashlib
-import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +18,7 @@ from extender.config.callers import Callers, Named, Tokens
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.reviews import UserInfo, may, owner_of
+from muster.observability import clientcert
 
 NO_S: Final = (
     10.0  # how long a refusal of the API server is believed, as kube-scheduler's own ports
@@ -39,11 +39,12 @@ class Area(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whoever has the key of a certificate that the handshake found good until ``until``."""
+    """Who has the key of a certificate that the handshake found good."""
 
     name: str
     organizations: frozenset[str]
-    until: float  # epoch seconds
+    #: until when, in epoch seconds
+    until: float
 
     def __str__(self) -> str:
         return f"the certificate of {self.name or 'nobody (it has no common name)'}"
@@ -51,11 +52,9 @@ class Holder:
 
 def holder(certificate: Mapping[str, Any]) -> Holder:
     """Return the subject of a certificate in the form of ``SSLSocket.getpeercert``."""
-    subject = [pair for part in certificate.get("subject", ()) for pair in part]
-    names = [value for key, value in subject if key == "commonName"]
-    organizations = frozenset(value for key, value in subject if key == "organizationName")
-    until = ssl.cert_time_to_seconds(certificate["notAfter"])
-    return Holder(names[-1] if names else "", organizations, until)
+    shown = clientcert.read(certificate)
+    names = shown.common_names
+    return Holder(names[-1] if names else "", shown.organizations, shown.until)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,10 @@
-"""The calls of kube-scheduler: filter, prioritize, preempt and bind."""
+"""The calls of kube-scheduler: filter, prioritize, preempt and bind.
+
+``handlers``         HTTP around the verbs: read the body, answer, count
+``verbs``            the answers of ``filter``, ``prioritize`` and ``preempt``, which change nothing
+``binding``          the verb ``bind``: one Binding
+``wire``             what kube-scheduler sends, and what it reads back
+``body``             a request's body as it arrives, never longer than the limit
+``plansearch``       finds the planned node in a body that still arrives
+``namespacelabels``  the labels of a namespace that no watch has shown yet
+"""

@@ -16,7 +16,6 @@ from extender.calls.verbs import IsManaged, candidates
 from extender.calls.wire import BindingArgs, Reason
 from extender.planning.holding import Holding
 from muster.cluster.ids import PodUid
-from muster.cluster.note import note_of
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.kube import names
@@ -31,6 +30,7 @@ from muster.kube.writing.podwrites import (
     PodVanished,
     Refused,
     Unclear,
+    bind_pod,
 )
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class Binder:
             return Reason.ELSEWHERE
         if not self.state.takes(uid, args.node):
             return Reason.LOST
-        return await self._create(args, {names.PLAN: encode_plan(note_of(hold))})
+        return await self._create(args, {names.PLAN: encode_plan(hold.note())})
 
     async def _unplanned(self, uid: PodUid, args: BindingArgs) -> str:
         """Bind a pod that is not ours. One the watch has not shown yet is read first."""
@@ -88,7 +88,7 @@ class Binder:
 
     async def _create(self, args: BindingArgs, annotations: Mapping[str, str]) -> str:
         pod = PodRef(args.pod_namespace, args.pod_name, args.pod_uid)
-        outcome = await self.client.bind_pod(pod, args.node, annotations=annotations)
+        outcome = await bind_pod(self.client, pod, args.node, annotations=annotations)
         match outcome:
             case Bound():
                 return ""

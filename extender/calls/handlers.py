@@ -41,15 +41,15 @@ _JSON = "application/json"
 
 @dataclass(slots=True)
 class Handlers:
-    """One coroutine per verb. ``labels_of``: of a namespace as it is now (``NotReady``)."""
+    """One coroutine per verb."""
 
     verbs: Verbs
     binder: Binder
+    #: returns the labels of a namespace as it is now; raises ``NotReady``
     labels_of: LabelsOf
     metrics: ExtenderMetrics
-    leads: Callable[[], bool] = lambda: True
-    timed: bool = False
-    """Whether to add Server-Timing: arrival of the body and the answer, in milliseconds."""
+    #: returns whether this replica leads
+    leads: Callable[[], bool]
 
     def routes(self) -> list[web.RouteDef]:
         """Return the four routes, each with the same handling of errors."""
@@ -103,10 +103,7 @@ class Handlers:
                 self.metrics.requests[verb, Outcome.ERROR].observe(0.0)
                 return _standing_by()
             outcome, response = await _respond(verb, answer, Body(request))
-            took = time.perf_counter() - began
-            self.metrics.requests[verb, outcome].observe(took)
-            if self.timed:
-                response.headers["Server-Timing"] = f"app;dur={took * 1000:.4f}"
+            self.metrics.requests[verb, outcome].observe(time.perf_counter() - began)
             return response
 
         return handle
@@ -147,8 +144,3 @@ def _reply(body: bytes, status: int = 200) -> web.Response:
 
 def _error(text: str) -> bytes:
     return orjson.dumps({"Error": text})
-
-
-async def echo(request: web.Request) -> web.Response:
-    """Send the body back: what HTTP alone costs. Served for the benchmark, when configured."""
-    return _reply(await request.read())

@@ -34,7 +34,6 @@ from extender.calls import wire
 from extender.errors import BadRequest, NamespaceUnseen, NotReady
 from extender.metrics import Answer
 from extender.planning.holding import Holding
-from muster.cluster.handlers import ledger
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import Hold
@@ -66,18 +65,20 @@ class FilterReply:
 
 @dataclass(slots=True)
 class Verbs:
-    """Reads ``state``; ``is_managed`` judges pods that the watch has not shown yet.
+    """The answers, from the state.
 
-    ``has_seen``: whether the labels of a namespace are known. A verb raises ``NamespaceUnseen``
-    where they decide and are not: kube-scheduler is ahead of our watch, hears of namespaces
-    nothing, and would not ask again for minutes after a wrong no. It is called again with the
-    ``labels`` then.
+    A verb raises ``NamespaceUnseen`` where the labels of a namespace decide and are not known:
+    kube-scheduler is ahead of our watch, gets no events of namespaces, and would not ask again for
+    minutes after a wrong no. It is called again with the ``labels`` then.
     """
 
     state: ClusterState
     holding: Holding
+    #: judges pods that the watch has not shown yet
     is_managed: IsManaged
+    #: returns whether the labels of a namespace are known
     has_seen: Callable[[str], bool]
+    #: returns whether answers mean anything
     ready: Callable[[], bool]
 
     def filter(self, body: bytes, labels: Labels | None = None) -> FilterReply:
@@ -115,7 +116,7 @@ class Verbs:
         if self.state.pod_row(uid) is not None or has_gate(pod) or not self.is_managed(pod):
             return None
         note = plan_note(pod.metadata.annotations.get(PLAN, ""))
-        return None if note is None else ledger.from_note(note, None)
+        return None if note is None else Hold.of_note(note, None)
 
     def _waits(self, uid: PodUid, pod: Pod, labels: Labels | None) -> bool:
         """Whether the pod is ours; it has no hold. The watch may be behind kube-scheduler's."""

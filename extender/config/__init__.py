@@ -1,1 +1,6 @@
-"""The extender's configuration file as typed settings."""
+"""The extender's configuration file as typed settings.
+
+``settings``  the whole file, with every field checked
+``callers``   the section ``callers``: who may call
+``election``  the section ``leaderElection``: how replicas agree on a leader
+"""

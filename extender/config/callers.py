@@ -35,14 +35,12 @@ _ASKED_FOR: Final = {
 
 
 class Tokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Bearer tokens are accepted; the API server is asked whose they are (TokenReview).
+    """Bearer tokens are accepted; the API server is asked for their owners (TokenReview)."""
 
-    ``audiences``: a token must have been made for one of them; empty: for the API server, as
-    the token that every pod has. One made for ``muster.dev/extender`` alone is of no use to
-    whoever steals it from here. ``cache_seconds``: how long an answer is believed.
-    """
-
+    #: a token must have been made for one of them; empty: for the API server, as the token that
+    #: every pod has. One made for ``muster.dev/extender`` alone is of no use to a thief elsewhere
     audiences: tuple[str, ...] = ()
+    #: how long an answer is believed
     cache_seconds: float = 60.0
 
 
@@ -59,26 +57,24 @@ class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
 
 
 class Readers(Named, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Who may read; ``rbac``: besides those named, owners of tokens whom the cluster's RBAC lets.
+    """Who may read."""
 
-    That is ``get`` on the path as a nonResourceURL, as for other components' metrics.
-    """
-
+    #: whether owners of tokens may read, too, if the cluster's RBAC lets them ``get`` the path as a
+    #: nonResourceURL, as for other components' metrics
     rbac: bool = True
 
 
 class Callers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Who may call.
-
-    ``schedule``: filter, prioritize, preempt, bind; ``reserve``: reservations, which the webhook
-    asks for; ``read``: all else but health.
-    ``anybody``: true lets everybody do everything at an address that others can reach.
-    """
+    """Who may call."""
 
     tokens: Tokens | None = None
+    #: filter, prioritize, preempt, bind
     schedule: Named | None = None
+    #: all else but health
     read: Readers | None = None
+    #: true lets every caller do everything, at an address that others can reach
     anybody: bool = False
+    #: reservations, which the webhook asks for
     reserve: Named | None = None
 
 

@@ -23,23 +23,21 @@ JITTER: Final = (
 
 
 class LeaderElection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Leader election; names and defaults as kube-scheduler has them, times in seconds.
+    """Leader election; names and defaults as kube-scheduler has them, times in seconds."""
 
-    ``leader_elect``: whether there is an election. Without one a second replica would plan
-    and write, too. ``lease_duration_seconds``: how long a standby waits after the leader's
-    last renewal. ``renew_deadline_seconds``: how long a leader writes after it.
-    ``retry_period_seconds``: between renewals, and between looks of a standby.
-    ``write_timeout_seconds``: how long one write of the leader may take. ``resource_name``:
-    the Lease, and the value of the leader's label. ``resource_namespace``: the Lease's; ""
-    is the pod's own.
-    """
-
+    #: whether there is an election; without one a second replica would plan and write, too
     leader_elect: bool = True
+    #: how long a standby waits after the leader's last renewal
     lease_duration_seconds: int = 15
+    #: how long a leader writes after its last renewal
     renew_deadline_seconds: float = 10.0
+    #: between renewals, and between looks of a standby
     retry_period_seconds: float = 2.0
+    #: how long one write of the leader may take
     write_timeout_seconds: float = 4.0
+    #: name of the Lease, and value of the leader's label
     resource_name: str = "muster-extender"
+    #: namespace of the Lease; "": the pod's own
     resource_namespace: str = ""
 
 

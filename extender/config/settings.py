@@ -14,13 +14,12 @@ import msgspec
 
 from extender.config import callers as callersconfig
 from extender.config import election
-from extender.config.admissionconfig import Admission
 from extender.config.callers import Callers
 from extender.config.election import LeaderElection
 from muster.kube import names
 from muster.kube.kinds.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
 from muster.observability import configfile
-from muster.placement.reasons.missingnodes import Need
+from muster.placement.reasons.missingnodes import NodeNeed
 from muster.placement.scoring.profiles import Profile, Scoring, Weights
 from muster.workloads.managedpods import ManagedConfig, Policy
 
@@ -41,6 +40,13 @@ class Pin(StrEnum):
     NOMINATE = "nominate"
 
 
+class FirstList(StrEnum):
+    """How lists of nodes and pods are read (docs/design/first-list.md)."""
+
+    COLUMNS = "columns"  # all objects of a page together
+    PLAIN = "plain"  # one object at a time: the same state, for many times the CPU
+
+
 class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Where to listen. Port 0 lets the operating system choose."""
 
@@ -49,15 +55,13 @@ class Listen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Files of the serving certificate; ``clientCaFile`` makes client certificates mandatory.
-
-    With ``callers.tokens`` a token will do instead. ``check_seconds``: how often the files are
-    looked at, to serve what replaced them.
-    """
+    """Files of the serving certificate."""
 
     cert_file: str
     key_file: str
+    #: makes client certificates mandatory; with ``callers.tokens`` a token will do instead
     client_ca_file: str | None = None
+    #: between looks at the files, to serve what replaced them
     check_seconds: float = 10.0
 
 
@@ -68,48 +72,43 @@ class ApiServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Autoscaler(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """How nodes are asked for that a gang lacks; by default they are not.
+    """How nodes are asked for that a gang lacks; by default they are not."""
 
-    ``provisioning_class``: of the ProvisioningRequests that are made, for instance
-    ``check-capacity.autoscaling.x-k8s.io``; ``parameters``: what the class understands.
-    ``ask``: for gangs that not even the empty cluster could hold, or for all that do not
-    fit. ``release_unpinned``: where that API is not served, or no class is set, gates are
-    lifted without a plan. ``after_seconds``: how long a gang lacks nodes first.
-    ``retry_seconds``: after a request that failed or expired.
-    """
-
+    #: class of the ProvisioningRequests, for instance
+    #: ``check-capacity.autoscaling.x-k8s.io``; null: none are made
     provisioning_class: str | None = None
+    #: what the class understands
     parameters: dict[str, str] = msgspec.field(default_factory=dict)
-    ask: Need = Need.BEYOND_CLUSTER
+    #: for gangs that not even the empty cluster could hold, or for all that do not fit
+    ask: NodeNeed = NodeNeed.BEYOND_CLUSTER
+    #: whether gates are lifted without a plan where that API is not served, or no class is set
     release_unpinned: bool = False
+    #: how long a gang lacks nodes first
     after_seconds: float = 30.0
+    #: after a request that failed or expired
     retry_seconds: float = 300.0
 
 
 class ConditionsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """When users are told in conditions why a gang waits.
+    """When conditions say why a gang waits."""
 
-    ``after_seconds``: how long it waits for the same cause first. ``patches_per_second``: to
-    waiting pods, at most; 0: no condition of any pod, those of PodGroups are written all the same.
-    """
-
+    #: how long a gang waits for the same cause first
     after_seconds: float = 10.0
+    #: to waiting pods, at most; 0: none, those of PodGroups are written all the same
     patches_per_second: int = 10
 
 
 class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What SIGUSR2 writes, and where (docs/replay.md).
+    """What SIGUSR2 writes, and where (docs/replay.md)."""
 
-    ``directory``: null, and a signal is answered with a line in the log. ``keep_files``: older
-    ones are deleted. ``keep_decisions``: so many plans and so many refusals, the last ones, each
-    with the cluster as it was then; one takes about 8 MiB of memory at 130,000 nodes.
-    ``answer_seconds``: how long open gangs are asked for a dump; those after that are
-    recorded without an answer.
-    """
-
+    #: null: a signal is answered with a line in the log
     directory: str | None = None
+    #: older ones are deleted
     keep_files: int = 3
+    #: so many of the last plans and of the last refusals, each with the cluster as it was then;
+    #: one takes about 8 MiB of memory at 130,000 nodes
     keep_decisions: int = 8
+    #: how long open gangs are asked for a dump; later ones are recorded without an answer
     answer_seconds: float = 10.0
 
 
@@ -123,11 +122,11 @@ class StoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Which node a pod that comes alone prefers.
 
-    ``profile``: least-stranded (by the requests seen so far), binpack, spread or weighted.
-    The weights are those of weighted, in the spelling of the arguments of Volcano's plugins
-    nodeorder and binpack (``muster.placement.scoring.profiles`` says what they weigh).
+    The weights are those of the profile weighted, in the spelling of the arguments of Volcano's
+    plugins nodeorder and binpack (``muster.placement.scoring.profiles`` has what they weigh).
     """
 
+    #: least-stranded (by the requests seen so far), binpack, spread or weighted
     profile: Profile = Profile.LEAST_STRANDED
     gpu_memory_weight: float = msgspec.field(default=1.0, name="gpuMemoryWeight")
     gpu_compute_weight: float = msgspec.field(default=0.8, name="gpuComputeWeight")
@@ -168,70 +167,85 @@ class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
         )
 
 
+class Admission(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The webhook, and what it gives, for pods that slipped past it to be found."""
+
+    #: name of its MutatingWebhookConfiguration; while there is none, no pod slips past
+    webhook: str = "muster-webhook"
+    #: false where the webhook has no section ``injection``, or its mode is shadow
+    injects: bool = True
+    #: the file of that section; without it the ClusterProfile of the cluster counts, if it exists
+    cluster_profile: str | None = None
+    #: the files of that section; without ``cluster_profile`` the cluster's FabricProfiles count
+    fabrics: tuple[str, ...] = ()
+
+
 class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Everything that can be set; the defaults suit a cluster of any size.
-
-    ``leader_election``: how several replicas agree on one (``extender.config.election``).
-    ``autoscaler``: how nodes are asked for that are missing. ``callers``: who may call
-    (``extender.config.callers``). ``conditions``: how users are told why gangs wait.
-    ``admission``: what the webhook gives, to tell of pods that slipped past it.
-    ``dump``: what SIGUSR2 writes. ``story``: what is kept for ``muster story``.
-    ``scoring``: which node a pod that comes alone prefers.
-
-    ``cluster``: name in logs and metrics. ``levels``: node label keys, widest first, the
-    host key last. ``managed``: which pods are Muster's; must say what the webhook's section
-    of the same name says. ``spare_count``: further nodes each released pod may go to.
-    ``hold_seconds``: how long planned room is kept for a pod that is not released yet.
-    ``assembly_window_seconds``: how long a gang of unknown size is given for more members.
-    ``release_concurrency``: PATCHes in flight. ``evict_after_seconds``: how long a pod
-    pinned to a node that has filled up waits before its controller is made to replace it.
-    ``refused_after_seconds``: how long kube-scheduler may turn a released pod away, for a
-    reason of its own, before the pod is planned elsewhere. ``keep_lost_seat_seconds``: how
-    long the node of a gang's lost member is kept for its successor. ``partial_after_seconds``: how
-    long a gang may have some but too few members bound before it is reported.
-    ``roll_back_after_seconds``: how long before such a gang, if it never ran whole, is
-    evicted to be planned anew; null: never.
-    ``cycle_seconds``: planning time after which the list of waiting gangs is read anew.
-    ``debounce_seconds``: events that come within it share one planning cycle.
-    ``body_limit_bytes``: largest request; more is answered 413. ``drain_seconds``: time
-    for calls and releases in flight after SIGTERM. ``echo``: serves ``/v1/echo`` and
-    ``Server-Timing`` for the latency benchmark; nothing else uses them.
-    """
+    """Everything that can be set; the defaults suit a cluster of any size."""
 
     api_version: Literal["muster.dev/v1alpha1"] = msgspec.field(
         default="muster.dev/v1alpha1", name="apiVersion"
     )
     kind: Literal["ExtenderConfiguration"] = "ExtenderConfiguration"
+    #: name in logs and metrics
     cluster: str = "default"
     listen: Listen = Listen()
     tls: Tls | None = None
+    #: who may call (``extender.config.callers``)
     callers: Callers = Callers()
     api_server: ApiServer = ApiServer()
+    #: how several replicas agree on one (``extender.config.election``)
     leader_election: LeaderElection = LeaderElection()
+    #: node label keys, widest first, the host key last
     levels: tuple[str, ...] = names.DEFAULT_LEVELS
+    #: which pods are Muster's; must be the same as the webhook's section of this name
     managed: ManagedConfig = ManagedConfig()
+    #: how nodes are asked for that are missing
     autoscaler: Autoscaler = Autoscaler()
+    #: when conditions say why gangs wait
     conditions: ConditionsConfig = ConditionsConfig()
+    #: what the webhook gives, so that pods which slipped past it are found
     admission: Admission = Admission()
+    #: what SIGUSR2 writes
     dump: Dumps = Dumps()
+    #: which node a pod that comes alone prefers
     scoring: ScoringConfig = ScoringConfig()
+    #: what is kept for ``muster story``
     story: StoryConfig = StoryConfig()
+    #: How the lists of nodes and pods are read with which a start, and a watch that broke, begins.
+    #: ``plain`` is the way to take when a start goes wrong that the columns may be to blame for.
+    first_list: FirstList = FirstList.COLUMNS
+    #: how a released pod is tied to its node
     pin: Pin = Pin.AUTO
+    #: further nodes that each released pod may go to
     spare_count: int = 1
+    #: how long planned room is kept for a pod that is not released yet
     hold_seconds: float = 60.0
+    #: how long a gang of unknown size is given for more members
     assembly_window_seconds: float = 0.2
+    #: PATCHes in flight
     release_concurrency: int = 32  # 16: 6 % fewer pods/s; 64: no more, and longer loop stalls
+    #: how long a pod pinned to a node that has filled up waits before it is evicted
     evict_after_seconds: float = 300.0
+    #: how long kube-scheduler may turn a released pod away, for a reason of its own, before the pod
+    #: is planned elsewhere
     refused_after_seconds: float = 60.0
+    #: how long the node of a gang's lost member is kept for its successor
     keep_lost_seat_seconds: float = 15.0
+    #: how long a gang may have some but too few members bound before it is reported
     partial_after_seconds: float = 60.0
+    #: how long before such a gang, if it never ran whole, is evicted to be planned anew; null:
+    #: never
     roll_back_after_seconds: float | None = 600.0
+    #: events that come within it share one planning cycle
     debounce_seconds: float = 0.005
+    #: planning time after which the list of waiting gangs is read anew
     cycle_seconds: float = 0.1
+    #: largest request; more is answered 413
     body_limit_bytes: int = 64 * MIB
+    #: time for calls and releases in flight after SIGTERM
     drain_seconds: float = 10.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    echo: bool = False
 
     @property
     def asks_certificates(self) -> bool:

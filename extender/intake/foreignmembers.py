@@ -16,24 +16,25 @@ class Outsiders:
     """By UID, to be dropped, and by gang, to be found. Bound ones are nobody's concern."""
 
     _gangs: dict[PodUid, GangKey] = field(default_factory=dict)
-    _pods: dict[GangKey, dict[PodUid, Pod]] = field(default_factory=dict)
+    #: the pods that each gang lacks
+    pods: dict[GangKey, dict[PodUid, Pod]] = field(default_factory=dict)
 
     def put(self, uid: PodUid, gang: GangKey, pod: Pod) -> None:
         """Remember a pod."""
         self.drop(uid)
         self._gangs[uid] = gang
-        self._pods.setdefault(gang, {})[uid] = pod
+        self.pods.setdefault(gang, {})[uid] = pod
 
     def drop(self, uid: PodUid) -> None:
         """Forget a pod; unknown ones are no error."""
         gang = self._gangs.pop(uid, None)
         if gang is None:
             return
-        pods = self._pods[gang]
+        pods = self.pods[gang]
         del pods[uid]
         if not pods:
-            del self._pods[gang]
+            del self.pods[gang]
 
     def of(self, gang: GangKey) -> list[Pod]:
         """Return the pods that a gang lacks."""
-        return list(self._pods.get(gang, {}).values())
+        return list(self.pods.get(gang, {}).values())

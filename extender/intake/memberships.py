@@ -40,6 +40,7 @@ class Places:
     it is full, looks at all that were deleted before it.)
     """
 
+    #: pods that are kept at most
     most: int = MOST
     _younger: dict[PodUid, tuple[int, Member]] = field(default_factory=dict)
     _older: dict[PodUid, tuple[int, Member]] = field(default_factory=dict)

@@ -19,15 +19,21 @@ _Read = Callable[[wire.Node], tuple[NodeUpserted, Sequence[str]]]
 
 
 class NodeFeed:
-    """Applies nodes to the engine; what of one cannot be read is told and left out."""
+    """Applies nodes to the engine; what of one cannot be read is reported and left out."""
 
-    def __init__(self, engine: Engine, reporter: Reporter, names: DeviceNames) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        reporter: Reporter,
+        names: DeviceNames,
+        changed: Callable[[str], None],
+    ) -> None:
+        """Call ``changed`` with the name of each node that came, went or differs from before."""
         self._engine = engine
         self._reporter = reporter
         self._devices = NodeDevices(names, mig.load())
         self._said = array("q")  # by row: a digest of what a node said last, 0 for unknown
-        self.changed: Callable[[str], None] = lambda _name: None
-        """Told of a node that came, went or differs from before."""
+        self._changed = changed
 
     def take(self, node: wire.Node) -> None:
         """Take a node over. Most say what they said before, at another time: a heartbeat."""
@@ -38,7 +44,7 @@ class NodeFeed:
         event, problems = self._read(node)
         self._tell(problems)
         self._apply(event, [name])
-        self._note(name, 0 if problems else digest)  # what cannot be read is told each time
+        self._note(name, 0 if problems else digest)  # what cannot be read is reported each time
 
     def take_all(self, nodes: Sequence[wire.Node]) -> None:
         """Take nodes of the first list over. Raises ``ValueError``, with none, if one is odd."""
@@ -56,7 +62,7 @@ class NodeFeed:
         self._apply(translate.node_gone(meta), [meta.name])
 
     def _digest(self, node: wire.Node) -> int:
-        """Return what tells a node from what it was, and from every other one that differs."""
+        """Return a digest that differs from that of a node that differs in anything."""
         own = translate.node_kind(node, self._devices.says(node))
         return hash((own, tuple(node.metadata.labels.items()))) or 1
 
@@ -86,7 +92,7 @@ class NodeFeed:
             number = alike.get(shared)
             if number is None:
                 number = found.number(node, self._devices.says(node), self._read)
-                if not found.problems:  # of each node that has some it is told, by its name
+                if not found.problems:  # those of each node are reported, by its name
                     alike[shared] = number
             found.kind.append(number)
         return found
@@ -100,18 +106,18 @@ class NodeFeed:
         self._engine.apply(event)
         if self._engine.state.node_changes != before:  # most updates are heartbeats
             for name in names:
-                self.changed(name)
+                self._changed(name)
 
 
 @dataclass(slots=True)
 class _Kinds:
-    """Nodes by what they say but for names and labels. ``kind``: a number of each node's.
+    """Nodes by everything but their names and labels."""
 
-    ``kinds``: one node of each. ``problems``: what of these could not be read.
-    """
-
+    #: one node of each kind
     kinds: list[NodeUpserted] = field(default_factory=list)
+    #: the number of the kind of each node
     kind: list[int] = field(default_factory=list)
+    #: what of the kinds could not be read
     problems: list[str] = field(default_factory=list)
     _known: dict[Hashable, int] = field(default_factory=dict)
 

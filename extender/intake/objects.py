@@ -12,6 +12,7 @@ from extender.intake.firstlist.siblings import Siblings
 from extender.intake.foreignmembers import Outsiders
 from extender.intake.memberships import Places, said
 from extender.intake.nodes import NodeFeed
+from extender.intake.podwatchers import PodWatchers
 from extender.intake.reopenednamespaces import Rejudging
 from extender.intake.statedspecs import SpecBook
 from extender.intake.volumeclaims import Claim, Claimants
@@ -38,10 +39,8 @@ from muster.workloads.registry import (
     place_or_single,
 )
 
-Lost = Callable[[GangKey, str], None]
-Arrive = Callable[[PodUid, wire.Pod, GangKey | None], None]
-Attach = Callable[[PodUid, wire.ObjectMeta, bool], None]
-Expect = Callable[[GangKey, Sequence[int]], None]
+Namespaces = dict[str, Mapping[str, str]]
+Newcomers = Callable[[GangKey, Sequence[int]], None]
 
 
 class Feed:
@@ -54,15 +53,20 @@ class Feed:
         levels: Sequence[str],
         pods: PendingPods,
         reporter: Reporter,
+        namespaces: Namespaces,
+        watchers: PodWatchers,
     ) -> None:
-        """``levels``: the cluster's node label keys, widest first."""
+        """``levels``: the cluster's node label keys, widest first.
+
+        ``namespaces``: labels by name, kept up to date here and read by others.
+        """
         self._engine = engine
         self._policy = policy
         self._levels = levels
         self._pending = pods
         self._reporter = reporter
         self._translator = translate.Translator(policy.devices)
-        self.nodes = NodeFeed(engine, reporter, policy.device_names)
+        self.nodes = NodeFeed(engine, reporter, policy.device_names, watchers.node_changed)
         self._volumes = VolumeIndex()
         self._claimants = Claimants()
         self._objects = GangObjects()
@@ -70,22 +74,18 @@ class Feed:
         self._outsiders = Outsiders()
         self._specs = SpecBook()
         self._places = Places()
-        self.namespaces: dict[str, Mapping[str, str]] = {}
-        self.lost: Lost = lambda _gang, _node: None
-        """Told of a gang and of the node that a bound member with a controller has left."""
-        self.attached: Attach = lambda _uid, _meta, _ended: None
-        """Told of every managed pod, whose annotations name its networks, and whether it ended."""
-        self.detached: Callable[[PodUid], None] = lambda _uid: None
-        """Told of a pod that is gone."""
-        self.arrived: Arrive = lambda _uid, _pod, _gang: None
-        """Told of every pod that is ours at first sight, or would be but for its scheduler.
-
-        Not of members that were listed running and ``is_quiet``: nobody has to look at them.
-        """
-        self.expected: Expect = lambda _gang, _ranks: None
-        """Told of the ranks of new members before the state is: room may be reserved for them."""
+        self._watchers = watchers
+        self._listeners: list[Newcomers] = []
+        self.namespaces = namespaces
         self.rejudging = Rejudging()
         self.siblings = Siblings(self._translator, self._volumes, self._book, self._outsiders)
+
+    def listen(self, listener: Newcomers) -> None:
+        """Have ``listener`` called with a gang and the ranks of its new members.
+
+        That is before the state knows them: room may be reserved for them.
+        """
+        self._listeners.append(listener)
 
     def is_managed(self, pod: wire.Pod) -> bool:
         """Whether Muster plans this pod; for pods that the watch may not have shown yet."""
@@ -170,10 +170,12 @@ class Feed:
     def is_echo(self, pod: wire.Pod) -> bool:
         """Whether a watched version of a pod is the one that its release made.
 
-        Only for what a watch tells: it leaves no version out, so there is nothing in it but
+        Only for what a watch shows: it leaves no version out, so there is nothing in it but
         the release, and that was applied when its reply came. Not while the namespace is
         judged again, which counts every event.
         """
+        if not self._pending.echoes:
+            return False
         meta = pod.metadata
         known = self._pending.get(translate.pod_uid(meta.uid))
         if known is None or not known.released_as:
@@ -182,12 +184,12 @@ class Feed:
 
     def echoes(self) -> AbstractSet[bytes]:
         """Return the versions of such pods; none while a namespace is judged again."""
-        return self._pending.echoes if self.rejudging.is_idle() else frozenset()
+        return frozenset() if self.rejudging.seen else self._pending.echoes
 
     def judge_again(self, pod: wire.Pod) -> None:
         """Take over a pod of a namespace that was listed again, unless the watch knows better.
 
-        A list may be older than what the watch has told since: a pod that had an event is
+        A list may be older than what the watch has shown since: a pod that had an event is
         judged already, and one that is not known is gone or will be told.
         """
         uid = translate.pod_uid(pod.metadata.uid)
@@ -198,18 +200,20 @@ class Feed:
     def pod(self, pod: wire.Pod) -> None:
         """Take a pod over."""
         uid = translate.pod_uid(pod.metadata.uid)
-        self.rejudging.saw(pod.metadata.namespace, uid)
+        if self.rejudging.seen:
+            self.rejudging.saw(pod.metadata.namespace, uid)
+        new = self._engine.state.pod_row(uid) is None
         ours = is_ours(pod)
         placed = None if ours else place(pod)
         labels = self.namespaces.get(pod.metadata.namespace, {})
         explicit = placed is not None and placed.explicit
         if ours or self._policy.is_managed(pod, labels, explicit=explicit):
-            self._managed(uid, pod, placed)
+            self._managed(uid, pod, placed, new=new)
             return
-        new = self._engine.state.pod_row(uid) is None
         if new and self._policy.slipped_past(pod, labels, explicit=explicit):
             self._reporter.slipped_past(pod)
-            self.arrived(uid, pod, None)
+            self._watchers.slipped.see(uid, pod, None)
+            self._watchers.devices.arrived(pod)
         elif placed is not None and explicit:
             self._outside(uid, pod, placed.member, new=new)
         self._leave(uid, None)
@@ -244,16 +248,19 @@ class Feed:
         gang = self._engine.state.gang(key)
         return gang is not None and len(gang.waiting) > 0
 
-    def _managed(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> None:
-        member = self._book.seat(self._member(uid, pod, placed))
-        if self._engine.state.pod_row(uid) is None:
-            self.expected(member.key, (member.rank,))
-            self.arrived(uid, pod, member.key)
+    def _managed(self, uid: PodUid, pod: wire.Pod, placed: Placed | None, *, new: bool) -> None:
+        member = self._member(uid, pod, placed, new=new)
+        if new:
+            self._expect(member.key, (member.rank,))
+            self._watchers.slipped.see(uid, pod, member.key)
+            self._watchers.devices.arrived(pod)
         event = self.siblings.event(pod, member)
         # Before the event: its effects may lead straight to the release, which reads this.
         if event.finished and not event.succeeded:
             self._tell_lost(uid, self._engine.state.gang_of(uid))
-        self.attached(uid, pod.metadata, event.finished)
+        self._watchers.networks.see(uid, pod.metadata, event.finished)
+        if event.finished:
+            self._watchers.slipped.drop(uid)
         carried = self._pending.get(uid)
         if event.node is None and not event.finished:
             self._keep(uid, pod, event.pod_class)
@@ -265,13 +272,13 @@ class Feed:
             self._note_taken_back(uid, carried.plan_id)
 
     def runs(self, uid: PodUid, meta: wire.ObjectMeta, placed: Placed, member: Member) -> None:
-        """Take note of a new member that was listed running, before the state is told of it.
+        """Take note of a new member that was listed running, before the state knows it.
 
         ``placed``: what it says of its gang. There is nothing to do for it (``is_quiet``).
         """
         self._join(uid, placed)
-        self.expected(member.key, (member.rank,))
-        self.attached(uid, meta, False)
+        self._expect(member.key, (member.rank,))
+        self._watchers.networks.see(uid, meta, False)
 
     def run_together(self, uids: Sequence[PodUid], placed: Placed, ranks: Sequence[int]) -> None:
         """Take note of such members of one gang, all without a network of their own (``runs``).
@@ -280,7 +287,11 @@ class Feed:
         """
         if placed.spec is not None:
             self._describe(list(self._specs.seen_all(uids, placed.spec)))
-        self.expected(self._book.seat(placed.member).key, ranks)
+        self._expect(self._book.seat(placed.member).key, ranks)
+
+    def _expect(self, gang: GangKey, ranks: Sequence[int]) -> None:
+        for listener in self._listeners:
+            listener(gang, ranks)
 
     def expect(self, uid: PodUid, pod: wire.Pod, placed: Placed) -> PodUpserted:
         """Take note of what a pod that is about to be made says of its gang; return its event."""
@@ -302,8 +313,8 @@ class Feed:
         """Forget a plan that the pod carried and does not carry any more.
 
         The leader takes plans of nominated pods back (``extender.releases.repairer``); a standby,
-        and a leader whose answer was lost, hear of it here. What is pinned stays, whoever takes its
-        annotation away.
+        and a leader whose answer was lost, find it out here. What is pinned stays, even if its
+        annotation is taken away.
         """
         pod, hold = self._pending.get(uid), self._engine.state.hold(uid)
         if pod is None or pod.gated or pod.plan_id or hold is None:
@@ -311,28 +322,30 @@ class Feed:
         if hold.state is HoldState.RELEASED and hold.plan_id == plan_id:
             self._engine.apply(PodForgotten(uid, "taken back", nominated=True))
 
-    def _member(self, uid: PodUid, pod: wire.Pod, placed: Placed | None) -> Member:
-        """Return the pod's place in the gang it names, and note what it says of that gang.
+    def _member(self, uid: PodUid, pod: wire.Pod, placed: Placed | None, *, new: bool) -> Member:
+        """Return the pod's place in the gang it belongs to, and note what it says of that gang.
 
         A pod's keys are read once; its status changes more often than its keys do.
         """
         digest = said(pod)
         known = self._places.get(uid, digest)
         if known is not None:
-            return known
+            return self._book.seat(known)
         placed = placed or place_or_single(pod)
-        if self._engine.state.pod_row(uid) is None:
-            self._tell(pod, placed, self._book.seat(placed.member).key)
-        self._leave(uid, self._book.seat(placed.member).key)
+        key = self._book.seat(placed.member).key
+        if new:
+            self._tell(pod, placed, key)
+        else:
+            self._leave(uid, key)
         self._join(uid, placed)
         self._places.put(uid, digest, placed.member)
-        return placed.member
+        return self._book.seat(placed.member)
 
     def _tell(self, pod: wire.Pod, placed: Placed, key: GangKey) -> None:
-        """Tell what is wrong about a new member of a gang, or about its first."""
+        """Report what is wrong about a new member of a gang, or about its first."""
         for text in conflicts_as(pod, None if placed.dialect is SINGLE else placed):
             self._reporter.conflict(pod, key, text)
-        outsiders = self._outsiders.of(key)
+        outsiders = self._outsiders.of(key) if self._outsiders.pods else []
         if outsiders and not self._waits(key):
             for other in outsiders:
                 self._reporter.outside(other, key)
@@ -352,7 +365,7 @@ class Feed:
         self._claimants.drop(uid)
 
     def _join(self, uid: PodUid, placed: Placed) -> None:
-        """Note what the pod says of its gang. A lone pod has nobody to disagree with."""
+        """Note what the pod says of its gang. A lone pod has no other to disagree with."""
         spec, template = placed.spec, placed.member.template
         if template is not None:
             described = self._engine.state.gang(template)
@@ -388,19 +401,20 @@ class Feed:
         self.forget(translate.pod_uid(meta.uid))
 
     def _tell_lost(self, uid: PodUid, key: GangKey | None) -> None:
-        """Tell of a bound member that is about to leave its node; called before it does."""
+        """Report a bound member that is about to leave its node; called before it does."""
         node = None if key is None else self._engine.state.bound_node(uid)
         if key is not None and node is not None:
-            self.lost(key, node)
+            self._watchers.lost(key, node)
 
     def forget(self, uid: PodUid) -> None:
-        """Forget a pod that does not exist any more, whoever found out."""
+        """Forget a pod that does not exist any more."""
         key = self._engine.state.gang_of(uid)
         self._tell_lost(uid, key)
         self._drop(uid)
         self._places.drop(uid)
         self._outsiders.drop(uid)
-        self.detached(uid)
+        self._watchers.networks.drop(uid)
+        self._watchers.slipped.drop(uid)
         self._engine.apply(PodGone(uid))
         if key is not None:
             self._end_membership(uid, key)

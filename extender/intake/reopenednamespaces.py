@@ -24,7 +24,8 @@ from muster.cluster.ids import PodUid
 class Rejudging:
     """Names in order of arrival, and the pods that had events since; nothing before ``begin``."""
 
-    _seen: dict[str, set[PodUid]] = field(default_factory=dict)
+    #: by namespace that is queued or being listed: the pods that had events since it became due
+    seen: dict[str, set[PodUid]] = field(default_factory=dict)
     _queue: dict[str, None] = field(default_factory=dict)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _begun: bool = False
@@ -36,43 +37,43 @@ class Rejudging:
     def due(self, namespace: str) -> None:
         """Queue a namespace whose labels changed just now."""
         if self._begun:
-            self._seen[namespace] = set()
+            self.seen[namespace] = set()
             self._queue[namespace] = None
             self._wake.set()
 
     def again(self, namespace: str) -> None:
         """Queue a namespace that could not be listed, unless it is gone."""
-        if namespace in self._seen:
+        if namespace in self.seen:
             self._queue[namespace] = None
             self._wake.set()
 
     def is_idle(self) -> bool:
         """Return whether no namespace is queued or being listed."""
-        return not self._seen
+        return not self.seen
 
     def __contains__(self, namespace: object) -> bool:
         """Return whether a namespace is queued or being listed."""
-        return namespace in self._seen
+        return namespace in self.seen
 
     def saw(self, namespace: str, uid: PodUid) -> None:
         """Note that a pod was judged by the present labels."""
-        seen = self._seen.get(namespace)
+        seen = self.seen.get(namespace)
         if seen is not None:
             seen.add(uid)
 
     def was_seen(self, namespace: str, uid: PodUid) -> bool:
         """Return whether a pod was judged since its namespace became due."""
-        return uid in self._seen.get(namespace, ())
+        return uid in self.seen.get(namespace, ())
 
     def listed(self, namespace: str) -> None:
         """Forget a namespace whose list was applied, unless it became due again meanwhile."""
         if namespace not in self._queue:
-            self._seen.pop(namespace, None)
+            self.seen.pop(namespace, None)
 
     def done(self, namespace: str) -> None:
         """Forget a namespace that is gone."""
         self._queue.pop(namespace, None)
-        self._seen.pop(namespace, None)
+        self.seen.pop(namespace, None)
 
     async def next(self) -> str:
         """Wait for a namespace and take it off the queue."""

@@ -1,4 +1,4 @@
-"""The kinds that are watched, and what their changes mean to those who are told of them."""
+"""The kinds that are watched, and what takes their changes over."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,22 +20,24 @@ T = TypeVar("T", bound=KubeObject)
 
 @dataclass(slots=True)
 class Source(Generic[T]):
-    """One kind: its resource, and what its changes mean to the feed.
-
-    ``is_echo``: whether a version of an object is one that we wrote ourselves and have
-    taken over already. ``watch``: what follows it, once it does.
-    ``absent``: the API server does not serve it (a CRD that is not installed).
-    """
+    """One kind: its resource, and what its changes mean to the feed."""
 
     resource: Resource[T]
     upserted: Callable[[T], None]
     gone: Callable[[wire.ObjectMeta], None]
+    #: whether the watch remembers every object, to find out what a list has lost
     tracks: bool = True
+    #: further versions of the kind, best first
     others: tuple[Resource[T], ...] = ()
-    is_echo: Callable[[T], bool] = lambda _found: False
+    #: returns whether an object is as a write of ours made it, which is applied already
+    is_echo: Callable[[T], bool] | None = None
+    #: what follows the kind, once it does
     watch: ListWatch[T] | None = None
+    #: whether the API server does not serve it (a CRD that is not installed)
     absent: bool = False
-    applied: int = 0  # not told to the metrics yet: a counter of theirs takes a lock each time
+    #: changes that the metrics do not have yet: a counter of theirs takes a lock each time
+    applied: int = 0
+    #: set when the kind has been listed and applied, or is absent
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
 

@@ -13,13 +13,12 @@ nothing is answered and nothing is planned.
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, TypeVar, assert_never
 
-from extender.intake.firstlist.pods import ListedPods
+from extender.intake.firstlist.reader import FirstListReader
 from extender.intake.objects import Feed
 from extender.intake.sources import Source, first_sources
 from extender.metrics import ExtenderMetrics
@@ -31,10 +30,18 @@ from muster.kube import resources, wire
 from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
 from muster.kube.client import KubeClient
 from muster.kube.errors import DecodeError, KubeError
-from muster.kube.firstlist.page import LISTED_PODS, JsonPage, ListedPage, ListedPod
+from muster.kube.firstlist.decoders import LISTED_PODS
 from muster.kube.resources import KubeObject
 from muster.kube.watching.inbox import Inbox
-from muster.kube.watching.listwatch import Listing, ListWatch, WatchState, WatchStats
+from muster.kube.watching.listwatch import (
+    Listing,
+    ListWatch,
+    Runtime,
+    WatchConsumer,
+    WatchScope,
+    WatchState,
+    WatchStats,
+)
 
 log = logging.getLogger(__name__)
 
@@ -45,50 +52,58 @@ FLUSH_STEP_S: Final = 0.01  # between looks at how far the writer is; only at a 
 CATCH_UP_STEP_S: Final = 0.1  # the same, for how far the watch is
 MOST_BEHIND: Final = 1000  # changes that wait for the writer before more is read of any kind
 MOST_PAGES: Final = 2  # the same for pages of pods: one is read while the other is applied
-NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which nobody is served
+NODES_PER_STEP: Final = 5000  # of the first list, an answer: some 20 ms, in which no call is served
 ITEMS_PER_STEP: Final = 64  # observed together; the loop is given back between any two
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A page of a list of pods. ``begins``: the list begins with it, or begins again."""
+    """A page of a list of pods."""
 
-    pods: ListedPage
+    pods: Sequence[wire.Pod]
+    #: whether the list begins with it, or begins again
     begins: bool
 
 
 Item = tuple[Source[Any], Change[Any] | Together]
 
 
+@dataclass(frozen=True, slots=True)
+class SyncParts:
+    """What the writer hands changes to, and what it asks."""
+
+    feed: Feed
+    statuses: StatusWriter
+    #: takes lists of pods over, as far as it can
+    listed: FirstListReader
+    #: returns the UIDs of all pods in the state, for comparison with a list
+    known: Callable[[], Uids]
+    #: called with the resource and what is wrong with one of its objects
+    unreadable: Callable[[str, str], None]
+    #: called with every pod that has been applied
+    pod_applied: Callable[[wire.Pod], None] | None
+    #: called when a list of pods that was read again has been applied to its end
+    listed_again: Callable[[], None] | None
+    #: further kinds that are listed before the pods
+    more: Sequence[Source[Any]]
+
+
 class Sync:
-    """All watches of one cluster and the writer that applies what they tell."""
+    """All watches of one cluster and the writer that applies what they show."""
 
     def __init__(
         self,
         client: KubeClient,
-        feed: Feed,
-        statuses: StatusWriter,
-        known: Callable[[], Uids],
-        unreadable: Callable[[str, str], None],
+        parts: SyncParts,
         metrics: ExtenderMetrics,
-        *,
-        listed: ListedPods,
-        pod_applied: Callable[[wire.Pod], None] | None = None,
-        more: Sequence[Source[Any]] = (),
         pace: Pace,
-        jitter: Callable[[], float] = random.random,
+        jitter: Callable[[], float],
     ) -> None:
-        """``known`` returns the UIDs of all pods in the state, for comparison with a list.
-
-        ``listed`` takes lists of pods over, as far as it can. ``unreadable`` is told the resource
-        and what is wrong with one of its objects, ``pod_applied`` every pod that has been applied.
-        ``more``: further kinds that are listed before the pods. ``jitter`` in [0, 1) is the
-        simulation's to choose.
-        """
+        """``jitter`` returns a number in [0, 1); the simulation chooses it."""
         self._client = client
-        self._feed = feed
-        self._known = known
-        self._unreadable = unreadable
+        self._parts = parts
+        self._feed = feed = parts.feed
+        self._unreadable = parts.unreadable
         self._metrics = metrics
         self._pace = pace
         self._jitter = jitter
@@ -96,26 +111,26 @@ class Sync:
         self._applied = 0  # items of the inbox
         self._pages = 0  # of them, pages that are not applied yet
         self._has_room = asyncio.Event()
-        self._listed = listed
+        self._listed = parts.listed
         self._nodes = Source(resources.NODES, feed.node, feed.node_gone)
-        self._first: list[Source[Any]] = [self._nodes, *first_sources(feed, statuses), *more]
+        kinds = first_sources(feed, parts.statuses)
+        self._first: list[Source[Any]] = [self._nodes, *kinds, *parts.more]
         self._pods = Source(
             resources.PODS,
-            _then(feed.pod, pod_applied, listed.applied),
+            _then(feed.pod, parts.pod_applied, parts.listed.applied),
             feed.pod_gone,
             tracks=False,
             is_echo=feed.is_echo,
         )
         self._pod_stats = WatchStats()  # those of the watch, once it is there
+        #: set when every kind has been listed and applied
         self.synced = asyncio.Event()
-        self.on_listed: Callable[[], None] = lambda: None
-        """Told when a list of pods has been applied to its end."""
 
     @property
     def backlog(self) -> int:
         """Number of changes received and not applied yet."""
         watches = (source.watch for source in (*self._first, self._pods))
-        return self._inbox.depth + sum(watch.waiting for watch in watches if watch is not None)
+        return len(self._inbox.items) + sum(watch.waiting for watch in watches if watch is not None)
 
     def problem(self) -> str | None:
         """Return what is still missing before answers mean anything, for ``/readyz``."""
@@ -157,41 +172,42 @@ class Sync:
         await _until(lambda: self._pod_stats.state is WatchState.WATCHING)
         stats = self._pod_stats
         received, lists = stats.received, stats.lists
-        # A list that is read meanwhile tells what the watch will not tell any more.
+        # A list that is read meanwhile has what the watch will not show any more.
         await _until(lambda: stats.handed_on >= received or stats.lists > lists)
         await _until(lambda: stats.state is WatchState.WATCHING)
-        told = self._inbox.total
-        await _until(lambda: self._applied >= told)
+        received = self._inbox.total
+        await _until(lambda: self._applied >= received)
 
     def _watch(self, source: Source[T]) -> Coroutine[Any, Any, None]:
         def sink(changes: Sequence[Change[T]]) -> None:
-            if not self._inbox.depth:
+            if not self._inbox.items:
                 self._pace.begin()
             self._inbox.put([(source, change) for change in changes])
 
         def problem(text: str) -> None:
             log.warning("watch", extra={"resource": str(source.resource), "problem": text})
 
-        def page(pods: Sequence[ListedPod], begins: bool) -> None:  # noqa: FBT001  a listener
+        def page(pods: Sequence[wire.Pod], begins: bool) -> None:  # noqa: FBT001  a listener
             self._pages += 1
-            found = pods if isinstance(pods, ListedPage) else JsonPage(pods)
-            self._inbox.put([(source, Together(found, begins))])
+            self._inbox.put([(source, Together(pods, begins))])
 
         together = source.resource is resources.PODS
-        watch = source.watch = ListWatch(
-            self._client,
-            source.resource,
+        scope = WatchScope(
             others=source.others,
             tracks=source.tracks,
             listing=Listing(LISTED_PODS, page) if together else None,
+        )
+        consumer = WatchConsumer(
             room=self._room,
             is_behind=self._is_behind,
             room_for_events=self._room_for_events,
-            on_problem=problem,
-            clock=self._pace.clock,
             breathe=self._pace.breathe,
             ours=self._feed.echoes if together else frozenset,
-            jitter=self._jitter,
+            on_problem=problem,
+        )
+        runtime = Runtime(clock=self._pace.clock, jitter=self._jitter)
+        watch = source.watch = ListWatch(
+            self._client, source.resource, scope=scope, consumer=consumer, runtime=runtime
         )
         if together:
             self._pod_stats = watch.stats
@@ -203,7 +219,7 @@ class Sync:
             await self._write_some(await self._inbox.take(most))
 
     async def _write_some(self, items: list[Item]) -> None:
-        """Apply items. A function of its own: whoever waits for more must not keep a page."""
+        """Apply items. A function of its own: a wait for more must not keep a page in memory."""
         began = self._pace.clock()
         for are_nodes, some in groupby(items, self._is_first_node):
             for source, change in self._left_of(list(some)) if are_nodes else some:
@@ -229,12 +245,10 @@ class Sync:
         return isinstance(change, Upserted) and change.listed
 
     def _left_of(self, items: list[Item]) -> list[Item]:
-        """Apply nodes of the first list together; return what is left."""
+        """Apply nodes of the first list together if they go together; return what is left."""
         nodes = [change.object for _, change in items if isinstance(change, Upserted)]
-        try:
-            self._feed.nodes.take_all(nodes)
-        except (ValueError, RecursionError):
-            return items  # one of them is odd; by itself it is told of
+        if not self._listed.take_nodes(nodes):
+            return items
         self._metrics.applied.labels(resources.NODES.plural).inc(len(nodes))
         self._applied += len(nodes)
         return []
@@ -247,7 +261,7 @@ class Sync:
             await self._has_room.wait()
 
     def _is_behind(self) -> bool:
-        return self._inbox.depth > MOST_BEHIND
+        return len(self._inbox.items) > MOST_BEHIND
 
     async def _room_for_events(self) -> None:
         """Do the same, but for pages of pods: events come and are applied between these."""
@@ -256,7 +270,7 @@ class Sync:
             await self._has_room.wait()
 
     async def _apply_together(self, page: Together) -> None:
-        """Apply a page of a list: what cannot be told together, one by one."""
+        """Apply a page of a list: what cannot be applied together, one by one."""
         pods = page.pods
         if page.begins:
             self._listed.begin()
@@ -264,7 +278,7 @@ class Sync:
         self._metrics.applied.labels(resources.PODS.plural).inc(len(pods) - len(left))
         for place in left:
             try:
-                await self._apply(self._pods, Upserted(pods.pod(place), listed=True))
+                await self._apply(self._pods, Upserted(pods[place], listed=True))
             except DecodeError as error:
                 self._unreadable(str(resources.PODS), f"{error}; left out")
             await self._pace.breathe()
@@ -273,7 +287,9 @@ class Sync:
 
     async def _apply(self, source: Source[T], change: Change[T]) -> None:
         match change:
-            case Upserted(object=found, listed=False) if source.is_echo(found):
+            case Upserted(object=found, listed=False) if (
+                source.is_echo is not None and source.is_echo(found)
+            ):
                 return
             case Upserted(object=found):
                 source.applied += 1
@@ -290,8 +306,9 @@ class Sync:
                     log.info("installed meanwhile", extra={"resource": str(source.resource)})
                 self._metrics.relists.labels(source.resource.plural).inc()
                 if source is self._pods:
-                    await self._forget(self._listed.end(self._known))
-                    self.on_listed()
+                    await self._forget(self._listed.end(self._parts.known))
+                    if self.synced.is_set() and self._parts.listed_again is not None:
+                        self._parts.listed_again()
                 source.synced.set()
             case NotServed():
                 log.debug("not served", extra={"resource": str(source.resource)})
@@ -337,9 +354,9 @@ async def _until(reached: Callable[[], bool], step_s: float = FLUSH_STEP_S) -> N
 
 
 def _then(
-    apply: Callable[[wire.Pod], None], *told: Callable[[wire.Pod], None] | None
+    apply: Callable[[wire.Pod], None], *further: Callable[[wire.Pod], None] | None
 ) -> Callable[[wire.Pod], None]:
-    listeners = [listener for listener in told if listener is not None]
+    listeners = [listener for listener in further if listener is not None]
 
     def each(pod: wire.Pod) -> None:
         apply(pod)

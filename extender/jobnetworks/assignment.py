@@ -33,10 +33,10 @@ from extender.engine import Engine
 from extender.jobnetworks.addresses import Attached
 from extender.jobnetworks.members import allowed, hosts, too_large
 from extender.jobnetworks.pools import NetPools
+from extender.jobnetworks.records import NetworkRecords
 from extender.jobnetworks.review import NetworkReview
 from extender.jobnetworks.writes import NetworkWrites, TryAgain, peers_of
 from extender.metrics import ExtenderMetrics
-from extender.pendingpods import PendingPod
 from extender.reporting.reporter import Reporter
 from muster.cluster.effects import Effect, GangChanged
 from muster.cluster.events import PodForgotten
@@ -46,11 +46,7 @@ from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.kube.client import KubeClient
 from muster.kube.errors import Forbidden, KubeError, NotFound
-from muster.kube.kinds import multus
-from muster.kube.kinds.jobnetworks import ATTACHMENTS, attachment_name
-from muster.kube.kinds.multus import Selection
-from muster.kube.writing.podbodies import NOTHING, Extra
-from muster.vni.addresses import address
+from muster.kube.kinds.jobnetworks import ATTACHMENTS
 from muster.vni.book import Chosen, Exhausted, Line, VniBook
 
 log = logging.getLogger(__name__)
@@ -74,19 +70,23 @@ Look = Callable[[GangKey], None]
 
 @dataclass(slots=True)
 class JobNetworks:
-    """Every network of the cluster. ``release`` lets planned pods go, ``look_again`` plans."""
+    """Every network of the cluster."""
 
     engine: Engine
     client: KubeClient
     metrics: ExtenderMetrics
     reporter: Reporter
-    release: Release = lambda _uids: None
-    look_again: Look = lambda _key: None
-    pools: NetPools = field(default_factory=NetPools)
-    attached: Attached = field(default_factory=Attached)
-    book: VniBook = field(default_factory=VniBook)
-    writes: NetworkWrites = field(init=False)
+    #: what is known of networks and of the pods that use them
+    known: NetworkRecords
+    #: lets planned pods go
+    release: Release
+    #: has the planner look at a gang again that waits for its network
+    look_again: Look
     review: NetworkReview = field(init=False)
+    pools: NetPools = field(init=False)
+    attached: Attached = field(init=False)
+    book: VniBook = field(init=False)
+    writes: NetworkWrites = field(init=False)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _queue: deque[list[PodUid]] = field(default_factory=deque)
     _busy: bool = False
@@ -102,7 +102,9 @@ class JobNetworks:
 
     def __post_init__(self) -> None:
         """Listen; nothing is written before ``run``."""
-        self.writes = NetworkWrites(self.client, self.book)
+        known = self.known
+        self.pools, self.attached = known.pools, known.attached
+        self.book, self.writes = known.book, known.writes
         self.review = NetworkReview(
             self.engine,
             self.pools,
@@ -114,7 +116,8 @@ class JobNetworks:
             lambda: self.is_idle,
             self._changed,
         )
-        self.pools.changed, self.pools.moved = self._changed, self._wake.set
+        self.pools.pool_listeners.append(self._changed)
+        self.pools.agent_listeners.append(self._wake.set)
         self.engine.listen(self.notice, GangChanged)
 
     # -- what the planner asks -------------------------------------------------------------------
@@ -130,7 +133,7 @@ class JobNetworks:
 
     @property
     def _wanted(self) -> bool:
-        """Whether anybody has, or can have, a network at all."""
+        """Whether any gang has, or can have, a network."""
         return bool(self.pools.pools or self.book.lines)
 
     def _lack(self, key: GangKey) -> str:
@@ -173,7 +176,9 @@ class JobNetworks:
 
     def notice(self, effect: Effect) -> None:
         """Take note of a gang with a network that has changed; called by the engine."""
-        if isinstance(effect, GangChanged) and self.book.of(effect.key) is not None:
+        if not self.book.lines or not isinstance(effect, GangChanged):
+            return
+        if self.book.of(effect.key) is not None:
             self.review.due.add(effect.key)
 
     # -- what the release asks -------------------------------------------------------------------
@@ -187,25 +192,6 @@ class JobNetworks:
             return
         self._queue.append(uids)
         self._wake.set()
-
-    def extras(self, uid: PodUid, pod: PendingPod, hold: Hold) -> Extra:
-        """Return the annotation that a release writes. Raises ``ValueError`` as ``merged``."""
-        line = None if hold.gang is None else self.book.of(hold.gang)
-        network = None if line is None else self.writes.objects.get(line.vni)
-        row = self.engine.state.pod_row(uid)
-        if line is None or network is None or row is None:
-            return NOTHING
-        snapshot = self.engine.state.snapshot()
-        if not self.pools.selects(line.pool, snapshot, int(snapshot.pods.labels[row])):
-            return NOTHING
-        subnet = self.writes.subnet(line.vni)
-        place = self.attached.place(uid, line.vni, subnet, hold.rank)
-        if place is None:
-            raise ValueError(f"VNI {line.vni}: no address is left in {subnet} for pod {pod.ref}")
-        namespace = network.spec.namespace
-        mine = Selection(attachment_name(line.vni), namespace, address(subnet, place))
-        text = multus.merged(pod.networks, mine)
-        return Extra(((multus.ANNOTATION, text),), pod.version if pod.networks else "")
 
     @property
     def is_idle(self) -> bool:

@@ -1,4 +1,4 @@
-"""Pools of VNIs and the nodes' agents, as the watches tell of them; every replica keeps both.
+"""Pools of VNIs and the nodes' agents, as the watches show them; every replica keeps both.
 
 A pool selects pods by their labels and by those of their namespace, with the same code that
 kube-scheduler's pod affinity is read with. Pools that select the same pods are used in the order
@@ -27,14 +27,17 @@ class Kept:
 
 @dataclass(slots=True)
 class NetPools:
-    """What was told, by name. ``changed`` is called when pools have, ``moved`` when agents have."""
+    """The pools and the nodes' agents, by name, as they were read last."""
 
-    changed: Callable[[], None] = lambda: None
-    moved: Callable[[], None] = lambda: None
     pools: dict[str, Kept] = field(default_factory=dict)
+    #: pool → why it is not used
     refused: dict[str, str] = field(default_factory=dict)
-    """Pool → why it is not used."""
+    #: node → what its agent says
     nodes: dict[str, NodeNetworkStatus] = field(default_factory=dict)
+    #: called when pools have changed
+    pool_listeners: list[Callable[[], None]] = field(default_factory=list)
+    #: called when agents have changed
+    agent_listeners: list[Callable[[], None]] = field(default_factory=list)
     _usable: tuple[Kept, ...] = ()
 
     def pool(self, found: VniPool) -> None:
@@ -75,19 +78,19 @@ class NetPools:
         self._usable = tuple(
             self.pools[name] for name in sorted(self.pools) if name not in self.refused
         )
-        self.changed()
+        _call(self.pool_listeners)
 
     def node(self, found: NodeNetwork) -> None:
         """Take over what an agent says."""
         name = found.metadata.name
         if self.nodes.get(name) != found.status:
             self.nodes[name] = found.status
-            self.moved()
+            _call(self.agent_listeners)
 
     def node_gone(self, meta: wire.ObjectMeta) -> None:
         """Forget an agent."""
         if self.nodes.pop(meta.name, None) is not None:
-            self.moved()
+            _call(self.agent_listeners)
 
     def selecting(self, snapshot: Snapshot, label_ids: Iterable[int]) -> tuple[Pool, ...]:
         """Return the pools that select pods with any of these labels, in the order of use."""
@@ -111,9 +114,14 @@ class NetPools:
         )
 
     def selects(self, name: str, snapshot: Snapshot, label_id: int) -> bool:
-        """Tell whether a pool selects pods with these labels; one that is gone keeps them all."""
+        """Return whether a pool selects pods with these labels; one that is gone keeps them all."""
         kept = self.pools.get(name)
         return kept is None or snapshot.matches(kept.term, label_id)
+
+
+def _call(listeners: Iterable[Callable[[], None]]) -> None:
+    for listener in listeners:
+        listener()
 
 
 def _moment(meta: wire.ObjectMeta) -> str:

@@ -43,7 +43,7 @@ _NAMED: Final = 3  # late nodes that are named; of the others there is a number
 
 @dataclass(slots=True)
 class NetworkReview:
-    """``is_idle``: whether no planned pods wait; ``freed`` is called when a VNI is free again."""
+    """Looks at networks that were given."""
 
     engine: Engine
     pools: NetPools
@@ -52,7 +52,9 @@ class NetworkReview:
     writes: NetworkWrites
     metrics: ExtenderMetrics
     reporter: Reporter
+    #: returns whether no planned pods wait for a network
     is_idle: Callable[[], bool]
+    #: called when a VNI is free again
     freed: Callable[[], None]
     due: set[GangKey] = field(default_factory=set)
     _idle_since: dict[GangKey, float] = field(default_factory=dict)

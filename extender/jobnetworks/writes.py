@@ -109,11 +109,13 @@ def mtu_of(pool: Pool, agents: Agents) -> int | str:
 
 @dataclass(slots=True)
 class NetworkWrites:
-    """``objects``: every JobNetwork as it is, by VNI. ``unsure``: a list is due."""
+    """Writes the objects of networks, and knows each as it is."""
 
     client: KubeClient
     book: VniBook
+    #: every JobNetwork as it is, by VNI
     objects: dict[int, JobNetwork] = field(default_factory=dict)
+    #: whether a list is due
     unsure: bool = False
     _attached: set[int] = field(default_factory=set)
     _told: dict[str, tuple[VniPoolStatus, float]] = field(default_factory=dict)

@@ -24,20 +24,21 @@ CONNECTIONS: Final = 4  # one request at a time, the mark beside it, and a watch
 
 @dataclass(frozen=True, slots=True)
 class Candidacy:
-    """What a replica needs to take part. ``free``: a client of the election's own, unfenced.
-
-    ``clock``: the fence's, in seconds; ``wall``: for people; ``jitter``: in [0, 1).
-    """
+    """What a replica needs to take part in the election."""
 
     pod: PodName
     identity: str
     lease: LeaseRef
     rules: Rules
+    #: a client of the election's own, which no fence stops
     free: KubeClient
     fence: Fence
     mark: Mark
+    #: the fence's, in seconds
     clock: Callable[[], float] = monotonic
+    #: for people to read
     wall: Callable[[], float] = time.time
+    #: a random number in [0, 1)
     jitter: Callable[[], float] = random.random
 
 

@@ -34,10 +34,12 @@ class PodName:
 
 @dataclass(slots=True)
 class Mark:
-    """Tells when our own pod has come through the watch with ``token`` on it."""
+    """Finds out when our own pod has come through the watch with ``token`` on it."""
 
     pod: PodName
+    #: what is looked for, "" while nothing is
     token: str = ""
+    #: set once it has come
     seen: asyncio.Event = field(default_factory=asyncio.Event)
 
     def applied(self, pod: Pod) -> None:
@@ -51,14 +53,14 @@ class Mark:
 
 @dataclass(slots=True)
 class OwnPod:
-    """Writes on our own pod and on those of our kind. ``label``: the value that means us all.
-
-    ``free``: a client without a fence, for the mark. ``fenced``: for labels.
-    """
+    """Writes on our own pod and on those of our kind."""
 
     ref: PodRef
+    #: the value of the label that all replicas have
     label: str
+    #: a client that no fence stops, for the mark
     free: KubeClient
+    #: for labels
     fenced: KubeClient
 
     async def mark(self, token: str) -> None:

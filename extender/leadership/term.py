@@ -47,19 +47,19 @@ FIND_RETRY_S: Final = 1.0
 
 @dataclass(slots=True)
 class Leadership:
-    """Runs the election and opens and shuts the fence.
-
-    ``begun`` is set when this replica may write. ``end`` is called once, with the reason,
-    when the process must end.
-    """
+    """Runs the election and opens and shuts the fence."""
 
     candidacy: Candidacy
     sync: Sync
+    #: the client of this replica's writes
     fenced: KubeClient
     metrics: ExtenderMetrics
+    #: set when this replica may write
     begun: asyncio.Event
+    #: called once, with the reason, when the process must end
     end: Callable[[str], None]
-    told: Callable[[PodRef, str], None] = lambda _ref, _text: None
+    #: records an Event on this replica's pod
+    told: Callable[[PodRef, str], None]
     elector: Elector = field(init=False)
     own: OwnPod | None = None
     _ended: bool = False

@@ -19,7 +19,7 @@ gang began to lack nodes: which requests there are is read from the API server.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -55,8 +55,6 @@ UNSEEN: Final = (
     "is not released unpinned"
 )
 
-Decisions = Callable[[], Mapping[GangKey, Decision]]
-
 
 @dataclass(slots=True)
 class _Lack:
@@ -70,7 +68,7 @@ class _Lack:
 
 @dataclass(slots=True)
 class Provisioner:
-    """Asks for nodes. ``decisions``: what the planner last said of each gang that waits."""
+    """Asks an autoscaler for nodes."""
 
     engine: Engine
     pods: PendingPods
@@ -78,7 +76,8 @@ class Provisioner:
     config: Autoscaler
     metrics: ExtenderMetrics
     reporter: Reporter
-    decisions: Decisions
+    #: the last decision about each gang that waits for room
+    decisions: Mapping[GangKey, Decision]
     accelerators: Accelerators
     pace: Pace
     _lacks: dict[GangKey, _Lack] = field(default_factory=dict)
@@ -112,7 +111,7 @@ class Provisioner:
         """Judge every decision once: one that has not changed means what it meant."""
         now, before = self.engine.clock(), self._judged
         self._judged = {}
-        for key, decision in list(self.decisions().items()):
+        for key, decision in list(self.decisions.items()):
             known = before.get(key)
             if known is not None and known[0] is decision:
                 lacks = known[1]
@@ -188,7 +187,7 @@ class Provisioner:
     def _is_open(self, key: GangKey) -> bool:
         """Whether a gang waits and the planner has said nothing of it yet: after a restart."""
         view = self.engine.state.gang(key)
-        return view is not None and len(view.waiting) > 0 and key not in self.decisions()
+        return view is not None and len(view.waiting) > 0 and key not in self.decisions
 
     async def _ask(self, key: GangKey) -> None:
         wanted = await self._wanted(key)

@@ -26,9 +26,11 @@ Told = Callable[[GangKey, float, int], None]
 
 @dataclass(slots=True)
 class _Span:
-    """``submitted_at``: seconds since the epoch. ``left``: bindings still to come, a hint."""
+    """The time of one gang from its submission on."""
 
+    #: seconds since the epoch
     submitted_at: float
+    #: bindings still to come, a hint
     left: int
 
 

@@ -22,8 +22,9 @@ from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import standby_seats
 from muster.cluster.tables.gangview import GangView
-from muster.decisions.answer import Question, spare_seats
-from muster.placement.spares.hotspares import seats_of
+from muster.decisions.answer import lacking_hot_spares
+from muster.placement.hotspares import spare_nodes
+from muster.placement.question import Question
 
 ATTEMPTS: Final = 3  # in a row; seats that keep going stale are looked for when room appears
 MOST_NAMED: Final = 8  # nodes that a line names
@@ -43,7 +44,7 @@ class SpareKeeper:
         key = question.gang
         for _ in range(ATTEMPTS):
             snapshot = self._engine.state.snapshot()
-            found = await pace.drive(spare_seats(snapshot, question))
+            found = await pace.drive(lacking_hot_spares(snapshot, question))
             if found is None:
                 break
             try:
@@ -70,7 +71,7 @@ def lines(snapshot: Snapshot, view: GangView) -> list[str]:
     wanted = 0 if view.spec is None else standby_seats(view.spec)
     if view.spec is None or not wanted:
         return []
-    nodes = sorted(seats_of(snapshot, view))
+    nodes = sorted(spare_nodes(snapshot, view))
     named = ", ".join(nodes[:MOST_NAMED]) + (", …" if len(nodes) > MOST_NAMED else "")
     held = f"hot spares: {len(nodes)} of {wanted} kept" + (f", on {named}" if nodes else "")
     if not view.lacks_standby:

@@ -14,6 +14,7 @@ What the cluster did meanwhile is found out when the plan is held; then it is ma
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, assert_never
 
 from extender.config.settings import ExtenderConfig
@@ -21,36 +22,29 @@ from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.planning import waitcauses
 from extender.planning.bindtimes import BindTimes
-from extender.planning.cycle import Cycle
 from extender.planning.holding import Holding
 from extender.planning.hotspares import SpareKeeper
-from extender.planning.learning import learn
 from extender.planning.requeue import again_at
 from extender.planning.worklist import WorkList
 from extender.reporting.reporter import Reporter
 from extender.timeslice import Pace
-from muster.cluster.effects import (  # fmt: skip
-    CapacityFreed,
-    DevicesDisturbed,
-    Effect,
-    GangChanged,
-    HoldExpired,
-    Overcommitted,
-    PlanBroken,
-    PodConfirmed,
-)
-from muster.cluster.events import GangSkipped, PlanHeld
+from muster.cluster.events import GangSkipped, PlanHeld, PricesLearned
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.snapshot import Snapshot
+from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView
-from muster.decisions.answer import Deferred, Planned, Question, decide, standing
+from muster.decisions.answer import Deferred, Planned, decide, standing
 from muster.decisions.assign import assignments
 from muster.decisions.history import Asked, History
-from muster.decisions.record import Outcome
+from muster.decisions.record import AnswerKind
 from muster.decisions.recording import Note, Said
 from muster.placement.decision import Decision, Plan, Reject, Wait, repeats
+from muster.placement.question import Question
+from muster.placement.scoring.profiles import Profile
+from muster.placement.scoring.view import learned_of
 from muster.queueing.assembly import Idle, Incomplete, NotBefore, Ready
 from muster.queueing.order import order
+from muster.queueing.totals import FreeTotals
 
 PLAN_ATTEMPTS: Final = 3  # in a row; a gang whose plans keep going stale is then left for a while
 STALE_RETRY_S: Final = 0.5
@@ -60,6 +54,39 @@ Release = Callable[[list[PodUid]], None]
 NodesOf = Callable[[GangKey], Sequence[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Restrictions:
+    """What other parts know of a gang that the model does not, each asked once per plan."""
+
+    #: returns the nodes that kube-scheduler turned members of a gang away from
+    refused: NodesOf
+    #: returns the nodes that are kept for lost members of other gangs
+    kept: NodesOf
+    #: returns why a gang cannot have its isolated network now, "" where it can or needs none
+    network: Callable[[GangKey], str]
+
+
+@dataclass(slots=True)
+class Cycle:
+    """What one planning cycle shares between the gangs it looks at."""
+
+    #: when the order is made anew, on the planner's clock
+    until: float
+    #: gangs that were found ready when the cycle began, as they were then
+    ready: dict[GangKey, GangView]
+    _totals: FreeTotals | None = None  # of a snapshot since the last hold, if needed
+
+    def may_fit(self, view: GangView, state: ClusterState) -> bool:
+        """Return whether the cluster has enough in all for a gang's waiting members."""
+        if self._totals is None:
+            self._totals = FreeTotals(state.snapshot())
+        return self._totals.may_fit(view)
+
+    def held(self) -> None:
+        """Note that room was taken."""
+        self._totals = None
+
+
 class Planner:
     """Looks at the gangs on its list until none is left, then sleeps until something changes."""
 
@@ -67,39 +94,35 @@ class Planner:
         self,
         engine: Engine,
         config: ExtenderConfig,
+        worklist: WorkList,
         holding: Holding,
+        *,
+        restrictions: Restrictions,
         release: Release,
+        bind_times: BindTimes,
         reporter: Reporter,
         metrics: ExtenderMetrics,
         pace: Pace,
     ) -> None:
+        """``release`` takes over the pods whose plan was held."""
         self._engine = engine
         self._config = config
+        self._scoring = config.scoring.as_scoring()
+        self._list = worklist
         self._holding = holding
+        self._restrictions = restrictions
         self._release = release
+        #: how long gangs take until they are bound
+        self.bind_times = bind_times
         self._reporter = reporter
         self._metrics = metrics
         self._pace = pace
         self._spares = SpareKeeper(engine, metrics, reporter)
-        self._list = WorkList()
-        self._views: dict[GangKey, GangView] = {}  # of listed and parked gangs, until they change
-        self._searched: set[GangKey] = set()  # did not fit as they are now
-        self._not_before: dict[GangKey, float] = {}
-        self._deferred: dict[GangKey, float] = {}
-        self._wake = asyncio.Event()
         self._resting = False
-        self.refused: NodesOf = lambda _key: ()
-        """The nodes that kube-scheduler turned members of a gang away from."""
-        self.kept: NodesOf = lambda _key: ()
-        """The nodes whose room is kept for lost members of other gangs."""
-        self.network: Callable[[GangKey], str] = lambda _key: ""
-        """Why a gang cannot have its isolated network now, "" where it can or needs none."""
-        self.bind_times: BindTimes | None = None
-        self.decisions: dict[GangKey, Decision] = {}
-        """The last outcome of each gang that waits or was refused, for ``explain``."""
+        #: the last decision about each gang that waits or was refused, for ``explain``
+        self.decisions = worklist.decisions
+        #: the last decisions that changed something, with the snapshots they were made on
         self.history = History(config.dump.keep_decisions)
-        """The last decisions that changed something, with the snapshots they were made on."""
-        engine.listen(self.notice, GangChanged, HoldExpired, PlanBroken, CapacityFreed)
 
     @property
     def waiting(self) -> int:
@@ -109,22 +132,7 @@ class Planner:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is listed that could be planned now; timers may be running."""
-        return self._resting and not self._wake.is_set()
-
-    def notice(self, effect: Effect) -> None:
-        """Take note of an effect of the state; called by the engine."""
-        match effect:
-            case GangChanged(key) | HoldExpired(key) | PlanBroken(key):
-                self._list.changed(key)
-                self._views.pop(key, None)
-                self._searched.discard(key)
-            case CapacityFreed():
-                self._list.freed()
-            case PodConfirmed() | Overcommitted() | DevicesDisturbed():
-                return
-            case _ as unreachable:
-                assert_never(unreachable)
-        self._wake.set()
+        return self._resting and not self._list.wake.is_set()
 
     def why(self, gang: GangView) -> str | None:
         """Return why a gang waits, None when it does not; see ``extender.planning.waitcauses``."""
@@ -141,7 +149,7 @@ class Planner:
             await self._sleep()
             self._resting = False
             await asyncio.sleep(self._config.debounce_seconds)
-            self._wake.clear()
+            self._list.wake.clear()
             self._pace.begin()
             await self.settle()
 
@@ -150,113 +158,105 @@ class Planner:
         self._list_due()
         while self._list.open_round():
             await self._cycle()
+        self._list.wake.clear()  # the planner's own holds set it
 
     async def _sleep(self) -> None:
         """Wait for an effect, or until the first gang's assembly window is over."""
-        if not self._not_before:
-            await self._wake.wait()
+        if not self._list.not_before:
+            await self._list.wake.wait()
             return
-        delay = min(self._not_before.values()) - self._engine.clock()
+        delay = min(self._list.not_before.values()) - self._engine.clock()
         try:
             async with asyncio.timeout(max(0.0, delay)):
-                await self._wake.wait()
+                await self._list.wake.wait()
         except TimeoutError:
             return
 
     def _list_due(self) -> None:
         now = self._engine.clock()
-        for key in [key for key, at in self._not_before.items() if at <= now]:
+        for key in [key for key, at in self._list.not_before.items() if at <= now]:
             self._list.changed(key)
 
     async def _cycle(self) -> None:
         """Look at listed gangs in order; after ``cycle_seconds`` the order is made anew."""
         until = self._pace.clock() + self._config.cycle_seconds
-        await self._pace.drive(self._engine.state.prepare())
-        candidates = await self._assembled()
+        candidates, ready = await self._assembled()
         if not candidates:
             return  # a snapshot has the next events copy what they write to
-        snapshot, cycle = self._engine.state.snapshot(), Cycle(until)
+        await self._pace.drive(self._engine.state.prepare())
+        snapshot, cycle = self._engine.state.snapshot(), Cycle(until, ready)
         for key in order(candidates, snapshot, self._engine.clock()):
-            self._list.take(key)
+            self._list.todo.discard(key)
             await self._look_at(key, cycle)
             await self._pace.breathe()
             if self._pace.clock() > until:
                 return
 
-    async def _assembled(self) -> list[GangView]:
-        """Return the listed gangs that are complete; the others leave the list."""
-        ready: list[GangView] = []
+    async def _assembled(self) -> tuple[list[GangView], dict[GangKey, GangView]]:
+        """Return the listed gangs to look at, and those that are complete; others leave the list.
+
+        A gang that is not complete is looked at if it lacks hot spares.
+        """
+        found: list[GangView] = []
+        ready: dict[GangKey, GangView] = {}
         for key in list(self._list.todo):
             if self._is_coming(key) or self._engine.state.is_idle(key):
                 self._rest(key)
                 continue
             view = self._view(key)
-            if view is not None and (self._is_ready(view) or view.lacks_standby):
-                ready.append(view)
+            if view is not None and self._is_ready(view):
+                ready[key] = view
+                found.append(view)
+            elif view is not None and view.lacks_standby:
+                found.append(view)
             else:
-                self._list.drop([key])
-                self._views.pop(key, None)
+                self._list.todo.discard(key)
+                self._list.views.pop(key, None)
                 self._forget_if_gone(key, view)
             await self._pace.breathe()
-        return ready
+        return found, ready
 
     def _is_coming(self, key: GangKey) -> bool:
         """Whether members are missing of a gang that nothing was said of: each is a change."""
         lack = self._engine.state.lack_of_members(key)
-        if lack is None or key in self.decisions or key in self._deferred:
+        if lack is None or key in self.decisions or key in self._list.deferred:
             return False
         self._reporter.incomplete(key, *lack)
         return True
 
     def _rest(self, key: GangKey) -> None:
         """Leave a gang until it changes: most changes are of members on their way to a node."""
-        self._list.drop([key])
-        self._views.pop(key, None)
-        self._not_before.pop(key, None)
+        self._list.todo.discard(key)
+        self._list.views.pop(key, None)
+        self._list.not_before.pop(key, None)
         self.decisions.pop(key, None)
 
     def _view(self, key: GangKey) -> GangView | None:
         """Return a gang, sorted out once per change and not once per look."""
-        view = self._views.get(key)
+        view = self._list.views.get(key)
         if view is None:
             view = self._engine.state.gang(key)
             if view is not None:
-                self._views[key] = view
+                self._list.views[key] = view
         return view
 
-    def defer(self, key: GangKey, seconds: float) -> None:
-        """Leave a gang alone for a while: the API server refuses its releases, for instance.
-
-        The latest call counts, also where it shortens the wait.
-        """
-        until = self._deferred[key] = self._engine.clock() + seconds
-        if key in self._not_before:
-            self._not_before[key] = until
-            self._wake.set()  # the sleep is timed anew
-
-    def look_again(self, key: GangKey) -> None:
-        """Have a gang looked at that waits for something the model does not know."""
-        self._list.changed(key)
-        self._searched.discard(key)
-        self._wake.set()
-
     def _is_ready(self, view: GangView) -> bool:
-        self._not_before.pop(view.key, None)
+        self._list.not_before.pop(view.key, None)
         found = standing(
             view,
             now=self._engine.clock(),
             window_s=self._config.assembly_window_seconds,
-            deferred_until=self._deferred.get(view.key),
+            deferred_until=self._list.deferred.get(view.key),
         )
         if isinstance(found, Deferred):
-            self._not_before[view.key] = found.until
+            self._list.not_before[view.key] = found.until
             return False
-        self._deferred.pop(view.key, None)
+        self._list.deferred.pop(view.key, None)
         match found:
             case Ready():
                 return True
             case NotBefore(at):
-                self._not_before[view.key] = at
+                self._list.not_before[view.key] = at
             case Incomplete(present, needed):
                 self._reporter.incomplete(view.key, present, needed)
             case Idle():
@@ -268,9 +268,9 @@ class Planner:
     def _forget_if_gone(self, key: GangKey, view: GangView | None) -> None:
         if view is None:
             self.decisions.pop(key, None)
-            self._not_before.pop(key, None)
-            self._deferred.pop(key, None)
-            self._searched.discard(key)
+            self._list.not_before.pop(key, None)
+            self._list.deferred.pop(key, None)
+            self._list.searched.discard(key)
             self._reporter.gone(key)
             self._spares.forget(key)
 
@@ -281,14 +281,15 @@ class Planner:
             view = self._view(key)
             if view is None:
                 return
-            if not self._is_ready(view):
+            known = view is cycle.ready.get(key) and key not in self._list.deferred
+            if not known and not self._is_ready(view):
                 await self._keep_spares(view)
                 return
-            if key in self._searched and not cycle.may_fit(view, self._engine.state):
+            if key in self._list.searched and not cycle.may_fit(view, self._engine.state):
                 self._list.park(key)
                 return
             if len(view.waiting) == 1:
-                await learn(self._engine, self.question(key), self._pace)
+                await self._learn()
             snapshot = self._engine.state.snapshot()
             question = self.question(key)  # of the same moment
             if snapshot.gang(key) is None:
@@ -302,20 +303,35 @@ class Planner:
                 await self._keep_spares(view)
                 return
             if await self._hold(view, question, decision, snapshot, look):
-                self._views.pop(key, None)
-                await self._pace.breathe()
-                placed = self._view(key)
-                if placed is not None:
-                    await self._keep_spares(placed)  # before anybody else is planned
+                await self._finish(key)
                 cycle.held()
                 return
             self._metrics.stale_plans.inc()
-        self._not_before[key] = self._engine.clock() + STALE_RETRY_S
+        self._list.not_before[key] = self._engine.clock() + STALE_RETRY_S
+
+    async def _finish(self, key: GangKey) -> None:
+        """Leave a gang whose plan is held, or take its hot spares before any other is planned."""
+        self._list.views.pop(key, None)
+        await self._pace.breathe()
+        if self._engine.state.is_idle(key):
+            self._rest(key)
+            return
+        placed = self._view(key)
+        if placed is not None:
+            await self._keep_spares(placed)
+
+    async def _learn(self) -> None:
+        """Have the state know the prices that a pod goes by which comes alone (docs/placement)."""
+        if self._scoring.profile is not Profile.LEAST_STRANDED:
+            return
+        learned = await self._pace.drive(learned_of(self._engine.state.snapshot()))
+        if learned is not None:
+            self._engine.apply(PricesLearned(learned))
 
     async def _keep_spares(self, view: GangView) -> None:
         """Take the hot spares that a gang lacks; one that has too few waits for room."""
         if view.lacks_standby and not await self._spares.keep(self.question(view.key), self._pace):
-            self._list.take(view.key)  # its own seats are no reason to look again
+            self._list.todo.discard(view.key)  # its own seats are no reason to look again
             self._list.park(view.key)
 
     def question(self, key: GangKey) -> Question:
@@ -325,11 +341,11 @@ class Planner:
             now=self._engine.clock(),
             window_s=self._config.assembly_window_seconds,
             spare_count=self._config.spare_count,
-            deferred_until=self._deferred.get(key),
-            refused=tuple(sorted(self.refused(key))),
-            kept=tuple(sorted(self.kept(key))),
-            scoring=self._config.scoring.as_scoring(),
-            network=self.network(key),
+            deferred_until=self._list.deferred.get(key),
+            refused=tuple(sorted(self._restrictions.refused(key))),
+            kept=tuple(sorted(self._restrictions.kept(key))),
+            scoring=self._scoring,
+            network=self._restrictions.network(key),
         )
 
     def note(self, key: GangKey) -> Note:
@@ -337,11 +353,11 @@ class Planner:
         listed = "to do" if key in self._list.todo else ""
         said, last = None, self.decisions.get(key)
         if isinstance(last, Wait | Reject):
-            word = Outcome.WAIT if isinstance(last, Wait) else Outcome.REJECT
+            word = AnswerKind.WAIT if isinstance(last, Wait) else AnswerKind.REJECT
             said = Said(word, last.reason, last.generation)
         return Note(
             listed or ("parked" if key in self._list.parked else ""),
-            self._not_before.get(key),
+            self._list.not_before.get(key),
             said,
         )
 
@@ -357,7 +373,7 @@ class Planner:
         changed = view.key in self._list.todo  # while it was being planned
         self._engine.apply(GangSkipped(view.key, decision.reason.value), look)
         if not changed:
-            self._list.take(view.key)  # counting the skip is no reason to look again
+            self._list.todo.discard(view.key)  # counting the skip is no reason to look again
         self._list.park(view.key)
         before = self.decisions.get(view.key)
         self._reporter.set_aside(view, decision, before)
@@ -365,10 +381,10 @@ class Planner:
             self.history.note(asked)
         self.decisions[view.key] = decision
         if not changed:
-            self._searched.add(view.key)
+            self._list.searched.add(view.key)
         again = again_at(decision, self._engine.clock())
         if again is not None:
-            self._not_before[view.key] = again
+            self._list.not_before[view.key] = again
 
     async def _hold(
         self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot, look: int
@@ -391,10 +407,8 @@ class Planner:
         self.history.note(Asked(snapshot, question, Planned(plan, chosen)))
         await self._pace.breathe()  # an older snapshot has gone, with all its arrays
         self._reporter.planned(view, plan, held)
-        await self._pace.breathe()
         if view.spec is not None and not len(view.bound):
             self._metrics.gang_wait.observe(max(0.0, now - view.submitted_at))
-        if self.bind_times is not None:
-            self.bind_times.planned(view, len(chosen))
+        self.bind_times.planned(view, len(chosen))
         self._release([assignment.uid for assignment in chosen])
         return True

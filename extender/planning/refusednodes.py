@@ -24,29 +24,30 @@ KEEP_S: Final = 600.0  # claims and volumes are settled by people and controller
 
 @dataclass(slots=True)
 class Refusals:
-    """Per gang: node name → until when (epoch seconds) it is left out."""
+    """The nodes that each gang keeps off."""
 
-    _nodes: dict[GangKey, dict[str, float]] = field(default_factory=dict)
+    #: gang → node name → until when (epoch seconds) it is left out
+    nodes: dict[GangKey, dict[str, float]] = field(default_factory=dict)
 
     def note(self, gang: GangKey, nodes: Iterable[str], now: float) -> None:
         """Leave ``nodes`` out for the gang from now on."""
-        self._nodes.setdefault(gang, {}).update(dict.fromkeys(nodes, now + KEEP_S))
+        self.nodes.setdefault(gang, {}).update(dict.fromkeys(nodes, now + KEEP_S))
 
     def of(self, gang: GangKey, now: float) -> tuple[str, ...]:
         """Return the nodes that the gang keeps off now."""
-        known = self._nodes.get(gang, {})
+        known = self.nodes.get(gang, {})
         for name in [name for name, until in known.items() if until <= now]:
             del known[name]
         if not known:
-            self._nodes.pop(gang, None)
+            self.nodes.pop(gang, None)
         return tuple(known)
 
     def forget_node(self, node: str) -> None:
         """Give a node another try."""
-        for nodes in self._nodes.values():
+        for nodes in self.nodes.values():
             nodes.pop(node, None)
 
     def forget_others(self, living: Iterable[GangKey]) -> None:
         """Drop what is known of gangs that are gone."""
-        for gang in self._nodes.keys() - set(living):
-            del self._nodes[gang]
+        for gang in self.nodes.keys() - set(living):
+            del self.nodes[gang]

@@ -25,7 +25,7 @@ from extender.engine import Clock, Engine
 from extender.planning.planner import Planner
 from extender.readapi.dumpfile import DumpFile, file_name, prune
 from extender.timeslice import Pace
-from muster.decisions.recording import Index, Source, Taken, record
+from muster.decisions.recording import Index, RecordingInput, RecordingSource, record
 
 log = logging.getLogger(__name__)
 
@@ -121,12 +121,12 @@ class Dumper:
         )
         return file.path
 
-    def _taken(self) -> Taken:
+    def _taken(self) -> RecordingInput:
         """Take everything that must be of one moment; only a leader's decisions are made."""
         config = self._config
         until = self._pace.clock() + config.dump.answer_seconds
-        return Taken(
-            Source(
+        return RecordingInput(
+            RecordingSource(
                 version=self._version,
                 replica=self._name,
                 leads=self._leads(),
@@ -144,7 +144,9 @@ class Dumper:
             lambda: self._pace.clock() < until,
         )
 
-    async def _write(self, directory: Path, name: str, taken: Taken) -> tuple[DumpFile, Index]:
+    async def _write(
+        self, directory: Path, name: str, taken: RecordingInput
+    ) -> tuple[DumpFile, Index]:
         file = await asyncio.to_thread(DumpFile, directory, name)
         try:
             index = await self._feed(file, taken)
@@ -153,7 +155,7 @@ class Dumper:
             await asyncio.to_thread(file.discard)
         return file, index
 
-    async def _feed(self, file: DumpFile, taken: Taken) -> Index:
+    async def _feed(self, file: DumpFile, taken: RecordingInput) -> Index:
         pieces = record(taken)
         batch: list[bytes] = []
         size = 0

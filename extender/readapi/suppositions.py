@@ -14,7 +14,7 @@ from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Fact, Snapshot
 from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 from muster.cluster.tables.gangview import GangView
-from muster.decisions.supposing import Supposition, nodes_like, pod_like, resized
+from muster.decisions.suppositions import Supposition, nodes_like, pod_like, resized
 from muster.kube import wire
 from muster.kube.translation.translate import Translator
 from muster.workloads.dialect import gang_key

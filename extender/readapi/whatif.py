@@ -24,7 +24,7 @@ from extender.errors import TooLarge
 from extender.planning.planner import Planner
 from extender.readapi.answers import answer, as_wire, problem
 from extender.readapi.suppositions import Supposed, Supposer, pods_named
-from extender.reporting.boundpods import pods_on
+from extender.reporting.boundgangs import pods_on
 from extender.timeslice import Pace
 from muster.apiwire import defrag as defragwire
 from muster.apiwire import whatif as whatifwire
@@ -34,9 +34,8 @@ from muster.apiwire.whatif import BODY_BYTES, Question, Where, parse
 from muster.apiwire.whatif import WhatIf as Answered
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
-from muster.decisions.answer import Question as Asking
 from muster.decisions.answer import decide
-from muster.decisions.supposing import suppose
+from muster.decisions.suppositions import suppose
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError, NotFound
 from muster.kube.translation.translate import pod_uid
@@ -44,7 +43,7 @@ from muster.placement.decision import Decision, Plan, Wait
 from muster.placement.moves import remedies
 from muster.placement.moves import text as tell
 from muster.placement.moves.proposals import Answer, Proposal, propose
-from muster.placement.moves.trial import Asked
+from muster.placement.question import Question as Asking
 from muster.placement.reasons import text as explain
 from muster.workloads.managedpods import Policy
 
@@ -176,11 +175,7 @@ class WhatIf:
 
     async def proposal(self, snapshot: Snapshot, key: GangKey) -> Answer:
         """Return the moves that make room for a gang."""
-        return await self.pace.drive(propose(snapshot, self._asked(key)))
-
-    def _asked(self, key: GangKey) -> Asked:
-        asked = self._asking(key)
-        return Asked(key, asked.now, asked.refused, asked.kept, asked.scoring)
+        return await self.pace.drive(propose(snapshot, self._asking(key)))
 
     async def ways(self, wait: Wait) -> tuple[Ways | None, list[str]]:
         """Return what would make a waiting gang fit, and the same in lines.
@@ -192,13 +187,13 @@ class WhatIf:
         if known is not None and known[0] == (snapshot.generation, wait.generation):
             return known[1], known[2]
         view = snapshot.gang(key)
-        asked = self._asked(key)
+        question = self._asking(key)
         try:
             async with asyncio.timeout(EXPLAIN_S), self.turns:
-                found = await self.pace.drive(remedies.ways(snapshot, asked, wait))
+                found = await self.pace.drive(remedies.ways(snapshot, question, wait))
         except (Crowded, TimeoutError):
             return None, ["what would make it fit takes longer to find: ask muster defrag"]
-        lines = remedies.lines(asked, None if view is None else view.spec, found)
+        lines = remedies.lines(key, None if view is None else view.spec, found)
         if len(self._known) >= KEPT:
             self._known.clear()
         told = _ways(snapshot, found)
@@ -220,7 +215,7 @@ class WhatIf:
         return found
 
 
-def _ways(snapshot: Snapshot, found: remedies.Ways) -> Ways:
+def _ways(snapshot: Snapshot, found: remedies.Remedies) -> Ways:
     moves = None
     if found.moves is not None:
         moves = msgspec.convert(tell.to_dict(snapshot, found.moves, {})["price"], Price)

@@ -5,7 +5,7 @@ import logging
 from extender.metrics import ExtenderMetrics
 from muster.kube.client import KubeClient
 from muster.kube.errors import APIError, KubeError
-from muster.kube.writing.podwrites import PodRef
+from muster.kube.writing.podwrites import PodRef, evict_pod
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ async def evict(
     ``unbound``: only while it has no node, whatever the watch has shown so far.
     """
     try:
-        gone = await client.evict_pod(pod, unbound=unbound)
+        gone = await evict_pod(client, pod, unbound=unbound)
     except KubeError as error:
         outcome = "refused" if isinstance(error, APIError) else "failed"
         metrics.evictions.labels(outcome).inc()

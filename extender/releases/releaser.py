@@ -19,22 +19,23 @@ others and is completed near those that were released.
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, assert_never
 
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPod, PendingPods
+from extender.planning.worklist import WorkList
 from extender.reporting.reporter import Reporter
 from extender.timeslice import Pace
 from muster.cluster.events import PodForgotten, PodReleased
 from muster.cluster.ids import GangKey, PodUid
-from muster.cluster.note import note_of
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.kube.client import KubeClient
 from muster.kube.errors import KubeError
 from muster.kube.wire import Pod
-from muster.kube.writing.podbodies import NOTHING, Extra
+from muster.kube.writing.podbodies import Extra
 from muster.kube.writing.podwrites import (
     AlreadyReleased,
     Conflicted,
@@ -44,6 +45,7 @@ from muster.kube.writing.podwrites import (
     Released,
     ReleaseOutcome,
     Unclear,
+    release_pod,
 )
 
 log = logging.getLogger(__name__)
@@ -53,14 +55,27 @@ RETRY_BASE_S: Final = 0.2  # doubles; six attempts span six seconds
 GANG_BACKOFF_S: Final = 1.0  # after a refusal; doubles when refused again afterwards
 GANG_BACKOFF_LIMIT_S: Final = 60.0
 
-Defer = Callable[[GangKey, float], None]
 Extras = Callable[[PodUid, PendingPod, Hold], Extra]
 Vanished = Callable[[PodUid], None]
 ReadAgain = Callable[[Pod], None]
 
 
+@dataclass(frozen=True, slots=True)
+class ReleaseParts:
+    """What releases need of other parts."""
+
+    #: keeps the planner off a gang after a refusal
+    worklist: WorkList
+    #: takes over a pod that was read again
+    read_again: ReadAgain
+    #: takes note of a pod that is gone before a watch shows it: else it would be planned again
+    vanished: Vanished
+    #: returns what a release writes beside the plan; raises ``ValueError`` if a pod cannot go
+    addition: Extras
+
+
 class Releaser:
-    """Workers on a queue of planned pods. ``read_again`` feeds a pod that was fetched."""
+    """Workers on a queue of planned pods."""
 
     def __init__(
         self,
@@ -71,6 +86,7 @@ class Releaser:
         metrics: ExtenderMetrics,
         reporter: Reporter,
         pace: Pace,
+        parts: ReleaseParts,
     ) -> None:
         self._engine = engine
         self._pods = pods
@@ -82,12 +98,7 @@ class Releaser:
         self._queue: asyncio.Queue[PodUid] = asyncio.Queue()
         self._open = 0  # submitted and not settled
         self._failures: dict[GangKey, tuple[int, float]] = {}  # how many, left alone until
-        self.read_again: ReadAgain = lambda _pod: None
-        self.defer: Defer = lambda _key, _seconds: None
-        self.extras: Extras = lambda _uid, _pod, _hold: NOTHING
-        """What a release writes beside the plan. Raises ``ValueError`` for a pod that cannot go."""
-        self.vanished: Vanished = lambda _uid: None
-        """Told of a pod that is gone before the watch says so: else it would be planned again."""
+        self._parts = parts
 
     def submit(self, uids: list[PodUid]) -> None:
         """Queue pods whose plan has just been held."""
@@ -142,11 +153,11 @@ class Releaser:
         self._refused(uid, hold, self._pods.get(uid), "no answer from the API server")
 
     async def _send(self, uid: PodUid, pod: PendingPod, hold: Hold) -> ReleaseOutcome:
-        note, pin = note_of(hold), pod.pin(self._config.pin)
+        note, pin = hold.note(), pod.pin(self._config.pin)
         try:
-            extra = self.extras(uid, pod, hold)
-            return await self._client.release_pod(
-                pod.ref, note, pin=pin, seen=pod.seen, extra=extra
+            extra = self._parts.addition(uid, pod, hold)
+            return await release_pod(
+                self._client, pod.ref, note, pin=pin, seen=pod.seen, extra=extra
             )
         except ValueError as error:
             return Refused(str(error))
@@ -168,7 +179,7 @@ class Releaser:
                 self._forget(uid, "conflict")
             case PodVanished():
                 self._forget(uid, "vanished")
-                self.vanished(uid)
+                self._parts.vanished(uid)
             case Conflicted():
                 self._count("conflict")
                 return await self._fetch(pod)
@@ -185,7 +196,7 @@ class Releaser:
     async def _fetch(self, pod: PendingPod) -> bool:
         """Read a pod again and feed it; True if that failed, the hold then expires."""
         try:
-            self.read_again(await self._client.get_pod(pod.ref.namespace, pod.ref.name))
+            self._parts.read_again(await self._client.get_pod(pod.ref.namespace, pod.ref.name))
         except KubeError as error:
             log.warning("pod cannot be read", extra={"pod": str(pod.ref), "error": str(error)})
             return True
@@ -224,7 +235,7 @@ class Releaser:
             return
         wait_s = min(GANG_BACKOFF_LIMIT_S, GANG_BACKOFF_S * (1 << min(failures, 16)))
         self._failures[gang] = (failures + 1, now + wait_s)
-        self.defer(gang, wait_s)
+        self._parts.worklist.defer(gang, wait_s)
 
     def _count(self, outcome: str) -> None:
         self._metrics.releases.labels(outcome).inc()

@@ -12,7 +12,7 @@ the condition ``PodScheduled``, and believed after ``refusedAfterSeconds``)::
         ├─ its node is gone, and it has a controller ──► evicted now
         ├─ its device is ill or taken, others are not ► waits: the kubelet gives it one of those
         ├─ unfit, filled or refused, with a controller ► evicted after evictAfterSeconds
-        └─ no controller ──────────────────────────────► waits; nobody would replace it
+        └─ no controller ──────────────────────────────► waits; nothing would replace it
 
 Eviction is the last resort: a deleted pending pod counts as failed for its Job unless
 the Job has a podFailurePolicy that ignores DisruptionTarget. Its successor is a waiting
@@ -51,11 +51,14 @@ REFUSED: Final = "refused by kube-scheduler"
 
 @dataclass(slots=True)
 class _Trouble:
-    """A plan that does not come true. ``since``: epoch seconds of the engine's clock."""
+    """A plan that does not come true."""
 
     plan_id: str
+    #: epoch seconds of the engine's clock
     since: float
+    #: whether a refusal has lasted long enough
     believed: bool = False
+    #: whether an Event has been recorded
     told: bool = False
 
 
@@ -83,7 +86,7 @@ class Repairer:
 
     def refused(self, gang: GangKey) -> tuple[str, ...]:
         """Return the nodes that plans for a gang leave out."""
-        return self._refusals.of(gang, self._engine.clock())
+        return self._refusals.of(gang, self._engine.clock()) if self._refusals.nodes else ()
 
     def trouble(self, uid: PodUid) -> str:
         """Return why a released pod cannot bind, "" when nothing keeps it from it."""
@@ -154,7 +157,7 @@ class Repairer:
             self._reporter.broken(uid, why, "waiting")
 
     def _is_hopeless(self, why: str, waited_s: float) -> bool:
-        """Whether only another pod can help; whoever lost a device may get one beside it."""
+        """Whether only another pod can help; a pod that lost a device may get one beside it."""
         if why in REPLACEABLE:
             return False
         return why == NODE_GONE or waited_s >= self._config.evict_after_seconds
@@ -169,7 +172,7 @@ class Repairer:
         self._refusals.note(hold.gang, hold.pins or (hold.node,), self._engine.clock())
 
     async def _plan_again(self, uid: PodUid, pod: PendingPod, why: str) -> None:
-        """Take the plan back where it is written, so that no event tells of it any more.
+        """Take the plan back where it is written, so that no event shows it any more.
 
         Only from the pod as it was just read: bound in this moment, it keeps its devices.
         """
@@ -177,7 +180,7 @@ class Repairer:
         try:
             found = await self._client.get_pod(ref.namespace, ref.name)
             if found.metadata.uid != ref.uid or found.spec.node_name:
-                return  # the watch will tell
+                return  # the watch will show it
             version = found.metadata.resource_version
             metadata = {"uid": ref.uid, "resourceVersion": version, "annotations": {PLAN: None}}
             await self._client.patch(
@@ -197,7 +200,7 @@ class Repairer:
     async def _evict(self, uid: PodUid, pod: PendingPod, why: str) -> None:
         """Have the controller make the pod anew; a refusal is tried again next time.
 
-        A pod that is bound by now runs beside its siblings: the watch will tell of it.
+        A pod that is bound by now runs beside its siblings: the watch will show it.
         """
         if await evict(self._client, pod.ref, self._metrics, unbound=True):
             self._reporter.broken(uid, why, "evicted")

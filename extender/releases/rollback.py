@@ -9,7 +9,7 @@ controllers make them anew, gated, and the gang is planned whole.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,7 @@ import numpy as np
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
+from extender.planning.worklist import WorkList
 from extender.releases.eviction import evict
 from extender.reporting.reporter import Reporter
 from muster.cluster.ids import GangKey, PodUid
@@ -28,7 +29,7 @@ from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef
-from muster.queueing.torsos import Patience, Remedy, is_torso, is_whole, may_have_run, remedy
+from muster.queueing.torsos import Remedy, TorsoPatience, is_torso, is_whole, may_have_run, remedy
 
 log = logging.getLogger(__name__)
 
@@ -37,21 +38,23 @@ EVICTIONS_AT_ONCE: Final = 8
 FAILED: Final = "Failed"  # core/v1, PodPhase
 PLANNER_STAYS_OFF_S: Final = 60.0  # at most, while a gang is taken down member by member
 
-Defer = Callable[[GangKey, float], None]
-
 
 @dataclass(slots=True)
 class _Torso:
-    """``since``: epoch seconds of the engine's clock. ``ran``: it may have been whole before."""
+    """A gang that runs in part."""
 
+    #: epoch seconds of the engine's clock
     since: float
+    #: whether it may have been whole before
     ran: bool
+    #: whether it is Partial
     reported: bool = False
+    #: whether it is being evicted
     rolling: bool = False
 
 
 class PartialGangs:
-    """Every gang that runs in part now. ``defer`` keeps the planner off one for a while."""
+    """Every gang that runs in part now."""
 
     def __init__(
         self,
@@ -60,17 +63,19 @@ class PartialGangs:
         config: ExtenderConfig,
         metrics: ExtenderMetrics,
         reporter: Reporter,
+        worklist: WorkList,
     ) -> None:
+        """``worklist``: keeps the planner off a gang that is taken down member by member."""
+        self._worklist = worklist
         self._engine = engine
         self._client = client
         self._metrics = metrics
         self._reporter = reporter
-        self._patience = Patience(config.partial_after_seconds, config.roll_back_after_seconds)
+        self._patience = TorsoPatience(config.partial_after_seconds, config.roll_back_after_seconds)
         self._started_at = engine.clock()
         self._torsos: dict[GangKey, _Torso] = {}
         self._seen: set[GangKey] = set()
         self._whole: set[GangKey] = set()  # of those seen: since they last began with nothing
-        self.defer: Defer = lambda _key, _seconds: None
 
     @property
     def reported(self) -> int:
@@ -136,7 +141,7 @@ class PartialGangs:
 
     async def _roll_back(self, view: GangView, torso: _Torso) -> None:
         """Evict all that hold room. Called again while some still do."""
-        self.defer(view.key, PLANNER_STAYS_OFF_S)
+        self._worklist.defer(view.key, PLANNER_STAYS_OFF_S)
         uids = {
             self._engine.state.pod_uid(row)
             for row in np.concatenate([view.released, view.bound]).tolist()
@@ -148,7 +153,7 @@ class PartialGangs:
             return
         if _stands(view, pods):
             log.info("gang is whole, the watch is late", extra={"gang": view.key})
-            self.defer(view.key, 0.0)
+            self._worklist.defer(view.key, 0.0)
             return
         refs = [PodRef(pod.namespace, pod.name, pod.uid) for pod in (p.metadata for p in pods)]
         if not torso.rolling:
@@ -158,7 +163,7 @@ class PartialGangs:
         for start in range(0, len(refs), EVICTIONS_AT_ONCE):
             some = refs[start : start + EVICTIONS_AT_ONCE]
             await asyncio.gather(*(self._evict(ref, view.key) for ref in some))
-        self.defer(view.key, 0.0)
+        self._worklist.defer(view.key, 0.0)
 
     async def _evict(self, ref: PodRef, gang: GangKey) -> None:
         if await evict(self._client, ref, self._metrics):

@@ -2,24 +2,34 @@
 
 ::
 
-    nobody of a gang waits ──► kept ──► LIST of a member's node ──► Event on it and its controller
-                                 ▲          └ failed ──┐ └ it went meanwhile: the next time
-                                 └─────────────────────┘
+    no member waits ──► kept ──► LIST of a member's node ──► Event on it and its controller
+                          ▲          └ failed ──┐ └ it went meanwhile: the next time
+                          └─────────────────────┘
 
 Names of bound pods are not in the model, and such an Event is rare: hot spares that are lost, a
 gang that has run short of members. Of a gang that has no bound member any more there is nothing
-to tell; whoever waits is told directly.
+to report; a member that waits gets its Event directly.
 """
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from extender.engine import Engine
-from extender.reporting.boundpods import LISTS_PER_S, pods_on, tell_for_ever
 from muster.cluster.ids import GangKey, PodUid
 from muster.kube.client import KubeClient
+from muster.kube.errors import KubeError
+from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
+
+log = logging.getLogger(__name__)
+
+PERIOD_S: Final = 1.0
+LISTS_PER_S: Final = 5  # for the members of a rack that loses its power it takes some seconds
+PAUSE_S: Final = 10.0  # after a failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,32 +46,43 @@ Record = Callable[[Pod, Told], None]
 
 
 @dataclass(slots=True)
+class DueEvents:
+    """The Events that wait for a bound member, one per gang and reason."""
+
+    #: in the order of their arrival
+    events: dict[tuple[GangKey, str], Told] = field(default_factory=dict)
+
+    def put(self, told: Told) -> None:
+        """Have an Event recorded soon; one for the same gang and reason is replaced."""
+        self.events[told.gang, told.reason] = told
+
+
+@dataclass(slots=True)
 class BoundGangs:
-    """``put`` is called with what is to be told; ``run`` is the leader's. ``record``: tells it."""
+    """Records the Events that are due; ``run`` is the leader's."""
 
     engine: Engine
     client: KubeClient
+    #: what the reporter has put there
+    due: DueEvents
+    #: records an Event on a bound pod
     record: Record
-    _due: dict[tuple[GangKey, str], Told] = field(default_factory=dict)  # in order
-
-    def put(self, told: Told) -> None:
-        """Tell a bound member of a gang soon; what was to be told for that reason is replaced."""
-        self._due[told.gang, told.reason] = told
 
     async def run(self) -> None:
-        """Tell for ever."""
+        """Record for ever."""
         await tell_for_ever(self.tell, "bound gangs not told")
 
     async def tell(self) -> None:
-        """Tell some of what is due. Raises ``KubeError``; what was not told stays due."""
-        for key in list(self._due)[:LISTS_PER_S]:
-            told = self._due[key]
+        """Record some of what is due. Raises ``KubeError``; what was not recorded stays due."""
+        due = self.due.events
+        for key in list(due)[:LISTS_PER_S]:
+            told = due[key]
             uid = self._member(told.gang)
             pod = None if uid is None else await self._find(uid)
             if pod is not None:
                 self.record(pod, told)
-            if self._due.get(key) is told and (pod is not None or uid is None):
-                del self._due[key]
+            if due.get(key) is told and (pod is not None or uid is None):
+                del due[key]
 
     def _member(self, gang: GangKey) -> PodUid | None:
         view = self.engine.state.gang(gang)
@@ -76,3 +97,22 @@ class BoundGangs:
             return None
         pods = await pods_on(self.client, hold.node)
         return next((pod for pod in pods if pod_uid(pod.metadata.uid) == uid), None)
+
+
+async def pods_on(client: KubeClient, node: str) -> Sequence[Pod]:
+    """Return the pods of a node. Raises ``KubeError``."""
+    return await client.list(PODS, fieldSelector=f"spec.nodeName={node}")
+
+
+async def tell_for_ever(tell: Callable[[], Awaitable[object]], failed: str) -> None:
+    """Record what is due on bound pods, about ``LISTS_PER_S`` nodes at a time.
+
+    ``tell`` keeps what it could not record when it raises ``KubeError``; ``failed``: the log line.
+    """
+    while True:
+        await asyncio.sleep(PERIOD_S)
+        try:
+            await tell()
+        except KubeError as error:
+            log.warning(failed, extra={"error": str(error)})
+            await asyncio.sleep(PAUSE_S)

@@ -7,13 +7,12 @@ here and to ``explain``, never into the reasons on the extender wire.
 """
 
 import logging
-from collections.abc import Callable
 
 import numpy as np
 
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPod, PendingPods
-from extender.reporting.boundgangs import Told
+from extender.reporting.boundgangs import DueEvents, Told
 from muster.cluster.events import PlanHeld
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.state import ClusterState
@@ -36,13 +35,14 @@ class Reporter:
         pods: PendingPods,
         recorder: EventRecorder,
         metrics: ExtenderMetrics,
+        bound: DueEvents,
     ) -> None:
+        """``bound``: takes Events of gangs all of whose members are bound."""
         self._state = state
+        self._bound = bound
         self._pods = pods
         self._recorder = recorder
         self._metrics = metrics
-        self.on_bound: Callable[[Told], None] = lambda _told: None
-        """Tells of a gang all of whose members are bound; their names are not known here."""
         self._conflicts: dict[GangKey, str] = {}  # what was told of each gang
         self._for_first: dict[GangKey, str] = {}  # plans to be told to the first pod that is made
 
@@ -261,7 +261,7 @@ class Reporter:
         """
         rows = np.concatenate([view.waiting, view.blocked, view.assumed, view.released])
         if not len(rows) and len(view.bound):
-            self.on_bound(Told(view.key, reason, text, warning))
+            self._bound.put(Told(view.key, reason, text, warning))
             return True
         uid = self._state.pod_uid(int(rows[0])) if len(rows) else None
         return uid is not None and self._tell(uid, reason, text, warning=warning)

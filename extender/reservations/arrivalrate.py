@@ -17,18 +17,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from muster.cluster.ids import GangKey
+from muster.cluster.specs.gangspec import GangSpec
 
 FIRST_GAP_S: Final = 1 / 20  # kube-controller-manager's own pace, until others are seen
 LONGEST_GAP_S: Final = 1.0  # that counts: a longer pause is a stall, or one straggler, and no pace
 FORGOTTEN_S: Final = 60.0
+COMING_SHARE: Final = 1 / 3
+"""Of the time for which a gang may run in part: members that come three times as slowly as those
+before them, or a control plane that stands still for half a minute, must not make it partial."""
 _WEIGHT: Final = 1 / 256  # of one arrival in the mean: the last gang of usual size counts most
 
 
 @dataclass(slots=True)
 class _Awaited:
-    """How many members are to come, and since when nobody has, at ``last``."""
+    """A gang that is awaited."""
 
+    #: how many members are to come
     left: int
+    #: since when no member has come
     last: float
     begun: bool = False  # somebody came, so ``last`` is a member's time
 
@@ -63,6 +69,20 @@ class Arrivals:
     def seconds(self, members: int) -> float:
         """Return how long it takes from the first of so many members to the last."""
         return (members - 1) * self.gap_s
+
+    def slowness(self, spec: GangSpec | None, partial_s: float) -> str:
+        """Return why a gang would run in part for too long, until enough members are there.
+
+        ``partial_s``: for how long it may run in part, in seconds. Returns "" where it would not.
+        """
+        needed = 0 if spec is None else spec.min_count
+        wait_s, longest_s = self.seconds(needed), partial_s * COMING_SHARE
+        if wait_s <= longest_s:
+            return ""
+        return (
+            f"{needed} members would take {wait_s:.3g} s to come, as others did lately, and would "
+            f"start as they come: {longest_s:.3g} s at most"
+        )
 
     def tidy(self, now: float) -> None:
         """Forget gangs of which nobody has come for long: whoever makes them has given up."""

@@ -31,6 +31,7 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
+import numpy as np
 
 from extender.engine import Engine
 from extender.intake.objects import Feed
@@ -42,11 +43,11 @@ from extender.timeslice import Pace
 from muster.apiwire.reservation import Place, Reserved, place
 from muster.cluster.columns.uids import Uids
 from muster.cluster.events import PodGone, PodReleased, PodUpserted
-from muster.cluster.ids import GangKey, PodUid
-from muster.cluster.note import note_of
-from muster.cluster.specs.gangspec import GangSpec
+from muster.cluster.ids import NO_ROW, GangKey, PodUid
 from muster.cluster.specs.podconstraints import PodClass
+from muster.cluster.state import ClusterState
 from muster.cluster.tables.gangview import GangView, Rows
+from muster.cluster.tables.pods import PodState
 from muster.kube.errors import KubeError
 from muster.kube.wire import Pod
 from muster.workloads.registry import Placed
@@ -60,37 +61,72 @@ KEPT_S: Final = 20.0  # after the last question or pod: what was given last must
 PERIOD_S: Final = 1.0  # between looks at who is late
 LOOK_S: Final = 0.05  # between looks whether the planner has set the gang aside
 LATE_S: Final = 600.0  # for which the pods of a gang are gated that was reserved for in vain
-COMING_SHARE: Final = 1 / 3
-"""Of the time for which a gang may run in part: members that come three times as slowly as those
-before them, or a control plane that stands still for half a minute, must not make it partial."""
 _NONCE_BYTES: Final = 12
 
 
 @dataclass(slots=True, eq=False)
 class _Reservation:
-    """One gang's. ``open``: the rows of members that have not come, by number.
-
-    ``first``: the row that says what the gang is, for as long as no pod does. ``unplanned``: open
-    ones without room yet; ``planned`` once there are none. ``until``: when who is left is late.
-    """
+    """The reservation of one gang."""
 
     key: GangKey
     pod_class: PodClass
+    #: the row that stands for what the gang is, for as long as no pod does
     first: PodUid
+    #: the rows of members that have not come, by number
     open: dict[int, PodUid]
+    #: when members that are left are late
     until: float
+    #: open rows without room yet
     unplanned: set[PodUid]
+    #: set once there are none
     planned: asyncio.Event = field(default_factory=asyncio.Event)
+    #: where members go, by number
     places: dict[int, Place] = field(default_factory=dict)
 
 
-class Reservations:
-    """All reservations of one cluster. ``release`` takes planned pods that are there.
+@dataclass(slots=True)
+class ExpectedRows:
+    """The rows in the state of pods that are expected, which no list of pods has."""
 
-    ``set_aside``: why the planner left a gang waiting, None where it did not. ``is_isolated``:
-    whether a gang has a network of its own, of which pods are told when they are released.
-    ``caught_up`` returns when every pod that is stored by now was seen. Raises ``KubeError``.
+    #: the reservation of each
+    reserved: dict[PodUid, _Reservation] = field(default_factory=dict)
+
+    def uids(self) -> Uids:
+        """Return what stands in the state for the UIDs of the pods."""
+        return Uids.of(self.reserved)
+
+
+def seen_pods(state: ClusterState, expected: ExpectedRows) -> Uids:
+    """Return the UIDs of all pods in the state, which a list has unless they are gone.
+
+    Those that are only expected, and seats kept for hot spares, are no pods.
     """
+    pods = state.snapshot().pods
+    states = pods.state.array()
+    there = (states != PodState.FREE) & (states != PodState.STANDBY)
+    rows = state.pod_rows(expected.uids())
+    there[rows[rows != NO_ROW]] = False
+    return pods.uids.at(np.flatnonzero(there))
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationParts:
+    """What reservations ask other parts."""
+
+    #: takes planned pods that are there, to release them
+    release: Callable[[list[PodUid]], None]
+    #: returns why the planner left a gang waiting, ``None`` where it did not
+    set_aside: Callable[[GangKey], str | None]
+    #: returns whether a gang has a network of its own, which pods get when they are released
+    is_isolated: Callable[[GangView], bool]
+    #: returns when every pod that is stored by now was seen; raises ``KubeError``
+    caught_up: Callable[[], Awaitable[None]]
+    #: for how long a gang may run in part, in seconds: ``partialAfterSeconds``
+    partial_s: float = 60.0
+
+
+class Reservations:
+    """All reservations of one cluster."""
 
     def __init__(
         self,
@@ -98,24 +134,21 @@ class Reservations:
         feed: Feed,
         metrics: ExtenderMetrics,
         pace: Pace,
-        release: Callable[[list[PodUid]], None],
-        set_aside: Callable[[GangKey], str | None],
-        is_isolated: Callable[[GangView], bool],
-        caught_up: Callable[[], Awaitable[None]],
+        rows: ExpectedRows,
+        parts: ReservationParts,
     ) -> None:
+        """``rows``: shared with the watch of pods; ``feed``: calls ``came`` for new members."""
         self._engine, self._feed, self._metrics, self._pace = engine, feed, metrics, pace
-        self._release, self._set_aside, self._is_isolated = release, set_aside, is_isolated
-        self._caught_up = caught_up
+        self._parts = parts
         self._arrivals = Arrivals()
-        self.partial_s = 60.0
-        """For how long a gang may run in part: ``partialAfterSeconds``."""
         self._open: dict[GangKey, _Reservation] = {}
-        self._rows: dict[PodUid, _Reservation] = {}
+        self._expected, self._rows = rows, rows.reserved
         self._late: dict[GangKey, float] = {}  # until when they are not asked for again
+        feed.listen(self.came)
 
     def uids(self) -> Uids:
         """Return what stands in the state for the UIDs of pods that are expected."""
-        return Uids.of(self._rows)
+        return self._expected.uids()
 
     def __len__(self) -> int:
         """Return how many pods are expected."""
@@ -155,7 +188,7 @@ class Reservations:
         """Wait until a gang is planned, not for long, and say where its pods go."""
         until = self._pace.clock() + PATIENCE_S
         while not found.planned.is_set():
-            why = self._set_aside(found.key)
+            why = self._parts.set_aside(found.key)
             if why is None and self._pace.clock() >= until:
                 why = "the planner is busy"
             if why is not None:
@@ -174,7 +207,7 @@ class Reservations:
         for number, uid in list(found.open.items()):
             hold = self._engine.state.hold(uid)
             if hold is not None and number not in found.places:
-                found.places[number] = place(number, note_of(hold))
+                found.places[number] = place(number, hold.note())
                 self._engine.apply(PodReleased(uid))
             await self._pace.breathe()
 
@@ -207,19 +240,10 @@ class Reservations:
             return "the gang is a part of another one"
         if suffers_from_pin(event.pod_class):
             return "a pin could make the plan of such pods fail"
-        if self._is_isolated(view):
+        if self._parts.is_isolated(view):
             return "the gang has a network of its own"
-        return gang_problem(view.spec, event.rank) or self._slowness(view.spec)
-
-    def _slowness(self, spec: GangSpec | None) -> str:
-        """Return why a gang would run in part for too long, until enough members are there."""
-        needed = 0 if spec is None else spec.min_count
-        wait_s, longest_s = self._arrivals.seconds(needed), self.partial_s * COMING_SHARE
-        if wait_s <= longest_s:
-            return ""
-        return (
-            f"{needed} members would take {wait_s:.3g} s to come, as others did lately, and would "
-            f"start as they come: {longest_s:.3g} s at most"
+        return gang_problem(view.spec, event.rank) or self._arrivals.slowness(
+            view.spec, self._parts.partial_s
         )
 
     async def _entered(
@@ -249,7 +273,7 @@ class Reservations:
             if found is not None:
                 _done(found, uid)
         if there:
-            self._release(there)
+            self._parts.release(there)
 
     def came(self, gang: GangKey, ranks: Sequence[int]) -> None:
         """Make room for members that the watch shows for the first time."""
@@ -284,7 +308,7 @@ class Reservations:
         now = self._engine.clock()
         if any(each.until <= now for each in self._open.values()):
             try:
-                await self._caught_up()
+                await self._parts.caught_up()
             except KubeError as error:
                 log.warning("room is kept for pods that are late", extra={"problem": str(error)})
                 return

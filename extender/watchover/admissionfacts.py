@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from extender.config.admissionconfig import Admission
+from extender.config.settings import Admission
 from muster.injection.errors import ProfileError
 from muster.injection.profiles import catalog, fabriccheck, tiers
 from muster.injection.profiles.clusterprofile import ClusterProfile, ClusterProfileSpec

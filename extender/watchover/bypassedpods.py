@@ -66,9 +66,10 @@ class Lacks(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Suspect:
-    """A pod without a trace of the webhook. ``gang``: none for another scheduler's."""
+    """A pod without a trace of the webhook."""
 
     pod: wire.Pod
+    #: None for another scheduler's
     gang: GangKey | None
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,18 +56,19 @@ class Census:
         self,
         state: ClusterState,
         cause: Cause,
-        *shows: Show,
+        shows: Sequence[Show],
+        after: Callable[[], None],
         pace: Pace,
     ) -> None:
-        """Call each of ``shows`` with every gang that is counted.
+        """``cause`` returns why a gang waits.
 
-        ``cause``: why one waits.
+        Each of ``shows`` is called with every gang that is counted, ``after`` after each count.
         """
         self._pace = pace
         self._state = state
         self._cause = cause
         self._shows = shows
-        self.after: Callable[[], None] = lambda: None
+        self._after = after
         self.queue = QueueDepth.of(())
         self.gangs: dict[str, int] = {phase.value: 0 for phase in GangPhase}
         self.holds: dict[str, int] = dict.fromkeys(HELD, 0)
@@ -103,7 +104,7 @@ class Census:
             counts += np.bincount(page, minlength=len(counts))
             await self._pace.breathe()
         self.holds = {name: int(counts[state]) for name, state in HELD.items()}
-        self.after()
+        self._after()
 
 
 def _kept(snapshot: Snapshot) -> dict[str, int]:

@@ -48,23 +48,22 @@ PAUSE_S: Final = 30.0  # after a failure: an API server in trouble has more impo
 LOOKS_PER_S: Final = 1000  # at members, most of whom may know it already: a millisecond
 MESSAGE_LIMIT: Final = 1024  # characters, as kube-scheduler's Events are cut
 
-Decisions = Callable[[], Mapping[GangKey, Decision]]
-
 
 @dataclass(slots=True)
 class _Wait:
-    """A gang that waits. Times in epoch seconds of the engine's clock.
-
-    ``waits``: what it was last told, ``told_at`` when, 0 before that. ``grown_at``: when its
-    last member had come by then. ``rest``: members that are still to be told.
-    """
+    """A gang that waits. Times in epoch seconds of the engine's clock."""
 
     cause: str
     since: float
+    #: what its members were last told
     waits: Waits | None = None
+    #: when that was, 0 before
     told_at: float = 0.0
+    #: when its last member had come by then
     grown_at: float = 0.0
+    #: of the text without numbers
     digest: int = 0
+    #: members that are still to be told
     rest: deque[PodUid] = field(default_factory=deque)
 
 
@@ -79,8 +78,9 @@ class Conditions:
         config: ConditionsConfig,
         metrics: ExtenderMetrics,
         reporter: Reporter,
-        decisions: Decisions,
+        decisions: Mapping[GangKey, Decision],
     ) -> None:
+        """``decisions``: the last one about each gang that waits for room."""
         self._config = config
         self._engine = engine
         self._pods = pods
@@ -91,8 +91,11 @@ class Conditions:
         self._waits: dict[GangKey, _Wait] = {}
         self._first: dict[GangKey, None] = {}  # in order: whose turn is next
         self._rest: dict[GangKey, None] = {}
-        self.on_told: Callable[[GangKey], None] = lambda _key: None
-        """Told of a gang whose ``of`` says something new."""
+        self._listeners: list[Callable[[GangKey], None]] = []
+
+    def listen(self, listener: Callable[[GangKey], None]) -> None:
+        """Have ``listener`` called with each gang whose ``of`` has changed."""
+        self._listeners.append(listener)
 
     def of(self, key: GangKey) -> Waits | None:
         """Return why a gang waits as it is told to users, None while it is not."""
@@ -101,7 +104,7 @@ class Conditions:
 
     def notice(self, gang: GangView) -> None:
         """Take note of how a gang stands; called by the census."""
-        now, cause = self._engine.clock(), waitcauses.cause(gang, self._decisions().get(gang.key))
+        now, cause = self._engine.clock(), waitcauses.cause(gang, self._decisions.get(gang.key))
         if cause is None or cause == waitcauses.TO_BE_PLANNED:
             self._end(gang.key)
             return
@@ -122,7 +125,11 @@ class Conditions:
         self._rest.pop(key, None)
         ended = self._waits.pop(key, None)
         if ended is not None and ended.waits is not None:
-            self.on_told(key)
+            self._has_changed(key)
+
+    def _has_changed(self, key: GangKey) -> None:
+        for listener in self._listeners:
+            listener(key)
 
     def forget_gone(self) -> None:
         """Drop gangs that are gone: the census does not show them any more."""
@@ -156,7 +163,7 @@ class Conditions:
         """Tell the group and the first member; return whether there was anything new."""
         del self._first[key]
         gang, wait = self._engine.state.gang(key), self._waits.get(key)
-        decision = self._decisions().get(key)
+        decision = self._decisions.get(key)
         if gang is None or wait is None or waitcauses.cause(gang, decision) != wait.cause:
             return False  # the census comes by again
         head, text = _texts(gang, decision)
@@ -168,7 +175,7 @@ class Conditions:
             self._rest[key] = None
         is_new = wait.waits != before
         if is_new:
-            self.on_told(key)
+            self._has_changed(key)
         if decision is None and (before is None or before.cause != wait.cause):
             self._reporter.waits(gang, wait.cause, waitcauses.lines(gang, None))
         pod = self._pods.get(first)

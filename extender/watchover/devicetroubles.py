@@ -25,7 +25,7 @@ from typing import Final
 
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
-from extender.reporting.boundpods import LISTS_PER_S, pods_on, tell_for_ever
+from extender.reporting.boundgangs import LISTS_PER_S, pods_on, tell_for_ever
 from extender.reporting.reporter import Reporter
 from muster.cluster.effects import DevicesDisturbed, Effect
 from muster.cluster.handlers.devicetroubles import DeviceTrouble, TroubleKind

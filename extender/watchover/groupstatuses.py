@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
@@ -45,6 +45,18 @@ class _Kept:
     dropped: set[str] = field(default_factory=set)
 
 
+class Waiting(Protocol):
+    """Why gangs wait, in the words of their conditions; ``Conditions`` is one."""
+
+    def of(self, key: GangKey) -> Waits | None:
+        """Return why a gang waits, ``None`` while no condition says so."""
+        ...
+
+    def listen(self, listener: Callable[[GangKey], None]) -> None:
+        """Have ``listener`` called with each gang whose ``of`` has changed."""
+        ...
+
+
 class StatusWriter:
     """Keeps the statuses of all objects whose kind has one to be kept."""
 
@@ -55,8 +67,9 @@ class StatusWriter:
         covers: Callable[[str], bool],
         client: KubeClient,
         metrics: ExtenderMetrics,
+        waiting: Waiting,
     ) -> None:
-        """``covers`` tells whether pods of a namespace can be Muster's at all."""
+        """``covers`` returns whether pods of a namespace can be Muster's at all."""
         self._engine = engine
         self._policy = policy
         self._covers = covers
@@ -66,8 +79,8 @@ class StatusWriter:
         self._by_gang: dict[GangKey, str] = {}
         self._due: dict[str, None] = {}  # uids, in order
         self._wake = asyncio.Event()
-        self.waits: Callable[[GangKey], Waits | None] = lambda _key: None
-        """Why a gang waits, as users are told."""
+        self._waiting = waiting
+        waiting.listen(self.gang_is_due)
         engine.listen(self.notice, GangChanged)
 
     def seen(self, resource: Resource[Any], status: Status[Any] | None, found: KubeObject) -> None:
@@ -158,7 +171,7 @@ class StatusWriter:
             return {}
         now = progress(
             self._engine.state.gang(kept.gang),
-            waits=self.waits(kept.gang),
+            waits=self._waiting.of(kept.gang),
             now=self._engine.clock(),
             version=kept.resource.version,
         )

@@ -1,17 +1,20 @@
 """``python -m loadtest.benches.echo``: a server of aiohttp that sends back what it gets.
 
-The floor of ``muster bench webhook`` (with ``--chain`` and ``--key`` it speaks TLS) and of
-``muster bench sustained``: the same server library and no work.
+The floor of ``muster bench webhook`` (with ``--chain`` and ``--key`` it speaks TLS), of
+``muster bench filter`` and of ``muster bench sustained``: the same server library and no work.
 """
 
 import argparse
 import asyncio
 import ssl
 from pathlib import Path
+from typing import Final
 
 from aiohttp import web
 
 from loadtest.testbed.controlplane.process import announce, until_terminated
+
+BODY_LIMIT_BYTES: Final = 64 << 20  # as the extender's
 
 
 async def _echo(request: web.Request) -> web.Response:
@@ -19,7 +22,7 @@ async def _echo(request: web.Request) -> web.Response:
 
 
 async def _serve(context: ssl.SSLContext | None) -> None:
-    app = web.Application(client_max_size=1 << 20)
+    app = web.Application(client_max_size=BODY_LIMIT_BYTES)
     app.router.add_post("/echo", _echo)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

@@ -1,21 +1,23 @@
-"""`muster bench filter`: latency of a plan hit, beside an echo route and a reference.
+"""`muster bench filter`: latency of a plan hit, beside an echo and a reference.
 
-    one keep-alive connection to the extender:   filter, echo, filter, echo, …
+    one keep-alive connection to the extender:   filter ─┐ in turns
+    one keep-alive connection to the echo:       echo ◄──┘ (a process of its own)
     one keep-alive connection to the reference:  filter, filter, …  (a process of its own)
 
 The extender runs as a program against the simulated API server; a gated pod is created,
 planned and released there, and its body is then sent as kube-scheduler's Go code writes
-it, with as many node names as asked for. The echo route exists only because the
-extender's configuration asks for it (`echo: true`): it costs what HTTP costs. The
-reference decodes everything (loadtest/benches/decode_reference.py).
+it, with as many node names as asked for. The echo (loadtest/benches/echo.py) is the same
+server library without any work: it costs what HTTP costs. The reference decodes everything
+(loadtest/benches/decode_reference.py).
 
-`p99_ratio_to_echo`: p99 of the round trip of filter over that of echo, same connection,
-alternating. `server_p99_ms`: from the end of the request's head to the reply, the body's
-arrival included, measured in the server and sent back in `Server-Timing`.
+`p99_ratio_to_echo`: p99 of the round trip of filter over that of echo, alternating.
+`server_p99_ms`: from the end of the request's head to the reply, the body's arrival included,
+as the extender measures it: the sum of its histogram of requests is read after each call, in
+calls of their own that no round trip is taken from.
 `speedup_over_decode`: median of that time in the reference over the median in the
 extender; `round_trip_speedup` is the same of round trips, which the time that this
 client itself needs makes more alike. `cpu_us_per_filter`, `cpu_us_per_echo`: CPU time of
-the extender for a call, from turns of many calls of one kind.
+the extender or the echo for a call, from turns of many calls of one kind.
 """
 
 from __future__ import annotations
@@ -45,16 +47,22 @@ from loadtest.benches.filtercalls import (
 from loadtest.testbed.client.api import JSON, Api
 from loadtest.testbed.client.nodes import create_nodes, node
 from loadtest.testbed.client.pods import Gang, create_owner
+from loadtest.testbed.controlplane.process import Children
 from loadtest.testbed.controlplane.procfs import cpu_seconds
 from loadtest.testbed.controlplane.programs import Program, free_port
 from loadtest.testbed.standins.simulated import SimulatedPlane
 from muster.kube import names as wire_names
 
 _PODS: Final = "/api/v1/namespaces/default/pods"
-_ECHO: Final = "/v1/echo"
+_ECHO: Final = "/echo"
+_PRIORITIZE: Final = "/v1/extender/prioritize"
+_SERVER_SECONDS: Final = 'muster_extender_request_duration_seconds_sum{outcome="ok",verb="filter"} '
+_PLANS: Final = 'muster_plan_duration_seconds_count{outcome="plan"} '
 _CALLS: Final = ((1_000, 5_000), (20_000, 2_000), (10**9, 400))  # names up to → round trips
 _WARM_UP: Final = 50
+_WARM_AGAIN: Final = 3
 _REFERENCE_CALLS: Final = 100
+_SERVER_CALLS: Final = 1_000  # at most, each with a look at the metrics
 _COST_TURNS: Final = 15  # of either kind: CPU time is read between them
 TOKEN: Final = "MUSTER_BENCH_TOKEN"  # noqa: S105 - the name of a variable
 _CHURN_PODS: Final = 512
@@ -93,10 +101,12 @@ async def _run(names: int, calls: int, *, while_planning: bool) -> dict[str, obj
             await _start(
                 stack, plane, "churn", _Part(churn, ""), {TOKEN: plane.credentials.tokens["admin"]}
             )
-        measure = _Measuring(ours.url, body, node, calls)
+        children = await stack.enter_async_context(Children(plane.directory))
+        echo, echo_url = await children.start_module("echo", "loadtest.benches.echo")
+        measure = _Measuring(ours.url, echo_url, body, node, calls)
         figures = await asyncio.to_thread(measure.times, reference.url)
-        costs = await asyncio.to_thread(measure.costs, extender.pid)
-        planned = await asyncio.to_thread(_plans_made, ours.url)
+        costs = await asyncio.to_thread(measure.costs, {FILTER: extender.pid, _ECHO: echo.pid})
+        planned = int(await asyncio.to_thread(_metric, ours.url, _PLANS))
     asked = {"names": names, "while_planning": while_planning}
     return {**asked, "plans_made": planned, **figures, **costs}
 
@@ -142,8 +152,7 @@ def _extender(plane: SimulatedPlane) -> _Part:
     port = free_port()
     config = plane.directory / "extender.yaml"
     config.write_text(
-        "apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\n"
-        f"listen: {{port: {port}}}\necho: true\n"
+        f"apiVersion: muster.dev/v1alpha1\nkind: ExtenderConfiguration\nlisten: {{port: {port}}}\n"
     )
     flags = ["--config", str(config), "--kubeconfig", str(plane.kubeconfig("admin"))]
     flags += ["--leader-elect=false"]
@@ -172,30 +181,31 @@ def _offered(planned: str, count: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Measuring:
-    """One request to the extender, over and over, and the same bytes to its echo route."""
+    """One request to the extender, over and over, and the same bytes to the echo."""
 
     extender: str
+    echo: str
     body: bytes
     node: str
     calls: int
 
     def times(self, reference: str) -> dict[str, object]:
         """Time round trips in turns."""
-        ours, theirs = Connection(self.extender), Connection(reference)
+        ours, floor, theirs = map(Connection, (self.extender, self.echo, reference))
         planned = {"X-Planned-Node": self.node}
-        filters, echoes, servers, decodes, decode_servers = [], [], [], [], []
+        filters, echoes, decodes, decode_servers = [], [], [], []
         every = max(1, self.calls // _REFERENCE_CALLS)
         for index in range(-_WARM_UP, self.calls):
-            took, server = self._filter(ours)
-            echo, _, _ = ours.post(_ECHO, self.body)
+            took = self._filter(ours)
+            echo, _, _ = floor.post(_ECHO, self.body)
             if index >= 0:
                 filters.append(took)
-                servers.append(server)
                 echoes.append(echo)
             if index % every == 0:  # in between, so that all three see the same machine
                 took, server, _ = theirs.post(FILTER, self.body, planned)
                 decodes.append(took)
                 decode_servers.append(server)
+        servers = self._server_times(ours)
         return {
             "calls": self.calls,
             "body_bytes": len(self.body),
@@ -212,38 +222,49 @@ class _Measuring:
             "decode_p99_ms": percentile(decodes, 99),
         }
 
-    def costs(self, pid: int) -> dict[str, object]:
-        """Return the extender's CPU time for a call of either kind, many calls at a time."""
-        connection, turns = Connection(self.extender), range(_COST_TURNS)
+    def costs(self, pids: Mapping[str, int]) -> dict[str, object]:
+        """Return the CPU time of a call of either kind, many calls at a time; ``pids``: by path."""
+        connections = {FILTER: Connection(self.extender), _ECHO: Connection(self.echo)}
         spent: dict[str, list[float]] = {FILTER: [], _ECHO: []}
         calls = -(-self.calls // _COST_TURNS)
-        for path in itertools.chain.from_iterable(spent for _ in turns):
-            before = cpu_seconds(pid)
+        for path in itertools.chain.from_iterable(spent for _ in range(_COST_TURNS)):
+            before = cpu_seconds(pids[path])
             for _ in range(calls):
-                connection.post(path, self.body)
-            spent[path].append(1e6 * (cpu_seconds(pid) - before) / calls)
+                connections[path].post(path, self.body)
+            spent[path].append(1e6 * (cpu_seconds(pids[path]) - before) / calls)
         return {
             "cpu_us_per_filter": statistics.median(spent[FILTER]),
             "cpu_us_per_echo": statistics.median(spent[_ECHO]),
         }
 
-    def _filter(self, connection: Connection) -> tuple[float, float]:
-        """Return round trip and server time in milliseconds of one call, whose answer is right."""
-        took, server, reply = connection.post(FILTER, self.body)
+    def _server_times(self, connection: Connection) -> list[float]:
+        """Return what calls took in the extender, in milliseconds: nothing else calls it."""
+        found, before = [], _metric(self.extender, _SERVER_SECONDS)
+        for _ in range(min(self.calls, _SERVER_CALLS)):
+            for _ in range(_WARM_AGAIN):  # the look at the metrics has emptied the caches
+                connection.post(_PRIORITIZE, self.body)
+            self._filter(connection)
+            after = _metric(self.extender, _SERVER_SECONDS)
+            found.append(1000 * (after - before))
+            before = after
+        return found
+
+    def _filter(self, connection: Connection) -> float:
+        """Return the round trip of one call in milliseconds; its answer is right."""
+        took, _, reply = connection.post(FILTER, self.body)
         if json.loads(reply)["NodeNames"] != [self.node]:
             raise RuntimeError(f"filter did not return node {self.node}: {reply[:200]!r}")
-        return took, server
+        return took
 
 
-def _plans_made(extender: str) -> int:
-    """Read from the extender's metrics how many gangs it planned meanwhile."""
+def _metric(extender: str, prefix: str) -> float:
+    """Return a figure of the extender's metrics, 0 where it has none of the name."""
     connection = http.client.HTTPConnection(urlsplit(extender).netloc, timeout=30)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
     connection.close()
-    prefix = 'muster_plan_duration_seconds_count{outcome="plan"} '
-    counts = [line.removeprefix(prefix) for line in text.splitlines() if line.startswith(prefix)]
-    return int(float(counts[0])) if counts else 0
+    found = [line.removeprefix(prefix) for line in text.splitlines() if line.startswith(prefix)]
+    return float(found[0]) if found else 0.0
 
 
 async def _churn(server: str) -> None:

@@ -61,7 +61,7 @@ def run(nodes: int, pods: int) -> dict[str, float]:
     fleet = _Fleet(nodes, pods)
     gc.collect()
     empty, others = resident_mib(os.getpid()), _array_bytes()
-    state = ClusterState("bench", levels=DEFAULT_LEVELS)
+    state = ClusterState("bench", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
     node_us = _each_us(state, fleet.nodes())
     topology_ms = _once_ms(lambda: state.snapshot().topology)
     pod_us = _each_us(state, fleet.listed())

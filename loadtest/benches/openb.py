@@ -15,9 +15,9 @@ from loadtest.traces.openb import OpenbError, Trace
 from loadtest.traces.openb_bound import ceiling
 from loadtest.traces.openb_rules import BestFit, Fgd, FirstFit, Muster, Rule
 from loadtest.traces.openb_variants import CONSTRAINED_FILE, variant
-from muster.placement.scoring.chooser import Chooser
+from muster.placement.scoring.chooser import NodeChooser
 from muster.placement.scoring.shape import Shape
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 
 __all__ = ["FIRST_SEED", "POLICIES", "OpenbError", "run"]
 
@@ -26,7 +26,7 @@ FIRST_SEED: Final = 42
 RUN: Final = 256
 """Pods in a run of identical ones, for the rate of runs."""
 
-Make = Callable[[Stock, Sequence[Shape]], Rule]
+Make = Callable[[NodeStock, Sequence[Shape]], Rule]
 
 POLICIES: Final[dict[str, Make]] = {
     "muster": lambda stock, _: Muster(stock),
@@ -85,7 +85,7 @@ def _one(trace: Trace, make: Make, seed: int) -> tuple[float, float]:
 
 def _rate_of_runs(trace: Trace) -> float:
     """Return decisions per second when every arrival is ``RUN`` identical pods."""
-    chooser = Chooser(openb.empty_stock(trace, FIRST_SEED))
+    chooser = NodeChooser(openb.empty_stock(trace, FIRST_SEED))
     order = openb.arrivals(trace, FIRST_SEED)[::RUN]
     started = time.perf_counter()
     for shape in order:

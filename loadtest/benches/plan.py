@@ -30,6 +30,7 @@ from muster.cluster.state import ClusterState
 from muster.kube.names import BLOCK, DEFAULT_LEVELS, HOST, PLAN_GATE, RACK, ZONE
 from muster.placement.decision import Decision, Plan
 from muster.placement.gang import plan
+from muster.placement.question import Question
 
 HOSTS_PER_RACK: Final = 16
 RACKS_PER_BLOCK: Final = 32
@@ -108,7 +109,7 @@ def _measure(snapshot: Snapshot) -> _Round:
 
 def _planned(snapshot: Snapshot) -> list[float]:
     """Return what each slice of one plan took, in milliseconds."""
-    steps = plan(snapshot, _KEY, spare_count=SPARES)
+    steps = plan(snapshot, Question(_KEY, spare_count=SPARES))
     slices: list[float] = []
     decision: Decision | None = None
     while decision is None:
@@ -152,7 +153,7 @@ class _Fleet:
 
     def __init__(self, nodes: int, gang: Shape) -> None:
         self._random = random.Random(SEED)
-        self._state = ClusterState("bench", levels=DEFAULT_LEVELS)
+        self._state = ClusterState("bench", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
         self._nodes = nodes
         self._next = 0
         for number in range(nodes):

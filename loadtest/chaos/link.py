@@ -159,10 +159,6 @@ Writes = Callable[["Link", str, str, Limit | None], Callable[[], None]]
 _Request = tuple[str, str, Mapping[str, str], bytes, str, str]
 
 
-def _nothing() -> None:
-    return
-
-
 class Link:
     """One client's calls and watches. ``counted`` is told how many steps were taken."""
 
@@ -175,9 +171,10 @@ class Link:
         self.weather = Weather()
         self.streams: list[Stream] = []
         self.closed = False
-        self.told: Callable[[str], None] = lambda _text: None
-        self.writes: Writes = lambda _link, _method, _path, _limit: _nothing
-        """Told of every write before it is carried out; what it returns is called afterwards."""
+        #: called with a line for each request
+        self.traces: list[Callable[[str], None]] = []
+        #: called with every write before it is carried out; what they return is called afterwards
+        self.write_listeners: list[Writes] = []
 
     async def call(
         self,
@@ -237,16 +234,22 @@ class Link:
         if self.weather.down:
             raise NotReached(f"{method} {path}: connection refused")
         await self._refuse(method, path)
-        then = _nothing if method == "GET" else self.writes(self, method, path, limit)
+        writes = [] if method == "GET" else self.write_listeners
+        after = [listener(self, method, path, limit) for listener in writes]
         answer = self.server.answer(method, path, query, body, content_type, accept)
-        then()
-        self.told(f"{self.name} {method} {path}")
+        for then in after:
+            then()
+        self._trace(f"{self.name} {method} {path}")
         if self.dice.random() < self.weather.lost_but_done:
-            self.told(f"{self.name}   … done, but the answer is lost")
+            self._trace(f"{self.name}   … done, but the answer is lost")
             await asyncio.sleep(_NO_ANSWER_S)
             raise Lost(f"{method} {path}: no answer")
         await self._travel()
         return answer
+
+    def _trace(self, text: str) -> None:
+        for trace in self.traces:
+            trace(text)
 
     async def _refuse(self, method: str, path: str) -> None:
         """Fail before anything is done."""
@@ -255,7 +258,7 @@ class Link:
             raise Lost(f"{method} {path}: no answer")
         for code, rate in self.weather.refused.items():
             if (method != "GET" or code >= 429) and self.dice.random() < rate:
-                self.told(f"{self.name} {method} {path} refused {code}")
+                self._trace(f"{self.name} {method} {path} refused {code}")
                 raise StatusError(code, _REASONS[code], "the simulation wants it so", {})
 
     async def _travel(self) -> None:

@@ -14,7 +14,7 @@ from contextvars import Context
 from typing import Final
 
 from extender.config.settings import ExtenderConfig
-from extender.wiring import Extender
+from extender.wiring.extender import Extender
 from loadtest.chaos.link import Link, NotReached
 from loadtest.chaos.replica import NAMESPACE, Replica
 from loadtest.chaos.server import Server
@@ -52,11 +52,10 @@ class Muster:
                 random.Random(dice.getrandbits(63)),
                 counted,
                 crashed,
+                self._deposed,
             )
             for number in range(count)
         ]
-        for replica in self.replicas:
-            replica.deposed = self._deposed
         self._install()
 
     def _install(self) -> None:

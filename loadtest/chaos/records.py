@@ -79,13 +79,16 @@ class NodeRecord:
 
 @dataclass(slots=True)
 class Records:
-    """All of them. ``pod_told`` hears of every change of a pod: before, after."""
+    """All of them."""
 
     pods: dict[str, PodRecord] = field(default_factory=dict)
     by_name: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, NodeRecord] = field(default_factory=dict)
     members: dict[str, set[str]] = field(default_factory=dict)
-    pod_told: Callable[[PodRecord | None, PodRecord | None], None] = lambda _was, _is: None
+    #: called with every change of a pod: before, after
+    pod_listeners: list[Callable[[PodRecord | None, PodRecord | None], None]] = field(
+        default_factory=list
+    )
 
     def follow(self, server: Server) -> None:
         """Listen to a server's store from now on."""
@@ -122,13 +125,17 @@ class Records:
             self.members.get(pod.gang, set()).discard(pod.uid)
             if pod.gang in self.members and not self.members[pod.gang]:
                 del self.members[pod.gang]
-            self.pod_told(was, None)
+            self._changed(was, None)
             return
         self.pods[pod.uid] = pod
         self.by_name[pod.name] = pod.uid
         if pod.gang:
             self.members.setdefault(pod.gang, set()).add(pod.uid)
-        self.pod_told(was, pod)
+        self._changed(was, pod)
+
+    def _changed(self, before: PodRecord | None, after: PodRecord | None) -> None:
+        for listener in self.pod_listeners:
+            listener(before, after)
 
     def _node(self, change: Change) -> None:
         if change.verb == "DELETED":

@@ -19,16 +19,16 @@ from extender.calls import wire
 from extender.config.settings import ExtenderConfig
 from extender.engine import SteadyClock
 from extender.errors import BadRequest, NotReady
+from extender.intake.firstlist.reader import decoders_of
 from extender.leadership.candidacy import Candidacy
 from extender.leadership.ownpod import Mark, PodName
-from extender.wiring import Extender
+from extender.wiring.extender import Extender
 from loadtest.chaos.clock import Clock
 from loadtest.chaos.connection import Connection, Nobody
 from loadtest.chaos.link import Link, NotReached
 from loadtest.chaos.loop import Process, VirtualLoop
 from loadtest.chaos.server import Server
 from muster.kube.client import KubeClient
-from muster.kube.firstlist.decoders import PACKED
 from muster.kube.http.fence import Fence
 from muster.kube.http.transport import Retry
 from muster.kube.leading.election import Rules
@@ -55,10 +55,11 @@ class Replica:
         dice: random.Random,
         counted: Callable[[int], None],
         crashed: Callable[[str], None],
+        deposed: "Callable[[Replica], None]",
     ) -> None:
         self.name, self.clock = name, Clock()
         self._server, self._config, self._dice = server, config, dice
-        self._counted, self._crashed = counted, crashed
+        self._counted, self._crashed, self._on_deposed = counted, crashed, deposed
         self._loop = asyncio.get_running_loop()
         self._looks = self._glances = 0.0
         self._tasks: list[asyncio.Task[Any]] = []
@@ -68,7 +69,6 @@ class Replica:
         self.link = Link(server, dice, counted, name)
         self.extender: Extender | None = None
         self.since = 0.0  # when the process was started
-        self.deposed: Callable[[Replica], None] = lambda _me: None
 
     # ── what it is ──────────────────────────────────────────────────────────────────────
 
@@ -109,7 +109,8 @@ class Replica:
         """Begin a new process; the old one must be dead."""
         self.since, self.life, self._process = self._loop.time(), self.life + 1, Process()
         old, self.link = self.link, Link(self._server, self._dice, self._counted, self.identity)
-        self.link.weather, self.link.told, self.link.writes = old.weather, old.told, old.writes
+        self.link.weather, self.link.traces = old.weather, old.traces
+        self.link.write_listeners = old.write_listeners
         self._process.context.run(self._begin)
 
     def _begin(self) -> None:
@@ -119,7 +120,12 @@ class Replica:
         reads = Connection(self.link, self._dice.random)
         extender = self.extender = Extender(
             self._config,
-            KubeClient(Nobody(), transport=reads, writes=writes, packed=PACKED),
+            KubeClient(
+                Nobody(),
+                transport=reads,
+                writes=writes,
+                packed=decoders_of(self._config.first_list),
+            ),
             clock=SteadyClock(self.clock, self._loop.time),
             monotonic=self._monotonic,
             jitter=self._dice.random,
@@ -183,7 +189,7 @@ class Replica:
 
     def _deposed(self) -> None:
         """End the process a little later, as one that cuts its connections first."""
-        self.deposed(self)
+        self._on_deposed(self)
 
     def kill(self) -> None:
         """SIGKILL: what was sent goes its way, nothing else does."""

@@ -128,9 +128,9 @@ class _Episode:
         )
         self._faults = self._make_faults(shape, child())
         for link in (*self._muster.links, self._scheduler.link):
-            link.told = self._trace
+            link.traces.append(self._trace)
         for link in self._muster.links:
-            link.writes = self._wrote
+            link.write_listeners.append(self._wrote)
         self._trace(f"{shape}")
 
     def _make_faults(self, shape: Shape, dice: random.Random) -> Faults:

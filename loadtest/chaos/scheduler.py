@@ -174,7 +174,7 @@ class KubeScheduler:
             self._task.cancel()
             self.link.closed = True
             old, self.link = self.link, Link(self._server, self._dice, self._counted, "scheduler")
-            self.link.weather, self.link.told = old.weather, old.told
+            self.link.weather, self.link.traces = old.weather, old.traces
         scheduler = Scheduler(
             self._config,
             _Calls(self.link),

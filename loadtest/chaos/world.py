@@ -57,7 +57,7 @@ class World:
         self.volumes = Volumes(self._loop.time)
         self._touches = 0
         self.ageing = True
-        records.pod_told = self._told
+        records.pod_listeners.append(self._told)
         gpus = 8 * sum(shape.hosts)
         self._pause_s = _MEAN_GPUS * _MEAN_STAY_S / (gpus * shape.load)
         self._build(shape)

@@ -2,6 +2,15 @@
 
 plan.py says what is submitted, run.py brings everything up and drives it, tracker.py
 follows it through a watch of its own, picture.py and report.py show it.
+
+``outcome``   what came out: the figures, and the picture of the fullest moment
+``picture``   the topology map: each host a cell, each leaf a group of cells, each block a paragraph
+``plan``      what the demonstration submits: a fleet, jobs on a compressed clock, and their wishes
+``report``    what is printed at the end: the map, the gangs, one that waited, the totals
+``run``       bring a control plane and Muster up, let the jobs arrive, run and end, and take stock
+``show``      progress while it runs
+``svgframe``  the frame of a report saved as a picture: one file that needs nothing from outside
+``tracker``   what is known of the run, from a watch of its own: gangs, hosts, rates
 """
 
 import asyncio

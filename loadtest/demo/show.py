@@ -4,7 +4,6 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -13,6 +12,7 @@ from rich.text import Text
 from loadtest.demo.picture import Marks, topology_map
 from loadtest.demo.plan import Story
 from loadtest.demo.tracker import Tracker
+from loadtest.livepanel import LivePanel
 
 _WIDEST: Final = 110  # columns of the map at most
 _LINE_EVERY: Final = 2.0  # seconds between lines where there is no terminal
@@ -63,12 +63,12 @@ class SilentShow:
         """Keep quiet."""
 
 
-class LiveShow:
+class LiveShow(LivePanel):
     """A picture that moves on a terminal; a line every two seconds elsewhere."""
 
     def __init__(self, console: Console, story: Story) -> None:
-        self._console, self._story = console, story
-        self._live: Live | None = None
+        super().__init__(console, draws=console.is_terminal, per_second=8)
+        self._story = story
         self._next_line = 0.0
         self._marks = Marks(story, colours=has_colours(console))
         self._intro()
@@ -84,29 +84,14 @@ class LiveShow:
             f"{large} of them large gangs; 1 s here is {story.speed:,.0f} s there"
         )
 
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live = Live(console=self._console, refresh_per_second=8, transient=True)
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-
     def step(self, what: str) -> None:
         """Say what is being brought up."""
         self._console.print(f"  [dim]starting[/] {what}")
 
     def update(self, tracker: Tracker, now: float) -> None:
         """Show the present state."""
-        if self._live is not None:
-            self._live.update(self._picture(tracker, now))
+        if self.draws:
+            self.draw(self._picture(tracker, now))
         elif now >= self._next_line:
             self._next_line = now + _LINE_EVERY
             self._console.print(self._line(tracker, now))

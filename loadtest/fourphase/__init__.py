@@ -8,6 +8,13 @@ verdict.py judges; outcome.py is the report, summary.py and page.py show it.
 curve.py measures Muster beside a bare kube-scheduler, curvepage.py shows that; whole.py is both.
 chaos.py and chaosargs.py say what goes wrong, armed.py has the means, faults.py makes it happen,
 aftermath.py tells what followed.
+
+``driver/``  makes the load: nodes first, then jobs, phase by phase
+``faults/``  faults that a load test makes, and what they leave behind
+``load/``    what a load test asks for: pools, jobs, their schedule, and faults by name
+``report/``  what a load test prints and writes: figures, verdict, charts and pages
+``run/``     one load test from its settings to its verdict
+``site/``    the cluster under load
 """
 
 import asyncio

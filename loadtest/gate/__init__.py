@@ -9,6 +9,13 @@
 
 Every figure is a ratio of two measurements of one run: Muster over what does the same without it,
 or over the least that the work can cost. A slow machine slows both.
+
+``__main__``  one probe; prints ``{RATIO: [above, below]}``
+``bounds``    the bounds as data, read strictly
+``judge``     whether a ratio is within its bound
+``probes``    what is measured: the benches at a small, fixed size, a process of its own for each
+``running``   the order of the probes, and the second look at ratios over their bounds
+``text``      the lines that the gate prints: measurements, verdict, report, ranges
 """
 
 import json

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 
 ARRIVAL: Final = 1.3
 """Demand offered, as a multiple of the GPUs there are."""
@@ -88,13 +88,13 @@ def arrivals(trace: Trace, seed: int) -> list[Shape]:
     return order
 
 
-def empty_stock(trace: Trace, seed: int) -> Stock:
+def empty_stock(trace: Trace, seed: int) -> NodeStock:
     """Return the machines of one run, all free, in that run's order."""
     machines = list(trace.machines)
     random.Random(seed + 1_000_000).shuffle(machines)
     width = max(machine.gpus for machine in machines)
     holes = [[DEVICE] * m.gpus + [0] * (width - m.gpus) for m in machines]
-    return Stock(
+    return NodeStock(
         cpu=np.array([m.cpu for m in machines]),
         memory=np.array([m.memory for m in machines]),
         holes=np.array(holes),

@@ -1,6 +1,6 @@
 """The rules that the trace's results were published with, restated: first-fit, BestFit, FGD.
 
-All act on a ``Stock`` whose row order breaks ties. BestFit and FGD score in whole numbers
+All act on a ``NodeStock`` whose row order breaks ties. BestFit and FGD score in whole numbers
 0..100, as kube-scheduler's plugins do; with exact scores FGD is another, worse rule.
 """
 
@@ -12,9 +12,9 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.placement.scoring.chooser import Chooser
+from muster.placement.scoring.chooser import NodeChooser
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Ints, Mask, Stock
+from muster.placement.scoring.stock import Ints, Mask, NodeStock
 
 Floats = NDArray[np.float64]
 
@@ -35,8 +35,8 @@ class Rule(Protocol):
 class Muster:
     """The product's own code, nothing added."""
 
-    def __init__(self, stock: Stock) -> None:
-        self.chooser = Chooser(stock)
+    def __init__(self, stock: NodeStock) -> None:
+        self.chooser = NodeChooser(stock)
 
     def place(self, shape: Shape) -> bool:
         """Let the shape arrive, then place it."""
@@ -47,7 +47,7 @@ class Muster:
 class _Whole(ABC):
     """Rules that look at nodes only; the tightest device that fits is taken."""
 
-    def __init__(self, stock: Stock) -> None:
+    def __init__(self, stock: NodeStock) -> None:
         self.stock = stock
 
     def place(self, shape: Shape) -> bool:
@@ -89,7 +89,7 @@ class BestFit(_Whole):
         return int(np.where(fits, score, -1).argmax())
 
 
-def fitting(stock: Stock, shape: Shape) -> Mask:
+def fitting(stock: NodeStock, shape: Shape) -> Mask:
     """Return bool[n]: rows that can take a shape now."""
     fits: Mask = (stock.cpu >= shape.cpu) & (stock.memory >= shape.memory)
     if shape.fractional:
@@ -108,7 +108,7 @@ class Fgd:
     Scores are kept per shape and renewed for nodes that changed.
     """
 
-    def __init__(self, stock: Stock, tasks: Sequence[Shape], *, exact: bool = False) -> None:
+    def __init__(self, stock: NodeStock, tasks: Sequence[Shape], *, exact: bool = False) -> None:
         self.stock = stock
         self._exact = exact
         self._typical = _Typical(stock, tasks)
@@ -172,7 +172,7 @@ class Fgd:
 class _Typical:
     """The popular shapes, as arrays over them."""
 
-    def __init__(self, stock: Stock, tasks: Sequence[Shape]) -> None:
+    def __init__(self, stock: NodeStock, tasks: Sequence[Shape]) -> None:
         popular = _popular(tasks)
         self.share = np.array([share for _, share in popular])
         gpu = [(shape, share) for shape, share in popular if shape.devices]

@@ -7,23 +7,19 @@ import os
 import sys
 from collections.abc import Sequence
 
-from muster.cli import certificates, probe, shells, ungate, verify
+from muster.cli import certificates, probe, shells, sourcetree, ungate, verify
 from muster.cli.ask import client, story, whatif
-from muster.cli.bench import app
 from muster.cli.inject import inject
 from muster.cli.networks import networks
 from muster.cli.output import Failure
 from muster.cli.replay import replay
-from muster.cli.testbed import assets, demo, loadtest
 
 # Read when gRPC is first imported, which no module above does. Its fork handlers end about every
 # third child that is started by fork(2) while a call runs; no child of ours uses its parent's gRPC.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 _COMMANDS = (
-    demo,
-    loadtest,
-    app,
+    sourcetree,
     shells,
     client,
     story,
@@ -35,7 +31,6 @@ _COMMANDS = (
     networks,
     certificates,
     probe,
-    assets,
 )
 
 

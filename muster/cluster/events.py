@@ -21,59 +21,75 @@ from muster.cluster.specs.podconstraints import LabelSet, PodClass, Requirement,
 
 @dataclass(frozen=True, slots=True)
 class DeviceSpec:
-    """One device of a node, as the device plugin publishes it (``muster.dev/node-topology``).
+    """One device of a node, as the device plugin publishes it (``muster.dev/node-topology``)."""
 
-    ``counters`` are what can be shared out of it: ``memory`` in MiB, ``replicas``; a device
-    without them can be had whole or by thousandths. ``reason``: why it is not healthy. The
-    other fields are those of ``muster.cluster.specs.deviceshape.DeviceShape``.
-    """
-
+    #: Its name, unique on the node; plans name devices so.
     name: str
+    #: The extended resource that kube-scheduler counts it as.
     resource: str
+    #: Driver of the device, "" where it is not known.
     driver: str = ""
+    #: Pool of the device, "" where it is not known.
     pool: str = ""
+    #: What it is: a GPU, an instance of one, a NIC.
     kind: str = ""
+    #: Its NUMA node, -1 where it is not known.
     numa: int = -1
+    #: The device that it is a part of, "" for none.
     parent: str = ""
+    #: Whether it may be given away.
     healthy: bool = True
+    #: What can be shared out of it: ``memory`` in MiB, ``replicas``. A device without any can be
+    #: had whole or by thousandths.
     counters: Mapping[str, int] = field(default_factory=dict)
+    #: The vendor's line of devices that fractional asks name: "nvidia".
     family: str = ""
+    #: The product.
     model: str = ""
+    #: The tier of accelerators that it belongs to.
     tier: str = ""
+    #: Whether its replicas are divided by memory.
     by_memory: bool = False
+    #: MIG profiles it can be cut into, if it is.
     placements: tuple[MigProfile, ...] = ()
+    #: Why it is not healthy.
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUpserted:
-    """A node appeared or changed. ``allocatable``: CPU in milli, others in base units.
+    """A node appeared or changed."""
 
-    ``allocations``: what the kubelet gave to its pods, by names as in a plan, of pods that the
-    node tells of; ``None``: it is as it was told before.
-    """
-
+    #: Its name.
     name: str
+    #: Its labels.
     labels: Mapping[str, str]
+    #: By resource: CPU in milli, others in base units.
     allocatable: Mapping[str, int]
+    #: Its taints.
     taints: tuple[Taint, ...] = ()
+    #: It is cordoned.
     unschedulable: bool = False
+    #: Its condition Ready is true.
     ready: bool = True
+    #: What its device plugin publishes.
     devices: tuple[DeviceSpec, ...] = ()
+    #: What the kubelet gave to its pods, by names as in a plan, of the pods that the node lists;
+    #: ``None``: as it was before.
     allocations: Mapping[PodUid, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NodesListed:
-    """Nodes of a list, told together: those of a kind differ in names and labels only.
+    """Nodes of a list, together: those of a kind differ in names and labels only."""
 
-    ``kinds``: a node of each kind, in the order in which the kinds come first in ``kind``. The rest
-    is parallel, one entry a node: ``kind`` int[n], an index into ``kinds``.
-    """
-
+    #: A node of each kind, in the order in which the kinds come first in ``kind``.
     kinds: tuple[NodeUpserted, ...]
+    #: int[n]: an index into ``kinds`` for each node.
     kind: NDArray[np.intp]
+    #: The name of each node.
     names: Sequence[str]
+    #: The labels of each node.
     labels: Sequence[Mapping[str, str]]
 
     def node(self, place: int) -> NodeUpserted:
@@ -86,79 +102,102 @@ class NodesListed:
 class NodeGone:
     """A node was deleted."""
 
+    #: Its name.
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlanNote:
-    """The intent that a released pod carries in its ``muster.dev/plan`` annotation.
+    """The intent that a released pod carries in its ``muster.dev/plan`` annotation."""
 
-    ``devices`` maps the planned node, and each spare, to the device names chosen there.
-    """
-
+    #: The plan that the pod is part of.
     plan_id: str
+    #: The planned node.
     node: str
+    #: Nodes that its pin allows besides, the best one first.
     spares: tuple[str, ...] = ()
+    #: By planned node and spare, names of the devices that were chosen there.
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The number that the plan gave the pod, -1 for none.
     rank: int = -1
+    #: The snapshot's generation that the plan was made on.
     generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PodUpserted:
-    """A pod appeared or changed.
+    """A pod appeared or changed."""
 
-    ``node``: where it is bound, ``None`` while it is pending. ``finished``: phase
-    Succeeded or Failed, so it holds nothing any more (a terminating pod still does).
-    ``gates``: names of the scheduling gates that are left. ``gang``: whose member it is;
-    a managed pod without a gang of its own gets a gang of one. ``nominated``: node
-    written into its status. ``plan``: set when Muster released it. ``stays``: its owner asks
-    that nobody move it.
-    """
-
+    #: Its UID.
     uid: PodUid
+    #: Its namespace.
     namespace: str
+    #: Its name.
     name: str
+    #: What it asks of a node.
     pod_class: PodClass
+    #: Its namespace and labels, as selectors see them.
     labels: LabelSet
+    #: Where it is bound, ``None`` while it is pending.
     node: str | None = None
+    #: The node written into its status.
     nominated: str | None = None
+    #: Names of the scheduling gates that are left.
     gates: frozenset[str] = frozenset()
+    #: The gang that it is a member of; a managed pod without a gang of its own gets a gang of one.
     gang: GangKey | None = None
+    #: Its role in the gang, "" for none.
     role: str = ""
+    #: Its own index in the gang, -1 without one.
     rank: int = -1
+    #: As kube-scheduler has it.
     priority: int = 0
+    #: Whether others may displace it.
     preemptible: bool = True
+    #: Seconds since the epoch, 0 where unknown.
     created: float = 0.0
+    #: Seconds since the epoch, 0 where unknown.
     started: float = 0.0
+    #: Phase Succeeded or Failed, so it holds nothing any more (a terminating pod still does).
     finished: bool = False
+    #: Phase Succeeded.
     succeeded: bool = False
+    #: It carries a deletion timestamp.
     terminating: bool = False
+    #: Whether Muster places it.
     managed: bool = False
+    #: Whether a controller would make a successor.
     owned: bool = False
+    #: Set when Muster released it.
     plan: PlanNote | None = None
+    #: The queue that its labels name, "" for none.
     queue: str = ""
+    #: Its owner asks that it is never moved.
     stays: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodsBound:
-    """Bound pods of a list, told together: those of a kind differ in six things only.
+    """Bound pods of a list, together: those of a kind differ in six things only.
 
-    ``kinds``: a pod of each kind, in the order in which the kinds come first in ``kind``.
-    The rest is parallel, one entry a pod: ``kind`` int[n], an index into ``kinds``; ``created``
-    and ``started`` float64[n], seconds since the epoch; ``ranks`` int[n]. ``plans``: by place, of
-    the pods that carry one. Names are not told: only pods that are not bound are asked for by
-    name.
+    Names are not among them: only pods that are not bound are asked for by name.
     """
 
+    #: A pod of each kind, in the order in which the kinds come first in ``kind``.
     kinds: tuple[PodUpserted, ...]
+    #: int[n]: an index into ``kinds`` for each pod.
     kind: NDArray[np.intp]
+    #: The UID of each pod.
     uids: Uids
+    #: Where each pod is bound.
     nodes: Sequence[str]
+    #: float64[n]: seconds since the epoch.
     created: NDArray[np.float64]
+    #: float64[n]: seconds since the epoch.
     started: NDArray[np.float64]
+    #: int[n]: index in the gang, -1 without one.
     ranks: NDArray[np.int64]
+    #: By place, of the pods that carry one.
     plans: Mapping[int, PlanNote]
 
     def pod(self, place: int) -> PodUpserted:
@@ -179,6 +218,7 @@ class PodsBound:
 class PodGone:
     """A pod was deleted."""
 
+    #: The pod.
     uid: PodUid
 
 
@@ -186,6 +226,7 @@ class PodGone:
 class GangUpserted:
     """What a gang asks for became known or changed."""
 
+    #: What it asks for.
     spec: GangSpec
 
 
@@ -193,19 +234,21 @@ class GangUpserted:
 class GangGone:
     """The object that described a gang was deleted. Members that still exist keep it alive."""
 
+    #: The gang.
     key: GangKey
 
 
 @dataclass(frozen=True, slots=True)
 class MembersMoved:
-    """Members of one gang turn out to belong to another one.
+    """Members of one gang turn out to belong to another one."""
 
-    ``only``: those of this role, ``None`` for all. ``role``: the role they get there.
-    """
-
+    #: The gang that they leave.
     source: GangKey
+    #: The gang that they join.
     target: GangKey
+    #: The role they get there.
     role: str = ""
+    #: Those of this role, ``None`` for all.
     only: str | None = None
 
 
@@ -213,7 +256,9 @@ class MembersMoved:
 class NamespaceUpserted:
     """A namespace appeared or its labels changed (namespace selectors read them)."""
 
+    #: Its name.
     name: str
+    #: Its labels.
     labels: Mapping[str, str]
 
 
@@ -221,18 +266,19 @@ class NamespaceUpserted:
 class NamespaceGone:
     """A namespace was deleted."""
 
+    #: Its name.
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetUpserted:
-    """Caps on a set of nodes: pools, quotas and power limits are such caps.
+    """Caps on a set of nodes: pools, quotas and power limits are such caps."""
 
-    ``selector`` are ANDed requirements over node labels; empty covers every node.
-    """
-
+    #: Its name.
     name: str
+    #: The most that pods on the nodes may take together, by resource.
     caps: Mapping[str, int]
+    #: ANDed requirements over node labels; empty covers every node.
     selector: tuple[Requirement, ...] = ()
 
 
@@ -240,6 +286,7 @@ class BudgetUpserted:
 class BudgetGone:
     """A budget was deleted."""
 
+    #: Its name.
     name: str
 
 
@@ -247,44 +294,57 @@ class BudgetGone:
 class Assignment:
     """One pod on one node, with its spare nodes and, where the node lists any, its devices."""
 
+    #: The pod.
     uid: PodUid
+    #: Where it shall run.
     node: str
+    #: Nodes that take it if that one cannot.
     spares: tuple[str, ...] = ()
+    #: By node, names of the devices that are chosen there.
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The number that the plan gives it, -1 for none.
     rank: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class PlanHeld:
-    """The planner decided: assume every assignment until ``deadline`` (epoch seconds).
+    """The planner decided: assume every assignment until the deadline.
 
     Taken whole or not at all: ``apply`` raises ``PlanStale`` and changes nothing when one
     of the assignments no longer fits or a pod is no longer pending. A large plan may come
-    in parts; those after the first are ``continued`` and do not count as another attempt.
-    Whoever sends parts forgets the earlier ones if a later one is stale. ``displaced``: hot
-    spares whose room the plan needs, of the gang itself or of gangs of lower priority.
+    in parts; if a later one is stale, its sender forgets the earlier ones.
     """
 
+    #: The gang.
     gang: GangKey
+    #: Its mark in annotations and records.
     plan_id: str
+    #: One a pod.
     assignments: tuple[Assignment, ...]
+    #: Epoch seconds.
     deadline: float
+    #: The snapshot's generation that it was made on.
     generation: int
+    #: Not the first part of a plan: it does not count as another attempt.
     continued: bool = False
+    #: Hot spares that the plan needs the room of: of the gang itself, or of gangs of lower
+    #: priority.
     displaced: tuple[PodUid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StandbyHeld:
-    """The planner keeps seats for members that ``gang`` may lose: its hot spares.
+    """The planner keeps seats for members that a gang may lose: its hot spares.
 
-    Each assignment is a seat: a uid of its own, which no pod has, a node, and for ``rank`` the
-    place in rank order of the slice that it is kept for, -1 without slices. A seat is kept as
-    for one more pod like the member ``like``. Taken whole or not at all, as a plan is.
+    Taken whole or not at all, as a plan is.
     """
 
+    #: The gang.
     gang: GangKey
+    #: A member: each seat is kept as for one more pod like it.
     like: PodUid
+    #: Each has a uid of its own, which no pod has, a node, and for ``rank`` the place in rank order
+    #: of the slice that it is kept for, -1 without slices.
     seats: tuple[Assignment, ...]
 
 
@@ -292,6 +352,7 @@ class StandbyHeld:
 class PricesLearned:
     """Scoring learned what free room is worth; decisions from now on go by it."""
 
+    #: The prices, and when they were learned.
     learned: Learned
 
 
@@ -299,6 +360,7 @@ class PricesLearned:
 class PodReleased:
     """The release PATCH of one assumed pod succeeded: its pin is now in the API server."""
 
+    #: The pod.
     uid: PodUid
 
 
@@ -307,20 +369,24 @@ class PodForgotten:
     """A pod's plan is given up and its hold dropped, so that it can be planned again.
 
     For an assumed pod: it will not be released after all. A released one keeps its hold,
-    because its pin cannot be taken back, unless ``nominated`` says that it was pinned by
-    nothing more than its status.
+    because its pin cannot be taken back.
     """
 
+    #: The pod.
     uid: PodUid
+    #: Why, in words.
     reason: str
+    #: It was pinned by no more than its status: a released one loses its hold, too.
     nominated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class GangSkipped:
-    """The planner looked at a gang and could not place it; ``reason`` is a fixed word."""
+    """The planner looked at a gang and could not place it."""
 
+    #: The gang.
     key: GangKey
+    #: A fixed word.
     reason: str
 
 
@@ -328,12 +394,11 @@ class GangSkipped:
 class Tick:
     """Time passed: holds beyond their deadline expire.
 
-    Ticks begin when the initial lists are in: a pod released to a node that no list told
-    of is taken for broken from then on.
-
-    ``most``: of the deadlines that have passed, as many are looked at, ``None`` for all.
+    Ticks begin when the initial lists are in: a pod released to a node that no list had is
+    taken for broken from then on.
     """
 
+    #: Of the deadlines that have passed, as many are looked at, ``None`` for all.
     most: int | None = None
 
 

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappush
 
-from muster.cluster.columns.nametable import NameTable
-from muster.cluster.columns.pagedlists import PagedList
+from muster.cluster.columns.paged import NameTable, PagedList
 from muster.cluster.columns.poddirectory import Directory
 from muster.cluster.devices.table import DeviceTable
 from muster.cluster.events import BudgetUpserted
@@ -34,10 +33,13 @@ from muster.cluster.tables.topologybuild import TopologyCell
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What accounting needs of a pod class, looked up once: requests by resource id."""
+    """What accounting needs of a pod class, looked up once."""
 
+    #: (resource id, amount) pairs.
     requests: tuple[tuple[int, int], ...]
+    #: Its required anti-affinity terms.
     anti_affinity: tuple[PodAffinityTerm, ...]
+    #: Ports that it claims on the node.
     host_ports: tuple[HostPort, ...]
 
 
@@ -74,7 +76,7 @@ class Model:
         self.levels = levels
         self.pods = PodTable(None if like is None else like.pods)
         self.nodes = NodeTable(self.pods.priority, None if like is None else like.nodes)
-        self.gangs = GangTable(None if like is None else like.gangs)
+        self.gangs = GangTable(None if like is None else like.gang_columns)
         self.classes: NameTable[PodClass] = NameTable(like=None if like is None else like.classes)
         self.label_sets: NameTable[LabelSet] = NameTable(
             like=None if like is None else like.label_sets
@@ -87,8 +89,8 @@ class Model:
         )
         # Replaced, never changed in place: snapshots refer to them.
         self.namespaces: Mapping[str, Mapping[str, str]] = {} if like is None else like.namespaces
-        self.budgets: Mapping[str, BudgetUpserted] = {} if like is None else like.budgets
-        self.matches = MatchCounters({} if like is None else like.matches)
+        self.budgets: Mapping[str, BudgetUpserted] = {} if like is None else like.caps
+        self.matches = MatchCounters({} if like is None else like.counted)
         self.anti_affinity: CountTable[PodAffinityTerm] = CountTable(
             {} if like is None else like.anti_affinity
         )
@@ -107,9 +109,11 @@ class Model:
 
     def node_row(self, name: str) -> int:
         """Return the row of a node name, a dead one when the node is unknown."""
-        known, row = len(self.nodes.names), self.nodes.row(name)
-        if row >= known or row >= self.devices.node_rows:
-            self._new_nodes()
+        row = self.nodes.names.find(name)
+        if row is None:
+            known, row = len(self.nodes.names), self.nodes.row(name)
+            if row >= known or row >= self.devices.node_rows:
+                self._new_nodes()
         return row
 
     def node_rows(self, names: Sequence[str]) -> int:
@@ -136,8 +140,11 @@ class Model:
         self.name_pod(row, "")
         self.directory.remove(self.pods.uids[row])
         self.set_nominated(row, None)
-        self._release_class(self.pods.pod_class[row])
-        self._release_labels(self.pods.labels[row])
+        class_id, labels_id = self.pods.pod_class[row], self.pods.labels[row]
+        if class_id != NO_ROW:
+            self._release_class(class_id)
+        if labels_id != NO_ROW:
+            self._release_labels(labels_id)
         self.pods.remove(row)
 
     def name_pod(self, row: int, name: str) -> None:
@@ -145,19 +152,22 @@ class Model:
         old = self.pods.names[row]
         if old == name:
             return
+        self.pods.names[row] = name
         if old:
             self.directory.remove_name(old, row)
         if name:
             self.directory.add_name(name, row)
-        self.pods.names[row] = name
 
     def set_kind(self, row: int, pod_class: PodClass, labels: LabelSet) -> None:
         """Write a pod's class and label set. The pod must not occupy a node."""
         old_class, old_labels = self.pods.pod_class[row], self.pods.labels[row]
-        self.pods.pod_class[row] = self.classes.acquire(pod_class)
-        self.pods.labels[row] = self.label_sets.acquire(labels)
-        self._release_class(old_class)
-        self._release_labels(old_labels)
+        new_class, new_labels = self.classes.acquire(pod_class), self.label_sets.acquire(labels)
+        self.pods.pod_class[row] = new_class
+        self.pods.labels[row] = new_labels
+        if old_class != NO_ROW:
+            self._release_class(old_class)
+        if old_labels != NO_ROW:
+            self._release_labels(old_labels)
 
     def set_nominated(self, row: int, node: str | None) -> None:
         """Write the node that a pod is nominated to."""
@@ -171,18 +181,28 @@ class Model:
         if old != NO_ROW:
             self.nodes.refer(old, -1)
 
-    def set_gang(self, row: int, key: GangKey | None, now: float) -> None:
-        """Move a pod to a gang; a gang that loses its last member may go."""
+    def set_gang(self, row: int, key: GangKey | None, now: float) -> bool:
+        """Move a pod to a gang; a gang that loses its last member may go.
+
+        Return whether the pod was in another one.
+        """
         old = self.pods.gang[row]
-        new = NO_ROW if key is None else self.gangs.row(key)
+        known = None if key is None else self.gangs.keys.find(key)
+        if known is not None:
+            new = known
+        elif key is not None:
+            new = self.gangs.row(key)
+        else:
+            new = NO_ROW
         if old == new:
-            return
+            return False
         self.pods.gang[row] = new
         if new != NO_ROW:
             self.gangs.join(new, row, now)
         if old != NO_ROW:
             self.gangs.leave(old, row)
             self.drop_gang_if_over(old)
+        return True
 
     def drop_gang_if_over(self, row: int) -> None:
         """Forget a gang that has no member and that no object describes any more."""
@@ -243,7 +263,7 @@ class Model:
         return {number: free for number, free in pairs if free < 0}
 
     def is_short(self, node: int, traits: Traits) -> bool:
-        """Tell whether a node holds more than it has of something that a class asks for."""
+        """Return whether a node holds more than it has of something that a class asks for."""
         free = self.nodes.free
         for resource, _ in traits.requests:  # noqa: SIM110  # a generator costs twice as much
             if free[resource][node] < 0:
@@ -255,14 +275,18 @@ class Model:
 
         Only what can change under a plan: the node itself, its taints, and host ports.
         """
-        if not self.nodes.alive[node]:
+        nodes = self.nodes
+        if not nodes.alive[node]:
             return "node gone"
+        closed, taint_set = nodes.unschedulable[node], nodes.taint_set[node]
         pod_class = self.classes[self.pods.pod_class[row]]
-        if self.nodes.unschedulable[node] and untolerated(pod_class.tolerations, (UNSCHEDULABLE,)):
+        taints = () if taint_set == NO_ROW else nodes.taint_sets[taint_set]
+        if closed and untolerated(pod_class.tolerations, (UNSCHEDULABLE,)):
             return "node unschedulable"
-        if untolerated(pod_class.tolerations, self.nodes.taints(node)):
+        if taints and untolerated(pod_class.tolerations, taints):
             return "node tainted"
-        return "host port taken" if self._port_taken(row, node) else ""
+        taken = pod_class.host_ports and self._port_taken(row, node, pod_class.host_ports)
+        return "host port taken" if taken else ""
 
     def add_deadline(self, deadline: float, row: int) -> None:
         """Have ``ledger.expire`` look at a pod's hold when its deadline comes."""
@@ -287,32 +311,31 @@ class Model:
     def snapshot(self, generation: int, overlaid: Overlaid) -> Snapshot:
         """Freeze every table; nothing is copied now."""
         nodes, pods, label_sets = self.nodes.freeze(), self.pods.freeze(), self.label_sets.freeze()
+        classes, holds = self.classes.freeze(), self.holds.freeze(self.pods.count)
+        gangs, devices = self.gangs.freeze(), self.devices.freeze()
         for query in self.matches.missing():
             self.matches.put(query, count_pods(query, pods, label_sets, self.namespaces))
-        tables = Tables(
+        return Snapshot(
+            cluster=self.name,
+            levels=self.levels,
+            generation=generation,
             nodes=nodes,
             pods=pods,
-            gangs=self.gangs.freeze(),
-            devices=self.devices.freeze(),
-            classes=self.classes.freeze(),
+            gang_columns=gangs,
+            devices=devices,
+            classes=classes,
             label_sets=label_sets,
-            holds=self.holds.freeze(self.pods.count),
+            holds=holds,
             namespaces=self.namespaces,
-            budgets=self.budgets,
+            caps=self.budgets,
             learned=self.learned,
-            matches=self.matches.table.freeze(),
+            counted=self.matches.table.freeze(),
             anti_affinity=self.anti_affinity.freeze(),
             host_ports=self.host_ports.freeze(),
             standby={gang: frozenset(rows) for gang, rows in self.standby.items()},
-        )
-        return Snapshot(
-            self.name,
-            self.levels,
-            generation,
-            tables,
-            self.topology_cell(nodes),
-            overlaid,
-            self.matches,
+            topology_cell=self.topology_cell(nodes),
+            overlaid=overlaid,
+            counters=self.matches,
         )
 
     # --- details ----------------------------------------------------------------------
@@ -326,11 +349,10 @@ class Model:
 
     def _count(self, row: int, node: int, sign: int) -> None:
         pods = self.pods
-        traits = self.traits(pods.pod_class[row])
-        free = self.nodes.free
+        class_id, labels_id = pods.pod_class[row], pods.labels[row]
+        traits, free = self.traits(class_id), self.nodes.free
         for resource, amount in traits.requests:
             free[resource].add(node, -sign * amount)
-        labels_id = pods.labels[row]
         for query in self.matches.queries_of(labels_id, self.label_sets, self.namespaces):
             if query.include_terminating or not pods.flags[row] & PodFlag.TERMINATING:
                 self.matches.table.add(query, node, sign)
@@ -339,10 +361,7 @@ class Model:
         for port in traits.host_ports:
             self.host_ports.add(port, node, sign)
 
-    def _port_taken(self, row: int, node: int) -> bool:
-        wanted = self.traits(self.pods.pod_class[row]).host_ports
-        if not wanted:
-            return False
+    def _port_taken(self, row: int, node: int, wanted: tuple[HostPort, ...]) -> bool:
         for other in self.pods_on(node):
             if other != row and self.pods.state[other] == PodState.BOUND:
                 taken = self.traits(self.pods.pod_class[other]).host_ports
@@ -352,11 +371,10 @@ class Model:
 
     def requests_of(self, pod_class: PodClass) -> tuple[tuple[int, int], ...]:
         """Return what a class asks for, by resource id."""
-        return tuple(
-            (self.nodes.resource(name), min(amount, AMOUNT_LIMIT))
-            for name, amount in pod_class.requests
-            if amount
-        )
+        asked = [(name, amount) for name, amount in pod_class.requests if amount]
+        ids = self.nodes.resource_ids([name for name, _ in asked])
+        amounts = [min(amount, AMOUNT_LIMIT) for _, amount in asked]
+        return tuple(zip(ids, amounts, strict=True))
 
     def _make_traits(self, pod_class: PodClass) -> Traits:
         return Traits(
@@ -366,9 +384,9 @@ class Model:
         )
 
     def _release_class(self, class_id: int) -> None:
-        if class_id != NO_ROW and self.classes.release(class_id):
+        if self.classes.release(class_id):
             self._traits.pop(class_id, None)
 
     def _release_labels(self, labels_id: int) -> None:
-        if labels_id != NO_ROW and self.label_sets.release(labels_id):
+        if self.label_sets.release(labels_id):
             self.matches.forget_labels(labels_id)

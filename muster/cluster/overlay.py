@@ -8,11 +8,11 @@ the same sums that could disagree with the first does not exist.
 from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
+from muster.cluster.effects import Outcome
 from muster.cluster.events import GangUpserted, NodeGone, NodeUpserted, PodUpserted
 from muster.cluster.handlers import gangevents, nodeevents, podevents
 from muster.cluster.ids import NO_ROW
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.snapshot import Fact, Snapshot
 from muster.cluster.tables.pods import PodState
 
@@ -28,7 +28,7 @@ def overlay(
     /,
 ) -> Snapshot:
     """Return the scratch cluster's snapshot. Raises ``ValueError`` for a row without a pod."""
-    model = Model(snapshot.cluster, snapshot.levels, snapshot.tables)
+    model = Model(snapshot.cluster, snapshot.levels, snapshot)
     model.share_topology(snapshot.topology_cell)
     ignored = Outcome()
     for row in without_pods:

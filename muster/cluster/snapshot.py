@@ -1,6 +1,6 @@
 """The frozen cluster that decisions are made on.
 
-A snapshot costs next to nothing to take: it refers to the live columns, and whoever writes
+A snapshot costs next to nothing to take: it refers to the live columns, and a writer
 to them afterwards copies first (``muster.cluster.columns.columns``). It never changes, whatever
 happens to the cluster, and names the generation it shows.
 """
@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import read_only
-from muster.cluster.columns.nametable import NameView
-from muster.cluster.columns.pagedlists import PagedListView
+from muster.cluster.columns.paged import NameView, PagedListView
 from muster.cluster.devices.view import DeviceView
 from muster.cluster.events import BudgetUpserted, GangUpserted, NodeGone, NodeUpserted, PodUpserted
 from muster.cluster.ids import GangKey
@@ -48,7 +47,7 @@ from muster.cluster.tables.topology import Topology
 from muster.cluster.tables.topologybuild import TopologyCell
 
 Fact: TypeAlias = NodeUpserted | NodeGone | GangUpserted | PodUpserted
-"""What an overlay may be told of; pods must be ones that the snapshot does not have."""
+"""What an overlay may add; pods must be ones that the snapshot does not have."""
 
 
 class Overlaid(Protocol):
@@ -66,76 +65,61 @@ class Overlaid(Protocol):
         """Return ``snapshot`` without some pod rows, with some facts, pods moved, ranks changed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Tables:
-    """The frozen tables behind a snapshot; what ``overlay`` starts from.
+    """The frozen tables behind a snapshot; what ``overlay`` starts from."""
 
-    ``standby``: by gang row, the pod rows of its hot spares.
-    """
-
+    #: Node columns.
     nodes: NodeView
+    #: Pod columns.
     pods: PodView
-    gangs: GangColumns
+    #: Gang columns; ``Snapshot.gang`` makes a view of one row.
+    gang_columns: GangColumns
+    #: Device rows, by node row.
     devices: DeviceView
+    #: Pod classes by id (``pods.pod_class``).
     classes: NameView[PodClass]
+    #: Label sets by id (``pods.labels``).
     label_sets: NameView[LabelSet]
+    #: By pod row, what it holds before it is bound.
     holds: PagedListView[Hold | None]
+    #: Labels of the namespaces, by name.
     namespaces: NamespaceLabels
-    budgets: Mapping[str, BudgetUpserted]
+    #: The budgets as they were asked for, by name; ``Snapshot.budgets`` evaluates them.
+    caps: Mapping[str, BudgetUpserted]
+    #: What scoring learned last, ``None`` while no pod has asked for a GPU by itself.
     learned: Learned | None
-    matches: Mapping[PodQuery, CountView]
+    #: The selectors that are kept counted.
+    counted: Mapping[PodQuery, CountView]
+    #: By required anti-affinity term, the occupying pods that carry it.
     anti_affinity: Mapping[PodAffinityTerm, CountView]
+    #: By host port, the occupying pods that claim it.
     host_ports: Mapping[HostPort, CountView]
+    #: By gang row, the pod rows of its hot spares.
     standby: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
-    """A cluster at one generation, read-only. Rows are indices into its columns.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Snapshot(Tables):
+    """A cluster at one generation, read-only. Rows are indices into its columns."""
 
-    ``overlaid`` does the work of ``overlay``: it needs the mutators, which need this class.
-    """
-
+    #: The cluster's name.
     cluster: str
+    #: Node label keys of the topology levels, widest first.
     levels: tuple[str, ...]
+    #: Changes of the cluster up to this snapshot.
     generation: int
-    tables: Tables
+    #: The tree, built at its first use and shared by snapshots of the same nodes.
     topology_cell: TopologyCell
+    #: Does the work of ``overlay``: it needs the mutators, which need this class.
     overlaid: Overlaid
-    _counters: MatchCounters
-    _gangs: dict[int, GangView] = field(default_factory=dict)
+    #: The live counters, which learn here which selectors are asked for.
+    counters: MatchCounters
+    #: What was derived already, kept for the next question. Nothing of it depends on ``learned``:
+    #: a snapshot that differs in that alone shares it.
+    _gangs: dict[GangKey, GangView] = field(default_factory=dict)
     _counts: dict[PodQuery, NDArray[np.int64]] = field(default_factory=dict)
     _budgets: list[BudgetView] = field(default_factory=list)
-
-    @property
-    def nodes(self) -> NodeView:
-        """Node columns."""
-        return self.tables.nodes
-
-    @property
-    def pods(self) -> PodView:
-        """Pod columns."""
-        return self.tables.pods
-
-    @property
-    def devices(self) -> DeviceView:
-        """Device rows."""
-        return self.tables.devices
-
-    @property
-    def learned(self) -> Learned | None:
-        """What scoring learned last, ``None`` while nobody has asked for a GPU by itself."""
-        return self.tables.learned
-
-    @property
-    def classes(self) -> NameView[PodClass]:
-        """Pod classes by id (``pods.pod_class``)."""
-        return self.tables.classes
-
-    @property
-    def label_sets(self) -> NameView[LabelSet]:
-        """Label sets by id (``pods.labels``)."""
-        return self.tables.label_sets
 
     @property
     def topology(self) -> Topology:
@@ -150,24 +134,33 @@ class Snapshot:
 
     def gang(self, key: GangKey) -> GangView | None:
         """Return a gang, ``None`` when there is none of that key."""
-        row = self.tables.gangs.keys.find(key)
-        return None if row is None else self._gang(row)
+        found = self._gangs.get(key)
+        if found is None:
+            row = self.gang_columns.keys.find(key)
+            if row is None:
+                return None
+            found = self._gangs[key] = gangview.view(self.gang_columns.facts(row), self.pods)
+        return found
+
+    def keep(self, view: GangView) -> None:
+        """Take over a view of a gang that was made at this snapshot's generation."""
+        self._gangs[view.key] = view
 
     def gang_at(self, row: int) -> GangKey:
         """Return the key behind an entry of ``pods.gang``."""
-        return self.tables.gangs.keys[row]
+        return self.gang_columns.keys[row]
 
     def gangs(self) -> Iterator[GangKey]:
         """Yield the keys of all gangs, in row order."""
-        return (key for key in self.tables.gangs.keys if key is not None)
+        return (key for key in self.gang_columns.keys if key is not None)
 
     def hold(self, row: int) -> Hold | None:
         """Return what a pod row holds before it is bound (assumed or released)."""
-        return self.tables.holds[row]
+        return self.holds[row]
 
     def standby_rows(self) -> NDArray[np.int32]:
         """Return the rows of all hot spares, ascending: seats that gangs keep without a pod."""
-        rows = sorted(row for seats in self.tables.standby.values() for row in seats)
+        rows = sorted(row for seats in self.standby.values() for row in seats)
         return np.array(rows, dtype=np.int32)
 
     def on_node(self, row: int) -> NDArray[np.int32]:
@@ -191,7 +184,7 @@ class Snapshot:
         kept counted.
         """
         query = PodQuery(selector, namespaces, namespace_selector, include_terminating)
-        self._counters.want(query)
+        self.counters.want(query)
         if query not in self._counts:
             self._counts[query] = read_only(self._count(query).dense(self.nodes.count))
         return self._counts[query]
@@ -200,7 +193,7 @@ class Snapshot:
         """Yield every required anti-affinity term that occupying pods carry, with how many
         of those pods stand on each node (int64[n]).
         """  # noqa: D205  # one sentence
-        for term, view in self.tables.anti_affinity.items():
+        for term, view in self.anti_affinity.items():
             yield term, view.dense(self.nodes.count)
 
     def anti_affinity_against(
@@ -209,26 +202,26 @@ class Snapshot:
         """Yield the terms of occupying pods that speak of pods with these labels, with the
         node rows (int32, ascending) where such pods stand. Cheaper than the dense form.
         """  # noqa: D205  # one sentence
-        for term, view in self.tables.anti_affinity.items():
+        for term, view in self.anti_affinity.items():
             if self.matches(term, labels_id):
                 yield term, view.pairs()[0]
 
     def host_port_conflicts(self, port: HostPort) -> NDArray[np.bool_]:
         """Return bool[n]: nodes where the port collides with an occupying pod's."""
-        return port_conflicts(port, self.tables.host_ports, self.nodes.count)
+        return port_conflicts(port, self.host_ports, self.nodes.count)
 
     def matches(self, term: PodAffinityTerm, labels_id: int) -> bool:
-        """Tell whether an (anti-)affinity term speaks of pods with these labels."""
+        """Return whether an (anti-)affinity term speaks of pods with these labels."""
         labels = self.label_sets.values[labels_id]  # None: an id that is free
-        return labels is not None and term_matches(term, labels, self.tables.namespaces)
+        return labels is not None and term_matches(term, labels, self.namespaces)
 
     # --- budgets ----------------------------------------------------------------------
 
     @property
     def budgets(self) -> Sequence[BudgetView]:
         """All budgets by name, evaluated at their first use."""
-        if len(self._budgets) < len(self.tables.budgets):
-            ordered = sorted(self.tables.budgets.items())
+        if len(self._budgets) < len(self.caps):
+            ordered = sorted(self.caps.items())
             self._budgets[:] = [budget_rules.view(b, self.nodes) for _, b in ordered]
         return self._budgets
 
@@ -256,17 +249,11 @@ class Snapshot:
         stays, because no event happened. Raises ``ValueError`` for rows that are not there.
         """  # noqa: D205  # one sentence
         specs = map(GangUpserted, with_specs)
-        told = (*with_nodes, *specs, *with_pods, *facts)
-        return self.overlaid(self, without_pods, told, moved, with_ranks or {})
-
-    def _gang(self, row: int) -> GangView:
-        found = self._gangs.get(row)
-        if found is None:
-            found = self._gangs[row] = gangview.view(self.tables.gangs.facts(row), self.pods)
-        return found
+        added = (*with_nodes, *specs, *with_pods, *facts)
+        return self.overlaid(self, without_pods, added, moved, with_ranks or {})
 
     def _count(self, query: PodQuery) -> CountView:
-        found = self.tables.matches.get(query)
+        found = self.counted.get(query)
         if found is None:
-            found = count_pods(query, self.pods, self.label_sets, self.tables.namespaces).freeze()
+            found = count_pods(query, self.pods, self.label_sets, self.namespaces).freeze()
         return found

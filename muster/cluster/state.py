@@ -14,6 +14,7 @@ in with the event, so a recorded stream of events leads to the same state every 
 """
 
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from muster.cluster.columns.uids import Uids
 from muster.cluster.dump import reader as loading
 from muster.cluster.dump import writer as dumping
 from muster.cluster.dump.blocks import BlockReader
-from muster.cluster.effects import Effect
+from muster.cluster.effects import Effect, Outcome
 from muster.cluster.events import (
     BudgetGone,
     BudgetUpserted,
@@ -60,16 +61,12 @@ from muster.cluster.handlers import (
 from muster.cluster.handlers.devicetroubles import DeviceTrouble
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.overlay import overlay
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables import gangview
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import PodState
-
-PLAN_GATE = "muster.dev/plan"
-"""The scheduling gate that is ours (``kube.names.PLAN_GATE``, which this package cannot see)."""
 
 
 class ClusterState:
@@ -81,7 +78,7 @@ class ClusterState:
 
     __slots__ = ("_gangs", "_model", "_snapshot", "gate", "generation")
 
-    def __init__(self, name: str, *, levels: Sequence[str], gate: str = PLAN_GATE) -> None:
+    def __init__(self, name: str, *, levels: Sequence[str], gate: str) -> None:
         if not levels or len(set(levels)) < len(levels):
             raise ValueError(
                 f"cluster {name}: levels is {tuple(levels)}; it needs at least the host's label "
@@ -120,11 +117,17 @@ class ClusterState:
         self._dispatch(event, out, now)
         if self._model.devices.disturbed:
             ledger.review_disturbed(self._model, out)
-        if out.changed:
+        if out.changed or out.effects:
             self.generation += 1
             self._snapshot = None
             self._gangs.clear()
-        return out.effects()
+        elif isinstance(event, PricesLearned):
+            self.generation += 1
+            if self._snapshot is not None:  # nothing else is different: all tables are as they were
+                self._snapshot = replace(
+                    self._snapshot, learned=event.learned, generation=self.generation
+                )
+        return list(dict.fromkeys(out.effects))
 
     def _dispatch(self, event: Event, out: Outcome, now: float) -> None:  # noqa: C901, PLR0912  # a table
         model = self._model
@@ -147,7 +150,6 @@ class ClusterState:
                 planevents.stood_by(model, event, out)
             case PricesLearned(learned):
                 model.learned = learned
-                out.changed = True
             case PodReleased():
                 planevents.released(model, event, out)
             case PodForgotten():
@@ -182,9 +184,10 @@ class ClusterState:
     def prepare(self) -> Generator[None, None, None]:
         """Copy beforehand what the first event after a snapshot would have to; a part a step.
 
-        For who is about to take one: without it that event waits for all the copies at once.
+        Before one is taken: without it that event waits for all the copies at once.
         """
-        yield from self._model.nodes.prepare()
+        if self._snapshot is None:  # else no column was written since
+            yield from self._model.nodes.prepare()
 
     def pod_row(self, uid: PodUid) -> int | None:
         """Return the row of a pod."""
@@ -201,7 +204,7 @@ class ClusterState:
         return self._model.directory.rows(uids)
 
     def settle(self) -> None:
-        """Do now what was left for whoever asks first: a list has ended."""
+        """Do now what was left for the first reader: a list has ended."""
         self._model.nodes.pods.settled()
 
     @property
@@ -240,7 +243,7 @@ class ClusterState:
     def takes(self, uid: PodUid, node: str) -> bool:
         """Return whether a pod may still be bound to a node of its plan (``ledger.takes``).
 
-        Of a pod that nothing is known of only whether the node is there can be told.
+        Of a pod that nothing is known of it is only known whether the node is there.
         """
         row, target = self.pod_row(uid), self._model.nodes.names.find(node)
         if target is None:
@@ -291,7 +294,7 @@ class ClusterState:
         row = self._model.gangs.keys.find(key)
         if row is None:
             return None
-        present, needed = self._model.gangs.size(row), self._model.gangs.min_count(row)
+        present, needed = self._model.gangs.present_and_needed(row)
         return (present, needed) if present < needed else None
 
     def gangs(self) -> Iterator[GangKey]:
@@ -299,12 +302,12 @@ class ClusterState:
         return (key for _, key in self._model.gangs.live())
 
     def gang_of(self, uid: PodUid) -> GangKey | None:
-        """Return the gang whose member a pod is."""
+        """Return the gang that a pod is a member of."""
         row = self.pod_row(uid)
         return None if row is None else podevents.gang_key(self._model, row)
 
     def node_row(self, name: str) -> int | None:
-        """Return the row of a node, or of one that pods tell of and nobody has seen."""
+        """Return the row of a node, or of one that pods name and no watch has shown."""
         return self._model.nodes.names.find(name)
 
     def bound_node(self, uid: PodUid) -> str | None:

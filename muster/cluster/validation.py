@@ -67,7 +67,7 @@ def _check_rows(model: Model) -> None:
         _require(len(set(spent)) == len(spent), "an id is free twice")
     for number, name in model.nodes.names.live():
         wanted = model.nodes.alive[number] or model.nodes.refs[number] > 0
-        _require(wanted, f"node {name} is dead, nobody refers to it, and it has a row")
+        _require(wanted, f"node {name} is dead, unused, and it has a row")
 
 
 def _check_states(model: Model) -> None:
@@ -107,7 +107,7 @@ def _check_hold(model: Model, row: int, hold: Hold, who: str) -> None:
 
 
 def _lacks(model: Model, node: int) -> set[int]:
-    """Return what a node is short of even without those whom it does not take: see ``review``."""
+    """Return what a node is short of even without those that it does not take: see ``review``."""
     short = model.shortage(node)
     for row in model.held_on(node) if short else ():
         if model.unfit(row, node) or devicetroubles.lost(model, row, node):
@@ -125,7 +125,7 @@ def _check_room(model: Model) -> None:
             for resource, amount in model.traits(model.pods.pod_class[row]).requests:
                 used[resource][node] += amount
     nodes = model.nodes.freeze()
-    for number, name in model.nodes.resources.live():
+    for number, name in enumerate(model.nodes.resources):
         free, allocatable = nodes.free_columns[number], nodes.allocatable_columns[number]
         wrong = np.flatnonzero(free != allocatable - used[number])
         _require(not len(wrong), f"{name}: free + used is not allocatable on node rows {wrong}")
@@ -185,7 +185,7 @@ def _check_gangs(model: Model) -> None:
         for row in rows:
             _require(model.pods.gang[row] == gang, f"gang {key}: {_who(model, row)} left it")
         spec = model.gangs.spec(gang)
-        _require(rows or spec is not None, f"gang {key} is empty and nobody describes it")
+        _require(rows or spec is not None, f"gang {key} is empty and no object describes it")
         _require(spec is None or spec.key == key, f"gang {key} has the spec of another")
     wanted = sorted(row for row in model.pods.live() if model.pods.gang[row] != NO_ROW)
     _require(sorted(members) == wanted, "gangs do not list just their members")
@@ -263,8 +263,8 @@ def _check_devices(model: Model) -> None:
         flat = [amount for sums in used for amount in sums]
         _require(devices.uses(node) == flat, f"{_node(model, node)}: device uses counted wrong")
         _check_given(model, node)
-    for node, told in devices.open.items():
-        for pod in told:
+    for node, named in devices.open.items():
+        for pod in named:
             _check_open(model, node, pod)
 
 
@@ -277,8 +277,8 @@ def _check_given(model: Model, node: int) -> None:
         mine = {claim.device for claim in devices.claims_on(node) if claim.pod == pod}
         seats = (any_seat(devices.slots(node), index, name) for name in given)
         known = {seat.device for seat in seats if seat is not None}
-        told = pod in devices.open.get(node, {})
-        _require(told or known <= mine, f"{_who(model, pod)} was given {given} and has them not")
+        named = pod in devices.open.get(node, {})
+        _require(named or known <= mine, f"{_who(model, pod)} was given {given} and has them not")
 
 
 def _check_claim(model: Model, node: int, claim: Claim) -> None:

@@ -1,5 +1,15 @@
-"""One decision as a value: what it is made of, what came of it, and the same asked again.
+"""One decision as a value: what was asked, the answer, and the same asked again.
 
-The planner asks here, the dump records what was asked, `muster replay` asks again. Pure: a
-question carries everything beside the snapshot that the answer depends on, time included.
+The planner decides here, the dump records what was asked, ``muster replay`` asks it again. Pure: a
+question (``muster.placement.question``) carries everything beside the snapshot that the answer
+depends on, time included.
+
+``answer``        what the planner asks about a gang, and the kinds of answers
+``assign``        from a plan to the assignments that are held: names, devices, ranks
+``history``       the last decisions with the snapshots that they were made on
+``record``        an answer as JSON lines, equal byte for byte when the answers are
+``recording``     the file with states, questions and answers
+``replay``        a recording read, and its questions asked again
+``suppositions``  the cluster or the gang as it might be, and the answer then
+``text``          an answer in sentences
 """

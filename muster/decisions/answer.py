@@ -8,9 +8,17 @@
     whole       ─► Planned: the plan, and the devices and ranks of its pods
 
 The same snapshot and the same question give the same answer, wherever they are put.
+
+A gang on which the planner fails waits by itself: one gang must not stop all others. The
+decision is pure and its caller plans every gang of the cluster. If an error ended the process,
+the next leader would meet the same gang first and end as well. So the error becomes an answer
+like any other: recorded, reported to the owner of the gang, and the same when it is replayed from
+a dump, which a report of it should carry.
 """
 
+import traceback
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Final
 
 from muster.cluster.events import Assignment, StandbyHeld
@@ -20,44 +28,20 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.tables.gangview import GangView
 from muster.decisions.assign import assignments
-from muster.decisions.failure import failed
-from muster.placement import gang as gang_placement
-from muster.placement.decision import Decision, Explanation, Plan, Reject, Wait, WaitReason
+from muster.placement.decision import Decision, Plan, Reject, Wait, WaitExplanation, WaitReason
+from muster.placement.hotspares import choose_hot_spares, plan_beside_spares
+from muster.placement.question import Question
 from muster.placement.ranks.vacantranks import with_vacant_ranks
-from muster.placement.request import Rows
-from muster.placement.scoring.profiles import DEFAULT, Profile, Scoring
+from muster.placement.scoring.profiles import Profile
 from muster.placement.scoring.view import learned_of
-from muster.placement.spares.hotspares import Ask, choose_seats, plan_beside_spares
 from muster.queueing.assembly import Assembly, Idle, Incomplete, NotBefore, Ready, assemble
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Everything beside the snapshot that a decision about one gang depends on.
-
-    ``now``, ``deferred_until``: seconds since the epoch. ``window_s``: how long a gang of
-    unknown size is given for more members. ``spare_count``: spare nodes wanted per member.
-    ``refused``: names of nodes that kube-scheduler turned members away from, ``kept``: of
-    nodes whose room is kept for lost members of other gangs. ``scoring``: how nodes are
-    preferred for a pod that comes alone. ``network``: why the gang cannot have the isolated network
-    that its pods are to have, "" where it can, or needs none.
-    """
-
-    gang: GangKey
-    now: float
-    window_s: float
-    spare_count: int
-    deferred_until: float | None = None
-    refused: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    scoring: Scoring = DEFAULT
-    network: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Deferred:
-    """The gang is left alone until ``until`` (epoch seconds): its releases are refused."""
+    """The gang is not planned yet: its releases are refused."""
 
+    #: Until then, seconds since the epoch.
     until: float
 
 
@@ -72,6 +56,10 @@ class Planned:
 NETWORK_REMEDY: Final = (
     "goes as soon as that has changed; muster networks shows pools, who has which VNI, and nodes"
 )
+REMEDY: Final = (
+    "please report this with a dump (docs/replay.md); other gangs are planned, and this one is "
+    "tried again when it changes and each minute"
+)
 Standing = Assembly | Deferred
 Answer = Planned | Wait | Reject | Deferred | NotBefore | Incomplete | Idle
 
@@ -79,7 +67,7 @@ Answer = Planned | Wait | Reject | Deferred | NotBefore | Incomplete | Idle
 def standing(
     view: GangView, *, now: float, window_s: float, deferred_until: float | None
 ) -> Standing:
-    """Say whether a gang may be planned at ``now``; the other times are a question's."""
+    """Return whether a gang may be planned at ``now``; the other times are a question's."""
     if deferred_until is not None and deferred_until > now:
         return Deferred(deferred_until)
     return assemble(view, now=now, window_s=window_s)
@@ -88,44 +76,42 @@ def standing(
 def decide(snapshot: Snapshot, question: Question) -> Steps[Decision]:
     """Return where the gang goes, in slices. Raises ``KeyError`` for an unknown gang.
 
-    An error while planning is an answer too (``muster.decisions.failure``).
+    An error while planning is an answer too: the gang waits (``failed``).
     """
     view = snapshot.gang(question.gang)
     if view is None:
         raise KeyError(question.gang)
     if question.network:
         nodes = snapshot.nodes.count
-        why = Explanation(nodes, 0, (), cause=question.network, remedy=NETWORK_REMEDY)
+        why = WaitExplanation(nodes, 0, (), cause=question.network, remedy=NETWORK_REMEDY)
         return Wait(question.gang, snapshot.generation, WaitReason.NO_NETWORK, why)
     try:
         ranked = with_vacant_ranks(snapshot, view)
-        return (yield from plan_beside_spares(ranked, view, _ask(question, question.spare_count)))
+        return (yield from plan_beside_spares(ranked, view, question))
     except Exception as error:  # noqa: BLE001  whatever it is, the other gangs must be planned
         return failed(question.gang, snapshot.generation, snapshot.nodes.count, error)
 
 
-def spare_seats(snapshot: Snapshot, question: Question) -> Steps[StandbyHeld | None]:
+def failed(gang: GangKey, generation: int, nodes: int, error: Exception) -> Wait:
+    """Return the wait of a gang on which planning raised ``error``; ``nodes``: how many there are.
+
+    The place is the innermost frame: file, line and function, without the machine's paths.
+    """
+    innermost = traceback.extract_tb(error.__traceback__)[-1]
+    path = PurePath(innermost.filename)
+    where = f"{path.parent.name}/{path.name}:{innermost.lineno} in {innermost.name}"
+    text = f"{type(error).__name__}: {error} ({where}); {REMEDY}"
+    return Wait(
+        gang, generation, WaitReason.PLANNER_FAILED, WaitExplanation(nodes, 0, (), remedy=text)
+    )
+
+
+def lacking_hot_spares(snapshot: Snapshot, question: Question) -> Steps[StandbyHeld | None]:
     """Return the hot spares that a gang lacks, in slices; ``None``: there is room for none."""
     view = snapshot.gang(question.gang)
     if view is None or not view.lacks_standby:
         return None
-    return (yield from choose_seats(snapshot, view, _ask(question, 0)))
-
-
-def _ask(question: Question, spare_count: int) -> Ask:
-    def ask(snapshot: Snapshot, members: Rows | None) -> Steps[Decision]:
-        return gang_placement.plan(
-            snapshot,
-            question.gang,
-            spare_count=spare_count,
-            members=members,
-            refused=question.refused,
-            kept=question.kept,
-            now=question.now,
-            scoring=question.scoring,
-        )
-
-    return ask
+    return (yield from choose_hot_spares(snapshot, view, question))
 
 
 def to_learn(snapshot: Snapshot, question: Question) -> Steps[Learned | None]:

@@ -8,7 +8,7 @@ after the pods of the jobs before its own. The others are numbered in the order 
 which follows the fabric; successors of lost ones take the numbers over that those had.
 
 A pod with required node affinity of its own gets no spares: a spare is one more ORed
-term, and the API server lets nobody add terms to a gated pod that has some.
+term, and the API server lets no client add terms to a gated pod that has some.
 """
 
 from collections.abc import Generator, Mapping
@@ -71,7 +71,7 @@ class _Devices:
     def _priced(
         self, node: int, class_id: int, layout: Layout, uses: list[int], needs: tuple[Need, ...]
     ) -> list[Seat] | None:
-        """Seat a pod that comes alone with a part of one device; ``None``: that is not it."""
+        """Return the device of a lone pod that takes a part of one; ``None``: it is no such pod."""
         need = needs[0]
         if not self.lone or len(needs) > 1 or need.pieces > 1 or need.alone:
             return None
@@ -156,7 +156,8 @@ def _ranks(snapshot: Snapshot, plan: Plan, gang: GangView | None) -> list[int]:
         return [int(number) for number in numbers]
     own = ranks(gang.spec, numbers)
     unknown = own < 0
-    vacant = vacant_ranks(snapshot, gang, int(unknown.sum()))
-    own[unknown] = (holding(gang) + np.arange(len(own)))[unknown] if vacant is None else vacant
+    if unknown.any():
+        vacant = vacant_ranks(snapshot, gang, int(unknown.sum()))
+        own[unknown] = (holding(gang) + np.arange(len(own)))[unknown] if vacant is None else vacant
     result: list[int] = own.tolist()
     return result

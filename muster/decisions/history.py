@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muster.cluster.snapshot import Snapshot
-from muster.decisions.answer import Answer, Planned, Question
+from muster.decisions.answer import Answer, Planned
+from muster.placement.question import Question
 
 
 @dataclass(frozen=True, slots=True, eq=False)

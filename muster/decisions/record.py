@@ -1,6 +1,6 @@
 """An answer written down: JSON lines that are equal, byte for byte, when the answers are.
 
-The first line says what was decided, with the numbers that explain it; a plan is followed
+The first line is what was decided, with the numbers that explain it; a plan is followed
 by a line per pod in the order of the plan: pod, uid, node, spares, devices, rank.
 """
 
@@ -18,7 +18,7 @@ from muster.queueing.assembly import Idle, Incomplete, NotBefore
 PODS_PER_PIECE: Final = 64  # about half a millisecond
 
 
-class Outcome(StrEnum):
+class AnswerKind(StrEnum):
     """What an answer is, in a word."""
 
     PLAN = "plan"
@@ -30,36 +30,36 @@ class Outcome(StrEnum):
     IDLE = "idle"
 
 
-def outcome(answer: Answer) -> Outcome:
+def outcome(answer: Answer) -> AnswerKind:
     """Return the word for an answer."""
     match answer:
         case Planned():
-            return Outcome.PLAN
+            return AnswerKind.PLAN
         case Wait():
-            return Outcome.WAIT
+            return AnswerKind.WAIT
         case Reject():
-            return Outcome.REJECT
+            return AnswerKind.REJECT
         case Deferred():
-            return Outcome.DEFERRED
+            return AnswerKind.DEFERRED
         case NotBefore():
-            return Outcome.NOT_YET
+            return AnswerKind.NOT_YET
         case Incomplete():
-            return Outcome.INCOMPLETE
+            return AnswerKind.INCOMPLETE
         case Idle():
-            return Outcome.IDLE
+            return AnswerKind.IDLE
         case _ as unreachable:
             assert_never(unreachable)
 
 
 def written(snapshot: Snapshot, answer: Answer) -> Pieces[bytes]:
     """Return the lines of ``answer``, made on ``snapshot``; yields b"" between slices."""
-    said = {"outcome": outcome(answer)}
+    head: dict[str, object] = {"outcome": outcome(answer)}
     if not isinstance(answer, Planned):
-        return line(said | _facts(answer))
+        return line(head | _facts(answer))
     plan = answer.plan
     left_over = [snapshot.pods.names[row] for row in plan.left_over.tolist()]
-    head = {"gang": plan.gang, "generation": plan.generation, "domains": plan.domains}
-    lines = [line(said | head | {"left_over": left_over})]
+    head |= {"gang": plan.gang, "generation": plan.generation, "domains": plan.domains}
+    lines = [line(head | {"left_over": left_over})]
     names = snapshot.pods.names
     for index, (row, seat) in enumerate(zip(plan.pods.tolist(), answer.assignments, strict=True)):
         if index % PODS_PER_PIECE == 0:
@@ -77,5 +77,5 @@ def text(snapshot: Snapshot, answer: Answer) -> bytes:
 
 
 def _facts(answer: object) -> dict[str, object]:
-    told = encode(answer)
-    return told if isinstance(told, dict) else {}
+    facts = encode(answer)
+    return facts if isinstance(facts, dict) else {}

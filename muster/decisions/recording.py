@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from muster.cluster.columns.columns import PAGE_ROWS
+from muster.cluster.columns.paged import PAGE_ROWS
 from muster.cluster.dump.blocks import PAGES_PER_PIECE, BlockWriter, Pieces, line
 from muster.cluster.dump.container import frame
 from muster.cluster.dump.writer import Frozen, freeze_past
@@ -27,30 +27,31 @@ from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodState
-from muster.decisions.answer import Answer, Question, answer
+from muster.decisions.answer import Answer, answer
 from muster.decisions.history import Asked
 from muster.decisions.record import written
+from muster.placement.question import Question
 from muster.queueing.order import order
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Who wrote a recording, and when.
-
-    ``replica``: pod or host. ``leads``: it planned; a standby knows the cluster and has decided
-    nothing. ``listed``: the cluster was known whole. ``written_at`` is the wall clock's and
-    ``now`` the planner's, which never steps; both in seconds since the epoch. ``pin``,
-    ``spare_count``, ``window_s``: the settings that a decision and its release depend on.
-    """
+class RecordingSource:
+    """Who wrote a recording, and when."""
 
     version: str
+    #: Pod or host.
     replica: str
+    #: It planned; a standby knows the cluster and has decided nothing.
     leads: bool
+    #: The cluster was known whole.
     listed: bool
+    #: Time of the wall clock, seconds since the epoch.
     written_at: float
+    #: Time of the planner, which never steps; seconds since the epoch.
     now: float
+    #: The settings that a decision and its release depend on.
     pin: str
     spare_count: int
     window_s: float
@@ -58,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The planner's last word on a gang, and the generation it was said on."""
+    """The planner's last decision about a gang, and the generation that it was made on."""
 
     outcome: str
     reason: str
@@ -67,28 +68,25 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """How the planner stood to a gang: where it had it, and what it had said.
+    """What the planner last knew about a gang: its list, and its last decision."""
 
-    ``listed``: "to do", "parked", or "" for neither. ``next_look``: when a timer lists it
-    again, epoch seconds.
-    """
-
+    #: "to do", "parked", or "" for neither.
     listed: str = ""
+    #: When a timer lists it again, seconds since the epoch.
     next_look: float | None = None
     said: Said | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One question of a recording. ``state``: the number of the state that it was put to.
-
-    ``made``: the planner's own decision of some time ago, else asked when the file was
-    written. ``answered``: an answer was written down with it.
-    """
+class RecordingEntry:
+    """One question of a recording."""
 
     question: Question
+    #: Number of the state that it was put to.
     state: int
+    #: The planner's own decision of some time ago; else asked when the file was written.
     made: bool
+    #: An answer is recorded with it.
     answered: bool
     note: Note = field(default_factory=Note)
 
@@ -97,28 +95,28 @@ class Entry:
 class Index:
     """The end of the file: numbers of the blocks of its states' indices and of its entries."""
 
-    source: Source
+    source: RecordingSource
     states: tuple[int, ...]
     entries: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taken:
-    """What a recording is written from; taken in one moment.
+class RecordingInput:
+    """What a recording is written from; taken in one moment."""
 
-    ``question`` and ``note`` ask the planner. ``may_ask``: whether there is time for one more
-    answer; a gang without one is recorded with its question alone. ``made``: oldest first.
-    """
-
-    source: Source
+    source: RecordingSource
     frozen: Frozen
+    #: The planner's decisions, oldest first.
     made: Sequence[Asked]
+    #: Asks the planner for the question about a gang.
     question: Callable[[GangKey], Question]
+    #: Asks the planner for its note about a gang.
     note: Callable[[GangKey], Note]
+    #: Whether there is time for one more answer; a gang without one is recorded with its question.
     may_ask: Callable[[], bool]
 
 
-def record(taken: Taken) -> Generator[bytes, None, Index]:
+def record(taken: RecordingInput) -> Generator[bytes, None, Index]:
     """Yield the frames of a recording, ``b""`` among them; return its index, written too."""
     blocks = BlockWriter()
     now = yield from write_state(taken.frozen, blocks)
@@ -132,7 +130,7 @@ def record(taken: Taken) -> Generator[bytes, None, Index]:
             number = numbers[asked.snapshot.generation] = len(states)
             then = yield from write_state(frozen, blocks)
             states.append(then)
-        entry = Entry(asked.question, number, made=True, answered=True)
+        entry = RecordingEntry(asked.question, number, made=True, answered=True)
         block = yield from _entry(blocks, entry, asked.snapshot, asked.answer)
         entries.append(block)
     index = Index(taken.source, tuple(states), tuple(entries))
@@ -141,26 +139,26 @@ def record(taken: Taken) -> Generator[bytes, None, Index]:
     return index
 
 
-def _asked_now(taken: Taken, blocks: BlockWriter) -> Pieces[list[int]]:
+def _asked_now(taken: RecordingInput, blocks: BlockWriter) -> Pieces[list[int]]:
     snapshot = taken.frozen.snapshot
     numbers = []
     views = yield from _sliced(open_gangs(snapshot))
     for key in order(views, snapshot, taken.source.now):
         question, note = taken.question(key), taken.note(key)
         found = (yield from _sliced(answer(snapshot, question))) if taken.may_ask() else None
-        entry = Entry(question, 0, made=False, answered=found is not None, note=note)
+        entry = RecordingEntry(question, 0, made=False, answered=found is not None, note=note)
         block = yield from _entry(blocks, entry, snapshot, found)
         numbers.append(block)
     return numbers
 
 
 def _entry(
-    blocks: BlockWriter, entry: Entry, snapshot: Snapshot, found: Answer | None
+    blocks: BlockWriter, entry: RecordingEntry, snapshot: Snapshot, found: Answer | None
 ) -> Pieces[int]:
-    told = b""
+    lines = b""
     if found is not None:
-        told = yield from written(snapshot, found)
-    return (yield from blocks.raw(line(entry) + b"\n" + told))
+        lines = yield from written(snapshot, found)
+    return (yield from blocks.raw(line(entry) + b"\n" + lines))
 
 
 def open_gangs(snapshot: Snapshot) -> Steps[list[GangView]]:

@@ -19,10 +19,10 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.state import ClusterState
 from muster.decisions.answer import Answer, answer
 from muster.decisions.record import text
-from muster.decisions.recording import Entry, Index, Source
+from muster.decisions.recording import Index, RecordingEntry, RecordingSource
 
 
-class Verdict(StrEnum):
+class ReplayVerdict(StrEnum):
     """What came of asking again."""
 
     IDENTICAL = "identical"
@@ -34,18 +34,19 @@ class Verdict(StrEnum):
 class Recorded:
     """An entry and the lines of its answer, empty where it has none."""
 
-    entry: Entry
+    entry: RecordingEntry
     lines: bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rerun:
-    """One entry asked again. ``difference``: the first value that is not as recorded."""
+    """One entry asked again."""
 
     recorded: Recorded
     snapshot: Snapshot
     answer: Answer
-    verdict: Verdict
+    verdict: ReplayVerdict
+    #: The first value that is not as recorded.
     difference: str = ""
 
 
@@ -60,7 +61,7 @@ class Recording:
         self.entries: Sequence[Recorded] = [self._entry(n) for n in self._index.entries]
 
     @property
-    def source(self) -> Source:
+    def source(self) -> RecordingSource:
         """Who wrote it, and when."""
         return self._index.source
 
@@ -74,7 +75,7 @@ class Recording:
 
     def _entry(self, number: int) -> Recorded:
         head, _, lines = bytes(self._blocks.raw(number)).partition(b"\n")
-        return Recorded(decode(Entry, json.loads(head)), lines)
+        return Recorded(decode(RecordingEntry, json.loads(head)), lines)
 
 
 def rerun(recorded: Recorded, snapshot: Snapshot) -> Rerun:
@@ -85,10 +86,12 @@ def rerun(recorded: Recorded, snapshot: Snapshot) -> Rerun:
         raise ValueError(f"damaged: its state has no gang {error}") from error
     lines = text(snapshot, found)
     if not recorded.entry.answered:
-        return Rerun(recorded, snapshot, found, Verdict.UNRECORDED)
+        return Rerun(recorded, snapshot, found, ReplayVerdict.UNRECORDED)
     if lines == recorded.lines:
-        return Rerun(recorded, snapshot, found, Verdict.IDENTICAL)
-    return Rerun(recorded, snapshot, found, Verdict.DIFFERENT, difference(recorded.lines, lines))
+        return Rerun(recorded, snapshot, found, ReplayVerdict.IDENTICAL)
+    return Rerun(
+        recorded, snapshot, found, ReplayVerdict.DIFFERENT, difference(recorded.lines, lines)
+    )
 
 
 def difference(recorded: bytes, again: bytes) -> str:

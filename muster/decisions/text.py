@@ -42,7 +42,7 @@ def _blocked(view: GangView) -> list[str]:
 
 
 def incomplete(view: GangView, needed: int) -> list[str]:
-    """Say what a gang lacks that has not been planned: members, or nothing but a moment."""
+    """Return what a gang lacks that has not been planned: members, or nothing but a moment."""
     present = placed(view) + len(view.waiting)
     missing, blocked = needed - present, len(view.blocked)
     if missing <= 0:

@@ -1,4 +1,4 @@
-"""What can be wrong with the data that injection works from, and with manifests on disk."""
+"""What can be wrong with the data that injection works from, with manifests and with patches."""
 
 
 class ProfileError(ValueError):
@@ -12,3 +12,11 @@ class TemplateError(ValueError):
         super().__init__(f"{field or 'pod'}: {problem}")
         self.field = field
         self.problem = problem
+
+
+class PatchError(ValueError):
+    """A patch cannot be applied; the message names the part and the reason, and no secrets."""
+
+
+class Absent(PatchError):
+    """The path of an operation leads nowhere in this pod."""

@@ -6,7 +6,7 @@ consistent read, the others continue at its exact version, and all come from the
 cache: ``etcd_request_duration_seconds{operation="list"}`` stayed at the one read that
 filled the cache. For every page it goes through all that is left of the list, though (to be
 seen in ``apiserver_cache_list_fetched_objects_total``): 260 pages of 500 took 10 s of its CPU at
-130,000 nodes, 26 of 5,000 took 4 (docs/adr/0035). The alternatives:
+130,000 nodes, 26 of 5,000 took 4 (docs/design/first-list.md). The alternatives:
 
 * ``resourceVersion=0`` also comes from the cache, but ``limit`` is then ignored (one
   answer of 95 MB here, gigabytes in a large cluster) and it may be older than what was
@@ -29,7 +29,6 @@ from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
-from muster.cluster.events import PlanNote
 from muster.kube.errors import Gone, NotFound
 from muster.kube.http.auth import Auth
 from muster.kube.http.calllabels import Observer
@@ -38,16 +37,6 @@ from muster.kube.http.transport import Answered, Request, Stream, Transport
 from muster.kube.resources import PODS, KubeObject, Resource
 from muster.kube.watching.frames import Codec, ListMeta, Page, PageDecoder, served
 from muster.kube.wire import PartialObject, Pod
-from muster.kube.writing.podbodies import NOTHING, Extra
-from muster.kube.writing.podwrites import (
-    BindOutcome,
-    Pin,
-    PodRef,
-    ReleaseOutcome,
-    bind_pod,
-    evict_pod,
-    release_pod,
-)
 
 T = TypeVar("T", bound=KubeObject)
 Body = bytes | msgspec.Struct | Mapping[str, object]
@@ -91,8 +80,10 @@ class KubeClient:
         self._codecs: dict[Resource[Any], Codec[Any]] = {}
 
     def observe(self, observer: Observer) -> None:
-        """Have ``observer`` told of every request."""
-        self._transport.observer = self._writes.observer = observer
+        """Have ``observer`` called with every request."""
+        self._transport.observe(observer)
+        if self._writes is not self._transport:
+            self._writes.observe(observer)
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()
@@ -279,34 +270,6 @@ class KubeClient:
     async def get_pod(self, namespace: str, name: str) -> Pod:
         """Return a pod as it is now."""
         return await self.get(PODS, name, namespace=namespace)
-
-    async def release_pod(
-        self,
-        pod: PodRef,
-        note: PlanNote,
-        *,
-        pin: Pin = Pin.AFFINITY,
-        seen: Pod | None = None,
-        extra: Extra = NOTHING,
-    ) -> ReleaseOutcome:
-        """Lift Muster's gate and pin the pod to its plan; see ``podwrites.release_pod``."""
-        return await release_pod(self, pod, note, pin=pin, seen=seen, extra=extra)
-
-    async def bind_pod(
-        self, pod: PodRef, node: str, *, annotations: Mapping[str, str] | None = None
-    ) -> BindOutcome:
-        """Bind the pod to ``node``; see ``muster.kube.writing.podwrites.bind_pod``."""
-        return await bind_pod(self, pod, node, annotations=annotations or {})
-
-    async def evict_pod(self, pod: PodRef, *, unbound: bool = False) -> bool:
-        """Evict through the Eviction API, only the pod of this UID.
-
-        A pod that is gone, or whose name belongs to another one now, counts as done.
-        With ``unbound`` a pod that has a node by now is left alone: returns False.
-        ``TooManyRequests``: a disruption budget does not allow it now; nothing is retried.
-        ``Conflict``: it changed in between.
-        """
-        return await evict_pod(self, pod, unbound=unbound)
 
     # -- inside ----------------------------------------------------------------------------------
 

@@ -10,11 +10,14 @@ Floating point never touches a value; results beyond int64 are errors, not wrapp
 """
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 NANOS: Final = 10**9  # the finest step of a quantity is one billionth
+CPU: Final = "cpu"
+_MILLI: Final = NANOS // 1000
 INT64_MAX: Final = 2**63 - 1
 _SHORT: Final = 24  # characters of a quantity worth remembering
 _SAFE_DIGITS: Final = 18  # decimal digits that always fit int64
@@ -90,6 +93,21 @@ def round_up(nanos: int, step: int, value: object) -> int:
     if abs(result) > INT64_MAX:
         raise QuantityError(f"quantity {_shown(str(value))} is out of range: 63 bits are the limit")
     return result
+
+
+def rounded_amounts(nanos: Mapping[str, int]) -> dict[str, int]:
+    """Return amounts in the units that the model counts their resources in, rounded up.
+
+    CPU is counted in milli, all else in whole units. Raises ``QuantityError``.
+    """
+    return {resource: _rounded(resource, amount) for resource, amount in nanos.items()}
+
+
+def _rounded(resource: str, nanos: int) -> int:
+    try:
+        return round_up(nanos, _MILLI if resource == CPU else NANOS, f"{nanos}n")
+    except QuantityError as error:
+        raise QuantityError(f"{resource}: {error}") from None
 
 
 def _scale(suffix: str, exponent: str | None, decimals: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The closed union of what a placement can say.
+"""The closed union of decisions about a gang.
 
 Consumed with ``match`` and ``assert_never``. Reasons are a fixed vocabulary: text that
 changes from call to call would make kube-scheduler retry for ever; numbers live in the
@@ -42,7 +42,7 @@ class RejectReason(StrEnum):
 
     @property
     def of_the_fleet(self) -> bool:
-        """Whether other nodes could cure it."""
+        """Return whether other nodes could cure it."""
         return self in (self.LARGER_THAN_ANY_NODE, self.LARGER_THAN_ANY_DOMAIN)
 
 
@@ -61,71 +61,76 @@ class RuleCount:
 
 @dataclass(frozen=True, slots=True)
 class NearestFit:
-    """The domain that came closest: it can take ``fits`` of ``needed`` members.
-
-    ``asks``: what one member asks for, (resource, amount). ``domains``: how many domains of
-    the level there are, ``fitting`` of them with room for all of these members. ``largest``:
-    members the largest of them could take if it were empty. ``priorities``, ``sizes`` (pods
-    that stand), ``since`` (epoch seconds its first pod started, 0 where unknown): along
-    ``held_by``. ``others``: what pods of no gang hold of the same.
-    """
+    """The domain that came closest."""
 
     level: str
     domain: str
+    #: Members that it can take, of ``needed``.
     fits: int
     needed: int
+    #: (resource, amount) that is missing there.
     short_of: tuple[tuple[str, int], ...] = ()
+    #: (gang, amount) of the gangs that hold most of it, largest first.
     held_by: tuple[tuple[GangKey, int], ...] = ()
+    #: (resource, amount) that one member asks for.
     asks: tuple[tuple[str, int], ...] = ()
+    #: Domains of the level.
     domains: int = 1
+    #: How many of them have room for all of these members.
     fitting: int = 0
+    #: Members that the largest of them could take if it were empty.
     largest: int = 0
+    #: Priority of each gang in ``held_by``.
     priorities: tuple[int, ...] = ()
+    #: Pods of each gang in ``held_by`` that are bound.
     sizes: tuple[int, ...] = ()
+    #: When the first pod of each gang in ``held_by`` started, seconds since the epoch; 0: unknown.
     since: tuple[float, ...] = ()
+    #: What pods of no gang hold of the same resource.
     others: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why a gang waits, in numbers; ``rules`` are those of the members that lack most.
+class WaitExplanation:
+    """Why a gang waits, in numbers."""
 
-    ``relaxes_at``: seconds since the epoch from which the level ``relaxes`` is no longer
-    required but preferred; ``None``: time changes nothing. ``cause``: what it waits for where that
-    is no node.
-    """
-
+    #: Living nodes.
     nodes: int
+    #: Nodes that pass all rules.
     feasible: int
+    #: The rules of the members that lack most.
     rules: tuple[RuleCount, ...]
     nearest: NearestFit | None = None
     remedy: str = ""
     unmodelled: tuple[str, ...] = ()
+    #: When the level ``relaxes`` is preferred and no longer required, seconds since the epoch;
+    #: ``None``: never.
     relaxes_at: float | None = None
     relaxes: str = ""
+    #: What it waits for where that is no node.
     cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where every member goes.
-
-    ``pods``: int32 pod rows in rank order. ``nodes``: int32 node rows, same length.
-    ``spares``: int32 array (members, spare count), ``-1`` where there is none.
-    ``left_over``: members above ``min_count`` that do not fit now, int32 pod rows.
-    ``domains``: level key → number of distinct domains used. ``proven``: no placement of
-    these members uses fewer: not of the preferred level, nor of the widest and so on down.
-    ``displaced``: hot spares whose room it takes, int32 pod rows.
-    """
+    """Where every member goes."""
 
     gang: GangKey
     generation: int
+    #: int32[members], pod rows in rank order.
     pods: NDArray[np.int32]
+    #: int32[members], node rows along ``pods``.
     nodes: NDArray[np.int32]
+    #: int32[members, spare count], node rows, -1 where there is none.
     spares: NDArray[np.int32]
+    #: int32, pod rows of members above ``min_count`` that do not fit now.
     left_over: NDArray[np.int32]
+    #: Level key and number of distinct domains used.
     domains: tuple[tuple[str, int], ...]
+    #: No placement of these members uses fewer: not of the preferred level, nor of the widest and
+    #: so on down.
     proven: bool = False
+    #: int32, pod rows of hot spares that lose their room to the plan.
     displaced: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
 
@@ -136,16 +141,17 @@ class Wait:
     gang: GangKey
     generation: int
     reason: WaitReason
-    explanation: Explanation
+    explanation: WaitExplanation
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """Not as written. ``message`` names object, field, value and what is allowed."""
+    """The gang cannot be placed as it is written."""
 
     gang: GangKey
     generation: int
     reason: RejectReason
+    #: Names object, field, value and what is allowed.
     message: str
 
 
@@ -153,5 +159,5 @@ Decision = Plan | Wait | Reject
 
 
 def repeats(decision: Wait | Reject, before: Decision | None) -> bool:
-    """Whether a refusal says what was said before; the numbers may be others."""
+    """Return whether a refusal has the reason of the one before; the numbers may differ."""
     return isinstance(before, Wait | Reject) and before.reason == decision.reason

@@ -5,7 +5,7 @@
     read the request ─► contradiction, unknown level, too large? ─► Reject
           │             members missing? ─────────────────────────► Wait
           ▼
-    seat the members (mandatory ones whole, the others where they fit)
+    assign the members (mandatory ones whole, the others where they fit)
           │             no fit ─► who lacks what, where ──────────► Wait
           ▼
     choose spares ─► rank order ──────────────────────────────────► Plan
@@ -19,22 +19,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.ids import GangKey
-from muster.cluster.resumable import Steps, run
+from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import Mig
 from muster.cluster.tables.nodeview import NodeView
-from muster.placement.assignment import Seats, seat
+from muster.cluster.tables.topology import Topology
+from muster.placement.assignment import Assigned, assign
 from muster.placement.decision import Decision, Plan, Reject, RejectReason
+from muster.placement.question import Question
 from muster.placement.reasons.waiting import wait
-from muster.placement.request import Group, Request, Rows, reading
+from muster.placement.request import GangRequest, MemberGroup, Rows, reading
 from muster.placement.rules.capacity import capacity
 from muster.placement.rules.devices import beyond_devices
-from muster.placement.rules.refusednodes import masks, named
-from muster.placement.scoring.profiles import DEFAULT, Scoring
-from muster.placement.search.arena import Arena, Board, arenas_of
-from muster.placement.spares.sparenodes import choose_spares
-from muster.placement.tree import Ints, domains_used, tree_of
+from muster.placement.rules.refusednodes import Closed, masks, named
+from muster.placement.search.arena import Arena, SearchBoard, arenas_of
+from muster.placement.search.sparenodes import choose_spares
+from muster.placement.tree import DomainTree, Ints, domains_used, tree_of
 from muster.placement.world import World
 
 _NODES: Final = "add nodes that hold it (it is looked at again when nodes come)"
@@ -42,83 +42,51 @@ _FIRST_ROWS: Final = 1 << 12  # looked at before all: some microseconds
 
 
 def plan(
-    snapshot: Snapshot,
-    key: GangKey,
-    *,
-    spare_count: int,
-    members: NDArray[np.int32] | None = None,
-    refused: Sequence[str] = (),
-    kept: Sequence[str] = (),
-    now: float | None = None,
-    scoring: Scoring = DEFAULT,
+    snapshot: Snapshot, question: Question, members: Rows | None = None
 ) -> Generator[None, None, Decision]:
     """Decide about one gang, in slices of about a millisecond at 130,000 nodes.
 
     ``members``: int32 pod rows to place, by default all that are waiting; a subset (repair,
-    late members) goes near the members that are already placed. ``spare_count``: spare
-    nodes wanted per member. ``refused``: names of nodes that kube-scheduler turned members
-    away from, ``kept``: of nodes whose room is kept for others; unknown names are
-    ignored. ``now``: seconds since the epoch, for gangs whose wishes relax with time; ``None``:
-    late enough. ``scoring``: how nodes are preferred for a pod that comes alone. The
-    generator's return value is the decision.
-    Raises ``KeyError`` when the snapshot has no such gang.
+    late members) goes near the members that are already placed. The generator's return value
+    is the decision. Raises ``KeyError`` when the snapshot has no such gang.
     """
-    request = yield from reading(snapshot, key, spare_count=spare_count, members=members, now=now)
+    request = yield from reading(snapshot, question, members)
     yield
-    if not isinstance(request, Request):
+    if not isinstance(request, GangRequest):
         return request
     too_large = _too_large(snapshot, request)
     if too_large is not None:
         return too_large
     topology = yield from snapshot.topology_steps()
-    board = Board(topology, tree_of(topology))
+    tree = tree_of(topology)
     yield
-    too_large = _slice_too_large(snapshot, board, request)
+    too_large = _slice_too_large(snapshot, topology, tree, request)
     if too_large is not None:
         return too_large
     yield
-    arenas: list[Arena] = []
-    for mask in masks(snapshot, refused):
-        world = World(snapshot, refused=mask, kept=named(snapshot, kept), scoring=scoring)
+    world, arenas = World(snapshot), list[Arena]()
+    kept = named(snapshot, question.kept)
+    for refused in masks(snapshot, question.refused):
+        board = SearchBoard(topology, tree, Closed(refused, kept), question.scoring)
         arenas = yield from arenas_of(world, board, request.groups, request.wish)
-        seats = yield from seat(snapshot, request, arenas)
-        if seats is not None:
-            return (yield from _plan(snapshot, request, arenas, seats))
+        assigned = yield from assign(snapshot, request, arenas)
+        if assigned is not None:
+            return (yield from _plan(snapshot, request, arenas, assigned))
     return (yield from wait(snapshot, request, arenas))
 
 
-def plan_now(
-    snapshot: Snapshot,
-    key: GangKey,
-    *,
-    spare_count: int,
-    members: NDArray[np.int32] | None = None,
-    refused: Sequence[str] = (),
-    kept: Sequence[str] = (),
-    now: float | None = None,
-    scoring: Scoring = DEFAULT,
-) -> Decision:
+def plan_now(snapshot: Snapshot, question: Question, members: Rows | None = None) -> Decision:
     """As ``plan``, run to its end at once."""
-    work = plan(
-        snapshot,
-        key,
-        spare_count=spare_count,
-        members=members,
-        refused=refused,
-        kept=kept,
-        now=now,
-        scoring=scoring,
-    )
-    return run(work)
+    return run(plan(snapshot, question, members))
 
 
-def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
+def _too_large(snapshot: Snapshot, request: GangRequest) -> Reject | None:
     """Reject a gang with a member that no node could take even when empty."""
     if not snapshot.nodes.alive.any():
         return None
     for group in request.groups:
-        # A MIG profile that no device has is told by its name, not as a resource of which
-        # the largest node has none.
+        # The message names a MIG profile that no device has, not a resource of which the
+        # largest node has none.
         message = beyond_devices(snapshot, group.pod_class)
         if not message or not any(isinstance(a, Mig) for a in group.pod_class.devices.asks):
             message = _larger_than_nodes(snapshot, group) or message
@@ -132,21 +100,23 @@ def _too_large(snapshot: Snapshot, request: Request) -> Reject | None:
     return None
 
 
-def _slice_too_large(snapshot: Snapshot, board: Board, request: Request) -> Reject | None:
+def _slice_too_large(
+    snapshot: Snapshot, topology: Topology, tree: DomainTree, request: GangRequest
+) -> Reject | None:
     """Reject a gang with slices that no domain of their level could take even when empty.
 
     Each node is counted with the kind of member of which it takes most.
     """
-    nodes, tree = snapshot.nodes, board.tree
+    nodes = snapshot.nodes
     if not request.wish.slices or not nodes.alive.any():
         return None
     rooms = [capacity(nodes.allocatable, g.pod_class, nodes.alive) for g in request.groups]
-    room = np.maximum.reduce(rooms)[board.topology.order]
+    room = np.maximum.reduce(rooms)[topology.order]
     for level, size in request.wish.slices:
         sums = np.where(tree.labelled[level], tree.sums(room, level, tree.host), 0)
         most = int(sums.max(initial=0))
         if 0 < most < size:
-            key = board.topology.levels[level]
+            key = topology.levels[level]
             message = (
                 f"a slice ({request.spec.where('slice_size')}) has {size} members; the largest "
                 f"{key} takes {most} when empty: make slices smaller, or {_NODES}"
@@ -157,14 +127,14 @@ def _slice_too_large(snapshot: Snapshot, board: Board, request: Request) -> Reje
 
 
 def _any_fits(nodes: NodeView, asked: Sequence[tuple[str, int]], rows: int) -> bool:
-    """Tell whether one of the first nodes would take a pod if it were empty."""
+    """Return whether one of the first nodes would take a pod if it were empty."""
     fits = nodes.alive[:rows]
     for resource, amount in asked:
         fits = fits & (nodes.allocatable(resource)[:rows] >= amount)
     return bool(fits.any())
 
 
-def _larger_than_nodes(snapshot: Snapshot, group: Group) -> str:
+def _larger_than_nodes(snapshot: Snapshot, group: MemberGroup) -> str:
     """Dead rows offer nothing, so they need not be left out."""
     nodes = snapshot.nodes
     asked = [(resource, amount) for resource, amount in group.pod_class.requests if amount]
@@ -180,32 +150,37 @@ def _larger_than_nodes(snapshot: Snapshot, group: Group) -> str:
 
 
 def _plan(
-    snapshot: Snapshot, request: Request, arenas: Sequence[Arena], seats: Seats
+    snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena], assigned: Assigned
 ) -> Steps[Plan]:
     board = arenas[0].board
-    amounts = np.bincount(seats.positions, minlength=board.tree.size)
-    yield
-    spares = yield from _spares(request, arenas, seats, amounts)
-    order, left_over = _rank_order(request, seats.pods)
-    yield
+    has_pauses = max(board.tree.size, len(assigned.pods)) > FEW
+    amounts = np.bincount(assigned.positions, minlength=board.tree.size)
+    if has_pauses:
+        yield
+    spares = yield from _spares(request, arenas, assigned, amounts)
+    order, left_over = _rank_order(request, assigned.pods)
+    if has_pauses:
+        yield
     nodes = board.topology.order
     by_node = np.append(nodes, -1).astype(np.int32)  # position -1 finds the entry at the end
-    yield
+    if has_pauses:
+        yield
     levels, used = board.topology.levels, domains_used(board.tree, amounts)
-    yield
+    if has_pauses:
+        yield
     return Plan(
         gang=request.key,
         generation=snapshot.generation,
-        pods=seats.pods[order].astype(np.int32),
-        nodes=nodes[seats.positions[order]].astype(np.int32),
+        pods=assigned.pods[order].astype(np.int32),
+        nodes=nodes[assigned.positions[order]].astype(np.int32),
         spares=by_node[spares[order]],
         left_over=left_over,
         domains=tuple(zip(levels, used, strict=True)),
-        proven=seats.proven,
+        proven=assigned.proven,
     )
 
 
-def _rank_order(request: Request, pods: Rows) -> tuple[NDArray[np.int64], Rows]:
+def _rank_order(request: GangRequest, pods: Rows) -> tuple[NDArray[np.int64], Rows]:
     """Return the order of ``pods`` among the members, and the members that are left over.
 
     ``request.members`` are sorted by rank and name.
@@ -218,14 +193,14 @@ def _rank_order(request: Request, pods: Rows) -> tuple[NDArray[np.int64], Rows]:
 
 
 def _spares(
-    request: Request, arenas: Sequence[Arena], seats: Seats, amounts: Ints
+    request: GangRequest, arenas: Sequence[Arena], assigned: Assigned, amounts: Ints
 ) -> Steps[NDArray[np.int64]]:
-    """Return int64[members, spare_count] positions, along ``seats``."""
-    result = np.full((len(seats.pods), request.spare_count), -1, dtype=np.int64)
+    """Return int64[members, spare_count] positions, along ``assigned``."""
+    result = np.full((len(assigned.pods), request.spare_count), -1, dtype=np.int64)
     if not request.spare_count:
         return result
-    groups = [np.flatnonzero(np.isin(seats.pods, a.group.rows)) for a in arenas]
-    members = [seats.positions[mine] for mine in groups]
+    groups = [np.flatnonzero(np.isin(assigned.pods, a.group.rows)) for a in arenas]
+    members = [assigned.positions[mine] for mine in groups]
     found = yield from choose_spares(arenas, members, amounts, request.spare_count)
     for mine, spares in zip(groups, found, strict=True):
         result[mine] = spares

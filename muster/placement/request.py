@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import distinct
+from muster.cluster.columns.paged import distinct
 from muster.cluster.ids import GangKey
-from muster.cluster.resumable import Steps, run
+from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.contradictions import Kind, contradictions
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodFlag
-from muster.placement.decision import Explanation, Reject, RejectReason, Wait, WaitReason
+from muster.placement.decision import Reject, RejectReason, Wait, WaitExplanation, WaitReason
+from muster.placement.question import Question
 from muster.placement.rules.interpod import spread_term
 from muster.placement.tree import ROOT
 
@@ -31,12 +32,14 @@ Rows = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """Interchangeable members. ``rows``: int32 pod rows, the ``mandatory`` ones first."""
+class MemberGroup:
+    """Interchangeable members."""
 
     pod_class: PodClass
     labels_id: int
+    #: int32[members], pod rows, the mandatory ones first.
     rows: Rows
+    #: How many of them must be placed together.
     mandatory: int
 
     def request(self, resource: str) -> int:
@@ -45,16 +48,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Levels by number, ``ROOT`` for none. ``slice_size`` 0: no slices.
-
-    ``wider``: slices of slices, (level, size in members), widest first.
-    """
+class TopologyWish:
+    """The levels that a gang asks for, by number; ``ROOT`` for none."""
 
     required: int = ROOT
     preferred: int = ROOT
+    #: Members of a slice, 0: no slices.
     slice_size: int = 0
     slice_level: int = ROOT
+    #: Slices of slices, (level, size in members), widest first.
     wider: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -68,7 +70,7 @@ class Wish:
         return {level for level, _ in self.slices}
 
     @property
-    def unsliced(self) -> "Wish":
+    def unsliced(self) -> "TopologyWish":
         """Return the same wish without slices."""
         return replace(self, slice_size=0, slice_level=ROOT, wider=())
 
@@ -79,22 +81,23 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Request:
-    """A gang ready to be placed. ``anchors``: int32 node rows of members already placed.
-
-    ``relaxes_at``: until when its preferred level is required, seconds since the epoch;
-    ``None``: it is not, or not any more.
-    """
+class GangRequest:
+    """A gang ready to be placed."""
 
     key: GangKey
     generation: int
     spec: GangSpec
-    wish: Wish
-    groups: tuple[Group, ...]
+    wish: TopologyWish
+    groups: tuple[MemberGroup, ...]
+    #: int32, pod rows to place, by rank and name.
     members: Rows
+    #: int32, node rows of members already placed.
     anchors: Rows
+    #: int32, pod rows of these members.
     placed: Rows
     spare_count: int
+    #: Until when its preferred level is required, seconds since the epoch; ``None``: it is not, or
+    #: not any more.
     relaxes_at: float | None = None
 
     @property
@@ -103,48 +106,42 @@ class Request:
         return sum(group.mandatory for group in self.groups)
 
 
-def read(
-    snapshot: Snapshot,
-    key: GangKey,
-    *,
-    spare_count: int,
-    members: Rows | None,
-    now: float | None = None,
-) -> Request | Wait | Reject:
-    """Return what a gang asks for, or why it cannot be planned at all.
-
-    ``now``: seconds since the epoch; ``None``: late enough for every relaxation.
-    """
-    return run(reading(snapshot, key, spare_count=spare_count, members=members, now=now))
+def read(snapshot: Snapshot, question: Question) -> GangRequest | Wait | Reject:
+    """Return what a gang asks for, or why it cannot be planned at all."""
+    return run(reading(snapshot, question))
 
 
 def reading(
-    snapshot: Snapshot,
-    key: GangKey,
-    *,
-    spare_count: int,
-    members: Rows | None,
-    now: float | None = None,
-) -> Steps[Request | Wait | Reject]:
-    """As ``read``, in slices."""
-    view = snapshot.gang(key)
+    snapshot: Snapshot, question: Question, members: Rows | None = None
+) -> Steps[GangRequest | Wait | Reject]:
+    """As ``read``, in slices.
+
+    ``members``: int32 pod rows to place; ``None``: all that are waiting. Raises ``KeyError``
+    when the snapshot has no such gang.
+    """
+    view = snapshot.gang(question.gang)
     if view is None:
-        raise KeyError(f"gang {key!r} is not in snapshot generation {snapshot.generation}")
+        raise KeyError(
+            f"gang {question.gang!r} is not in snapshot generation {snapshot.generation}"
+        )
     if view.spec is None:
         return _missing(snapshot, view, "the object that describes the gang has not been seen yet")
-    yield
+    has_pauses = len(view.waiting) > FEW
+    if has_pauses:
+        yield
     contradictory = _contradictory(snapshot, view, view.spec)
     if contradictory is not None:
         return contradictory
-    yield
-    request = yield from _members(snapshot, view, view.spec, spare_count, members)
-    return _strict(request, view, now) if isinstance(request, Request) else request
+    if has_pauses:
+        yield
+    request = yield from _members(snapshot, view, view.spec, question.spare_count, members)
+    return _strict(request, view, question.now) if isinstance(request, GangRequest) else request
 
 
-def _strict(request: Request, view: GangView, now: float | None) -> Request:
+def _strict(request: GangRequest, view: GangView, now: float) -> GangRequest:
     """Return the request with its preferred level required while it is not to be relaxed yet."""
     wish, after = request.wish, request.spec.relax_after
-    if after is None or now is None or now >= view.submitted_at + after:
+    if after is None or now >= view.submitted_at + after:
         return request
     required = max(wish.required, wish.preferred)
     wish = replace(wish, required=required)
@@ -154,12 +151,14 @@ def _strict(request: Request, view: GangView, now: float | None) -> Request:
 def _contradictory(snapshot: Snapshot, view: GangView, spec: GangSpec) -> Reject | None:
     """Reject a gang that can be placed on no nodes whatever, with all that is wrong with it."""
     found = contradictions(spec, snapshot.levels)
-    told = [*spec.problems, *map(str, found), *_device_problems(snapshot, view)]
-    if not told:
+    problems = [*spec.problems, *map(str, found), *_device_problems(snapshot, view)]
+    if not problems:
         return None
-    levels_only = all(one.kind is Kind.UNKNOWN_LEVEL for one in found) and len(told) == len(found)
+    levels_only = all(one.kind is Kind.UNKNOWN_LEVEL for one in found) and len(problems) == len(
+        found
+    )
     reason = RejectReason.UNKNOWN_LEVEL if levels_only else RejectReason.CONTRADICTORY_SPEC
-    return Reject(view.key, snapshot.generation, reason, f"gang {view.key}: {'; '.join(told)}")
+    return Reject(view.key, snapshot.generation, reason, f"gang {view.key}: {'; '.join(problems)}")
 
 
 def _device_problems(snapshot: Snapshot, view: GangView) -> Iterable[str]:
@@ -170,7 +169,7 @@ def _device_problems(snapshot: Snapshot, view: GangView) -> Iterable[str]:
 
 def _missing(snapshot: Snapshot, view: GangView, remedy: str) -> Wait:
     count = int(np.count_nonzero(snapshot.nodes.alive))
-    explanation = Explanation(count, count, (), remedy=remedy)
+    explanation = WaitExplanation(count, count, (), remedy=remedy)
     return Wait(view.key, snapshot.generation, WaitReason.MEMBERS_MISSING, explanation)
 
 
@@ -180,8 +179,9 @@ def _members(
     spec: GangSpec,
     spare_count: int,
     chosen: Rows | None,
-) -> Steps[Request | Wait]:
+) -> Steps[GangRequest | Wait]:
     members = view.waiting if chosen is None else _in_rank_order(snapshot, chosen)
+    has_pauses = len(view.waiting) > FEW
     placed = np.concatenate([view.assumed, view.released, view.bound])
     if chosen is not None:
         placed = placed[~np.isin(placed, members)]
@@ -190,15 +190,18 @@ def _members(
         return _missing(snapshot, view, _missing_text(spec, view, len(members)))
     done = view.finished[snapshot.pods.has(view.finished, PodFlag.SUCCEEDED)]
     counted = np.concatenate([placed, done])
-    yield
+    if has_pauses:
+        yield
     must, short = _mandatory(snapshot, spec, members, counted, min(need, len(members)))
     if short and not len(placed):
         return _missing(snapshot, view, short)
     nodes = snapshot.pods.node[placed]
-    yield
+    if has_pauses:
+        yield
     groups = tuple(_groups(snapshot, members, must))
-    yield
-    return Request(
+    if has_pauses:
+        yield
+    return GangRequest(
         key=view.key,
         generation=snapshot.generation,
         spec=spec,
@@ -226,7 +229,7 @@ def _in_rank_order(snapshot: Snapshot, rows: Rows) -> Rows:
 def _mandatory(
     snapshot: Snapshot, spec: GangSpec, members: Rows, counted: Rows, need: int
 ) -> tuple[NDArray[np.bool_], str]:
-    """Return bool[members] and, when a role lacks members, a sentence that says so.
+    """Return bool[members] and, when a role lacks members, a sentence about it.
 
     ``counted``: members that have a place or have succeeded, which count for their roles.
     """
@@ -245,11 +248,11 @@ def _mandatory(
     return must, short
 
 
-def _wish(snapshot: Snapshot, spec: GangSpec) -> Wish:
+def _wish(snapshot: Snapshot, spec: GangSpec) -> TopologyWish:
     def number(level: str | None) -> int:
         return ROOT if level not in snapshot.levels else snapshot.levels.index(level)
 
-    return Wish(
+    return TopologyWish(
         required=number(spec.required_level),
         preferred=number(spec.preferred_level),
         slice_size=spec.slice_size or 0,
@@ -258,7 +261,7 @@ def _wish(snapshot: Snapshot, spec: GangSpec) -> Wish:
     )
 
 
-def _groups(snapshot: Snapshot, members: Rows, must: NDArray[np.bool_]) -> Iterator[Group]:
+def _groups(snapshot: Snapshot, members: Rows, must: NDArray[np.bool_]) -> Iterator[MemberGroup]:
     """Yield the groups in the order of their first member."""
     classes = snapshot.pods.pod_class[members].astype(np.int64)
     labels = snapshot.pods.labels[members].astype(np.int64)
@@ -266,7 +269,7 @@ def _groups(snapshot: Snapshot, members: Rows, must: NDArray[np.bool_]) -> Itera
     if len(kinds) == len(sets) == 1:  # nearly every gang, and the largest
         mine = np.concatenate([np.flatnonzero(must), np.flatnonzero(~must)])
         kind = snapshot.classes[int(kinds[0])]
-        yield Group(kind, int(sets[0]), members[mine], int(must.sum()))
+        yield MemberGroup(kind, int(sets[0]), members[mine], int(must.sum()))
         return
     alike = _alike(snapshot, kinds, sets)
     keys = classes * len(snapshot.label_sets) + alike[labels]
@@ -274,7 +277,7 @@ def _groups(snapshot: Snapshot, members: Rows, must: NDArray[np.bool_]) -> Itera
     for group in np.argsort(firsts).tolist():
         mine = np.flatnonzero(inverse == group)
         mine = np.concatenate([mine[must[mine]], mine[~must[mine]]])
-        yield Group(
+        yield MemberGroup(
             pod_class=snapshot.classes[int(classes[mine[0]])],
             labels_id=int(labels[mine[0]]),
             rows=members[mine],

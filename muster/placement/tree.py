@@ -27,18 +27,16 @@ ROOT = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
-    """Ranges of positions per level, widest level first, the host level last.
+class DomainTree:
+    """Ranges of positions per level, widest level first, the host level last."""
 
-    ``starts[level]``: int64[domains], first position of each domain, ascending.
-    ``labelled[level]``: bool[domains], False for the pseudo domain of nodes that lack the
-    level's label. ``along[level]``: int32[positions], the domain of each position.
-    ``size``: number of positions.
-    """
-
+    #: int64[domains] per level, first position of each domain, ascending.
     starts: tuple[Ints, ...]
+    #: bool[domains] per level, False for the pseudo domain of nodes that lack the level's label.
     labelled: tuple[Flags, ...]
+    #: int32[positions] per level, the domain of each position.
     along: tuple[NDArray[np.integer], ...]
+    #: Number of positions.
     size: int
 
     @property
@@ -86,13 +84,13 @@ class Tree:
             return np.zeros(self.domains(wide), dtype=np.int64)
         return np.add.reduceat(values, self.offsets(wide, narrow), dtype=np.int64)
 
-    def part(self, level: int, domain: int) -> "Tree":
+    def part(self, level: int, domain: int) -> "DomainTree":
         """Return one domain as a tree of its own, positions counted from its first."""
         low, high = self.span(level, domain)
         if (low, high) == (0, self.size):
             return self
         ends = [(int(at[low]), int(at[high - 1]) + 1) for at in self.along]
-        return Tree(
+        return DomainTree(
             starts=tuple(
                 np.maximum(s[a:b] - low, 0) for s, (a, b) in zip(self.starts, ends, strict=True)
             ),
@@ -102,27 +100,31 @@ class Tree:
         )
 
 
-def tree_of(topology: Topology) -> Tree:
+def tree_of(topology: Topology) -> DomainTree:
     """Return the ranges of a snapshot's topology.
 
-    Nodes without a label share no domain: nobody knows whom they are near. Each child of
+    Nodes without a label share no domain: what they are near is not known. Each child of
     such a pseudo domain becomes a domain of its own, from the hosts upwards::
 
         rack    r1      |r2   |(none)               r1      |r2   |    |    |
         host    h1 |h2  |h3   |h4 |h5      ─►       h1 |h2  |h3   |h4  |h5  |
 
-    A level that no node has a label of stays as it is and says nothing.
+    A level of which no node has a label stays as it is.
     """
     levels = range(len(topology.levels))
-    starts = [topology.starts(level).astype(np.int64) for level in levels]
-    labelled = [topology.labelled(level) for level in levels]
-    along: list[NDArray[np.integer]] = [topology.along(level) for level in levels]
+    starts: list[Ints] = []
+    labelled: list[Flags] = []
+    along: list[NDArray[np.integer]] = []
+    for level in levels:
+        starts.append(topology.starts(level).astype(np.int64))
+        labelled.append(topology.labelled(level))
+        along.append(topology.along(level))
     for level in reversed(levels[:-1]):
         known = labelled[level]
         if known.any() and not known.all():
             split = _split(starts[level], known, starts[level + 1], along[level])
             starts[level], labelled[level], along[level] = split
-    return Tree(tuple(starts), tuple(labelled), tuple(along), len(topology.order))
+    return DomainTree(tuple(starts), tuple(labelled), tuple(along), len(topology.order))
 
 
 def _split(
@@ -137,7 +139,7 @@ def _split(
     return merged, known[merged], np.cumsum(begins, dtype=np.int32) - 1
 
 
-def domains_used(tree: Tree, amounts: Ints) -> tuple[int, ...]:
+def domains_used(tree: DomainTree, amounts: Ints) -> tuple[int, ...]:
     """Return, per level from wide to narrow, how many domains hold at least one pod."""
     positions = np.flatnonzero(amounts)
     return tuple(

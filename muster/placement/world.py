@@ -15,39 +15,30 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import HostPort, LabelSelector, PodAffinityTerm, PodClass
 from muster.cluster.tables.matchcounts import collide
 from muster.placement.nodelabels import Mask
-from muster.placement.scoring.profiles import DEFAULT, Scoring
-
-Ints = NDArray[np.int64]
+from muster.placement.tree import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
-    """Equal pods this plan has put down. ``amounts``: int64[n], pods per node row."""
+class PlacedPods:
+    """Equal pods that this plan has put down."""
 
     pod_class: PodClass
     labels_id: int
+    #: int64[n], pods per node row.
     amounts: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """``snapshot`` with ``placed`` on top. Immutable: ``put`` returns a new one.
-
-    ``refused``: bool[n], nodes that kube-scheduler turned these pods away from for a reason
-    that the model does not know; ``None``: it never did. ``kept``: bool[n], nodes whose
-    room is kept for others, ``None``: none is. ``scoring``: how nodes are preferred for a
-    pod that comes alone.
-    """
+    """A snapshot with pods of this plan on top. Immutable: ``put`` returns a new one."""
 
     snapshot: Snapshot
-    placed: tuple[Placed, ...] = ()
-    refused: Mask | None = None
-    kept: Mask | None = None
-    scoring: Scoring = DEFAULT
+    #: What this plan has put down so far.
+    placed: tuple[PlacedPods, ...] = ()
 
     def put(self, pod_class: PodClass, labels_id: int, amounts: Ints) -> "World":
         """Return the world with ``amounts`` pods of a class put down (int64[n], by node row)."""
-        return replace(self, placed=(*self.placed, Placed(pod_class, labels_id, amounts)))
+        return replace(self, placed=(*self.placed, PlacedPods(pod_class, labels_id, amounts)))
 
     def free(self, resource: str) -> Ints:
         """Return what is free of a resource on every node row, int64[n]."""

@@ -1,7 +1,7 @@
-"""Whether a gang's members have all arrived, so that it can be planned as a whole.
+"""Whether all members of a gang have arrived, so that it can be planned as a whole.
 
 A gang of known size, or with an upper bound, is planned as soon as all of it is here. One
-that has enough members (``min_count``) but may get more is planned when nobody new has come
+that has enough members (``min_count``) but may get more is planned when no new member has come
 for a short *window*: controllers create pods in bursts, and a plan made for the first half
 would place the second half wherever room is left.
 """
@@ -19,20 +19,21 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class NotBefore:
-    """Enough members are here; look again at ``at`` (epoch seconds) unless more arrive."""
+    """Enough members are here."""
 
+    #: Look again then unless more arrive, seconds since the epoch.
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Incomplete:
-    """``present`` members are here or placed, ``needed`` must be.
+    """Members are missing."""
 
-    ``blocked`` more exist that cannot be planned: another controller's gate, or terminating.
-    """
-
+    #: Members that are here or placed.
     present: int
+    #: Members that must be.
     needed: int
+    #: Members that exist and cannot be planned: another controller's gate, or terminating.
     blocked: int
 
 
@@ -45,7 +46,7 @@ Assembly = Ready | NotBefore | Incomplete | Idle
 
 
 def assemble(gang: GangView, *, now: float, window_s: float) -> Assembly:
-    """Say whether ``gang`` can be planned at ``now``; ``window_s`` is in seconds."""
+    """Return whether ``gang`` can be planned at ``now``; ``window_s`` is in seconds."""
     if not len(gang.waiting):
         return Idle()
     present = placed(gang) + len(gang.waiting)

@@ -1,4 +1,4 @@
-"""Whose eviction a gang survives: pods go one by one, gangs live and end as a whole.
+"""Which evictions a gang survives: pods go one by one, gangs live and end as a whole.
 
 kube-scheduler chooses victims node by node and knows no gangs. A set of victims on one
 node leaves a gang intact in two cases::
@@ -19,7 +19,7 @@ from muster.cluster.tables.gangview import GangView, Rows
 
 
 def breaks(snapshot: Snapshot, key: GangKey, victims: Collection[int]) -> bool:
-    """Whether evicting ``victims`` (pod rows) leaves a torso of gang ``key``."""
+    """Return whether evicting ``victims`` (pod rows) leaves a torso of gang ``key``."""
     view = snapshot.gang(key)
     if view is None or view.spec is None:
         return True  # what it needs is not known yet

@@ -3,7 +3,7 @@
 1. Gangs that were begun and are not whole: some members hold room that is useless until
    the others join them. This is also what completes, after a restart, the gangs that the
    previous process left half released, before anything else is planned.
-2. Gangs that have their place, with nobody waiting, and lack hot spares: a spare is part of
+2. Gangs that have their place, with no member waiting, and lack hot spares: a spare is part of
    the gang that it is kept for, and after a restart it is taken again before its room is
    offered to others.
 3. Higher priority.
@@ -34,7 +34,7 @@ def holding(gang: GangView) -> int:
 
 
 def begun(gang: GangView) -> bool:
-    """Whether some members hold room although fewer than ``min_count`` are placed."""
+    """Return whether some members hold room although fewer than ``min_count`` are placed."""
     return gang.spec is not None and holding(gang) > 0 and placed(gang) < gang.spec.min_count
 
 

@@ -13,9 +13,9 @@
 
 One whose missing members are all released waits for nothing but kube-scheduler, and is
 left alone. A torso keeps room that does no work, but only a gang that never ran whole is
-rolled back: the processes of one that did may hold work that nobody else can judge, and
-its framework knows better than we what a lost member means. Whoever knows that a run goes on
-from its last checkpoint may say so (``muster.dev/repair: restart``): such a gang is taken down too.
+rolled back: the processes of one that did may hold work that only they can judge, and
+its framework knows better than we what a lost member means. An owner who knows that a run goes on
+from its last checkpoint sets ``muster.dev/repair: restart``: such a gang is taken down too.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Remedy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class TorsoPatience:
     """Seconds until a torso is reported, and until it is rolled back (``None``: never)."""
 
     report_s: float
@@ -45,23 +45,23 @@ class Patience:
 
 
 def is_whole(gang: GangView) -> bool:
-    """Whether enough members are bound, to stay, or have succeeded."""
+    """Return whether enough members are bound, to stay, or have succeeded."""
     return gang.spec is not None and _bound(gang) >= max(gang.spec.min_count, 1)
 
 
 def is_torso(gang: GangView) -> bool:
-    """Whether some members stand on nodes, and too few for the gang to be of any use."""
+    """Return whether some members stand on nodes, and too few for the gang to be of any use."""
     return gang.spec is not None and len(gang.bound) > 0 and not is_whole(gang)
 
 
 def replaceable(gang: GangView, pods: PodView) -> bool:
-    """Whether every member that would be evicted, or waits, has a controller to make it anew."""
+    """Return whether every member to evict, or waiting, has a controller that makes it anew."""
     rows = np.concatenate([gang.waiting, gang.blocked, gang.assumed, gang.released, gang.bound])
     return bool(pods.has(rows, PodFlag.OWNED).all())
 
 
-def may_have_run(gang: GangView, *, started_at: float, patience: Patience) -> bool:
-    """Whether a torso that a process finds may have run whole before the process started.
+def may_have_run(gang: GangView, *, started_at: float, patience: TorsoPatience) -> bool:
+    """Return whether a torso that a process finds may have run whole before the process started.
 
     Such a process does not know the past of the torsos it finds. One that never was whole
     would have been rolled back by its predecessor in time, so an older one probably ran.
@@ -72,9 +72,9 @@ def may_have_run(gang: GangView, *, started_at: float, patience: Patience) -> bo
 
 
 def remedy(
-    gang: GangView, pods: PodView, *, torso_s: float, ran: bool, patience: Patience
+    gang: GangView, pods: PodView, *, torso_s: float, ran: bool, patience: TorsoPatience
 ) -> Remedy:
-    """Say what is due for a torso that has been one for ``torso_s`` seconds."""
+    """Return what is due for a torso that has been one for ``torso_s`` seconds."""
     roll_back_s = patience.roll_back_s
     is_late = roll_back_s is not None and torso_s >= roll_back_s
     may = not ran or (gang.spec is not None and gang.spec.restarts)

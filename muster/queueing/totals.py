@@ -45,7 +45,7 @@ class FreeTotals:
         return sum(classes[number].request(resource) * count for number, count in pairs)
 
     def may_fit(self, gang: GangView) -> bool:
-        """Whether the fewest members that must be placed could fit by amounts alone.
+        """Return whether the fewest members that must be placed could fit by amounts alone.
 
         False is certain (the gang cannot be placed now), True is not: domains, taints and
         fragments are not looked at. The cheapest waiting members are counted, so a

@@ -37,7 +37,7 @@ from muster.kube.kinds.jobnetworks import (
     node_body,
     node_label,
 )
-from muster.kube.watching.listwatch import ListWatch, Timing
+from muster.kube.watching.listwatch import ListWatch, Timing, WatchConsumer, WatchScope
 from muster.vniagent.desired import MARK, Clash, Present, Step, Wanted, held, ready, steps
 from muster.vniagent.links import LinkError
 from muster.vniagent.metrics import AgentMetrics
@@ -96,9 +96,11 @@ class Agent:
         watch = ListWatch(
             self.client,
             NETWORKS,
-            selectors={"labelSelector": node_label(self.node)},
+            scope=WatchScope(selectors={"labelSelector": node_label(self.node)}),
+            consumer=WatchConsumer(
+                on_problem=lambda text: log.warning("watch", extra={"problem": text})
+            ),
             timing=self.timing,
-            on_problem=lambda text: log.warning("watch", extra={"problem": text}),
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(watch.run(self._sink), name="watch networks")

@@ -4,7 +4,7 @@
 
     API server ──list, byte by byte──► chunks ──► sizes ═══ sizes ◄── framed ◄── the same body
 
-What a chunk costs the reader is a good part of what reading a list takes (docs/adr/0040).
+Chunks are a good part of what reading a list costs (docs/design/first-list.md).
 """
 
 import asyncio

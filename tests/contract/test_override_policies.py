@@ -42,7 +42,7 @@ from muster.observability.metrics import new_registry
 from muster.workloads.managedpods import Policy
 from webhook.facts.owners import OwnerLookup
 from webhook.facts.policies import RESOURCES, PolicyTable
-from webhook.http.server import Server
+from webhook.http.server import Admittance, Reviewing, Server
 from webhook.metrics import Metrics
 from webhook.review.validation import Rules
 
@@ -83,7 +83,7 @@ class World:
 
     async def until(self, wanted: Callable[[], bool]) -> None:
         """Wait until what the watches told makes it so."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not wanted():
                 self.told.clear()
                 await self.told.wait()
@@ -137,14 +137,10 @@ async def world(plane: Plane, api: Api, namespace: str) -> AsyncIterator[World]:
         client = KubeClient(identity, transport=transport)
         watches = [group.create_task(ListWatch(client, r).run(made.take)) for r in RESOURCES]
         server = Server(
-            Policy(),
-            Rules(),
+            Reviewing(Policy(), Rules(), made.facts, owners=OwnerLookup(transport.send).facts),
+            Admittance(body_limit_bytes=1 << 20, body_seconds=5),
             Metrics(new_registry()),
             Health(),
-            made.facts,
-            owners=OwnerLookup(transport.send).facts,
-            body_limit_bytes=1 << 20,
-            body_seconds=5,
         )
         async with hooked(plane, api, namespace, server.handle), in_force(made):
             yield made

@@ -18,8 +18,7 @@ from loadtest.testbed.client.api import MERGE_PATCH, Api, ApiFailed
 from loadtest.testbed.standins.simulated import Plane, SimulatedPlane
 from muster.kube import wire
 from muster.kube.client import KubeClient
-from muster.kube.firstlist.decoders import PACKED
-from muster.kube.firstlist.page import LISTED_PODS
+from muster.kube.firstlist.decoders import COLUMNS, LISTED_PODS
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.http import auth
 from muster.kube.resources import NODES, PODS, Resource
@@ -160,7 +159,7 @@ META = {
 async def clients(plane: Plane) -> AsyncIterator[tuple[KubeClient, KubeClient]]:
     """One that asks for JSON, one that asks for protobuf."""
     identity = auth.load(plane.kubeconfig())
-    async with KubeClient(identity) as plain, KubeClient(identity, packed=PACKED) as packed:
+    async with KubeClient(identity) as plain, KubeClient(identity, packed=COLUMNS) as packed:
         yield plain, packed
 
 

@@ -1,17 +1,20 @@
-"""One control plane of each minor for most tests here; each test empties it again.
+"""One control plane of a minor for most tests here; each test empties it again.
 
-Both stay up until the end, so that tests may come in any order on any worker.
+They stay up until the end, so that tests may come in any order on any worker.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
-import pytest
 import pytest_asyncio
+from support.apiservers import minors
 
-from loadtest.testbed.controlplane.assets import MINORS, Minor
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.deployment.muster import RBAC
+
+pytest_generate_tests = minors.pytest_generate_tests
+minor = minors.minor
 
 
 class Planes:
@@ -34,7 +37,7 @@ async def planes() -> AsyncIterator[Planes]:
         yield Planes(stack)
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session", params=MINORS)
-async def real_plane(planes: Planes, request: pytest.FixtureRequest) -> ControlPlane:
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def real_plane(planes: Planes, minor: Minor) -> ControlPlane:
     """etcd and kube-apiserver with Muster's shipped RBAC; kube-scheduler is each test's own."""
-    return await planes.of(request.param)
+    return await planes.of(minor)

@@ -11,7 +11,7 @@ from typing import Any, Generic, NoReturn, TypeVar, assert_never
 
 from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
 from muster.kube.resources import KubeObject, Resource
-from muster.kube.watching.listwatch import Client, ListWatch
+from muster.kube.watching.listwatch import Client, ListWatch, WatchConsumer, WatchScope
 from muster.kube.wire import ObjectMeta
 
 T = TypeVar("T", bound=KubeObject)
@@ -62,7 +62,7 @@ def follow(
     watch = ListWatch(
         client,
         source.resource,
-        tracks=source.tracks,
-        on_problem=lambda text: problem(name, text),
+        scope=WatchScope(tracks=source.tracks),
+        consumer=WatchConsumer(on_problem=lambda text: problem(name, text)),
     )
     return watch.run(source.take)

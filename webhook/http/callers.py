@@ -8,12 +8,12 @@ What is refused is a 401: a failed call to the API server, so the failurePolicy 
 """
 
 import hmac
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from muster.observability import clientcert
 from webhook.config import CallersConfig
 from webhook.errors import WebhookError
 
@@ -52,10 +52,11 @@ class Callers:
         return self._certificate_problem(certificate)
 
     def _certificate_problem(self, certificate: Mapping[str, Any]) -> str:
-        names = frozenset(_names(certificate))
-        if self._certificates and names.isdisjoint(self._certificates):
-            return f"the client certificate of {_listed(names)} is none of callers.certificates"
-        if ssl.cert_time_to_seconds(certificate["notAfter"]) <= self._clock():
+        shown = clientcert.read(certificate)
+        if self._certificates and shown.names.isdisjoint(self._certificates):
+            listed = _listed(shown.names)
+            return f"the client certificate of {listed} is none of callers.certificates"
+        if shown.until <= self._clock():
             return "the client certificate has expired since the connection was made"
         return ""
 
@@ -78,13 +79,6 @@ class Callers:
         if not token:
             raise WebhookError(f"callers.tokenFile: {path}: is empty: put the token there")
         self._version, self._token = (found.st_mtime_ns, found.st_ino), token
-
-
-def _names(certificate: Mapping[str, Any]) -> list[str]:
-    """Return common name and DNS names."""
-    subject = (pair for part in certificate.get("subject", ()) for pair in part)
-    common = [value for key, value in subject if key == "commonName"]
-    return common + [value for key, value in certificate.get("subjectAltName", ()) if key == "DNS"]
 
 
 def _listed(names: frozenset[str]) -> str:

@@ -14,6 +14,7 @@ Neither objects nor patches are logged: pods carry secrets in their environment.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
@@ -52,45 +53,58 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _NOWHERE: Final[Mapping[str, Handler]] = {}
 
 
+def nothing_injected() -> None:
+    """Return the facts of a webhook that injects nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewing:
+    """What reviews are decided by."""
+
+    policy: Policy
+    rules: Rules
+    #: returns what injection works from at this moment, ``None`` where nothing is injected
+    facts: Callable[[], Facts | Early | None] = nothing_injected
+    #: adds the owners of the request's pod to the facts
+    owners: Owners | None = None
+    mode: Mode = Mode.ON
+    #: gives pods the places that the extender keeps for them; without it no pod has one
+    reservations: Reservations | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admittance:
+    """Who may ask, and how much at a time."""
+
+    #: largest body of a request
+    body_limit_bytes: int
+    #: how long a body may take to arrive
+    body_seconds: float
+    limits: Limits = field(default_factory=Limits)
+    #: who may ask; without it every client
+    callers: Callers | None = None
+
+
 class Server:
     """The handlers with what they need; ``handle`` is what an aiohttp server calls.
-
-    ``facts``: what injection works from at this moment, ``None`` where nothing is injected.
-    ``owners``: adds the owners of the request's pod to them. ``callers``: who may ask.
-    ``reservations``: gives pods the places that the extender keeps for them; without, none has any.
 
     There is no ``web.Application``: five fixed paths need no router, and what it does for each
     request (resolving, middlewares, signals) is a tenth of what a shared answer costs.
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        rules: Rules,
-        metrics: Metrics,
-        health: Health,
-        facts: Callable[[], Facts | Early | None] = lambda: None,
-        *,
-        owners: Owners | None = None,
-        body_limit_bytes: int,
-        body_seconds: float,
-        mode: Mode = Mode.ON,
-        limits: Limits | None = None,
-        callers: Callers | None = None,
-        reservations: Reservations | None = None,
+        self, reviewing: Reviewing, admittance: Admittance, metrics: Metrics, health: Health
     ) -> None:
-        self._policy = policy
-        self._rules = rules
-        self._metrics = metrics
-        self._health = health
-        self._facts = facts
-        self._mode = mode
-        self._owners = owners
-        self._callers = callers
-        self._reservations = reservations
+        self._policy, self._rules = reviewing.policy, reviewing.rules
+        self._facts, self._owners = reviewing.facts, reviewing.owners
+        self._mode, self._reservations = reviewing.mode, reviewing.reservations
+        self._metrics, self._health = metrics, health
         self._alike = Alike(self._answer)
-        limits = limits or Limits()
-        self._bodies = Bodies(body_limit_bytes, body_seconds, limits.large_bytes)
+        limits = admittance.limits
+        self._callers = admittance.callers
+        self._bodies = Bodies(
+            admittance.body_limit_bytes, admittance.body_seconds, limits.large_bytes
+        )
         self._at_most, self._deciding = limits.deciding, 0
         self._handlers: Mapping[str, Mapping[str, Handler]] = {
             MUTATE_PATH: {"POST": self._review(MUTATE_PATH, self._mutate)},

@@ -1,1 +1,15 @@
-"""From an admission review to its answer."""
+"""From an admission review to its answer.
+
+``admission``        one admission request in, one verdict out: which resource goes to which rule
+``gate``             what admission changes on a pod: pure, from pod to JSON Patch
+``groupobjects``     PodGroups and Workloads: objects that describe gangs and hold no pods
+``injectionmode``    injection as the server runs it: on, or in shadow, and what is counted of it
+``jobs``             objects that make pods, as they are created
+``jobtemplates``     the pod templates of training jobs of other projects' controllers
+``namespaceoptout``  the label ``muster.dev/managed`` of namespaces, and who may set it
+``reservedplaces``   pods made with a reserved place in them
+``sharedanswers``    pods that are alike get one decision
+``templates``        the pod templates of the objects that make pods, wherever their kind keeps them
+``validation``       what admission refuses: pure, from request to findings
+``wire``             ``admission.k8s.io/v1 AdmissionReview``, read and written
+"""

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 
 from muster.injection.errors import TemplateError
-from muster.injection.patching.apply import Json
 from muster.injection.patching.operations import Operation
+from muster.injection.patching.pointers import Json
 from muster.injection.subject import Facts
 from muster.injection.templates.completion import (
     completed,

@@ -1,4 +1,4 @@
-"""What is told of a page of pods at once, while it is put together."""
+"""Pods of a page that go together: put together one after the other, applied as one event."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,24 +10,29 @@ from numpy.typing import NDArray
 from muster.cluster.columns.texts import some_of
 from muster.cluster.columns.uids import Uids
 from muster.cluster.events import PlanNote, PodsBound, PodUpserted
-from muster.kube.firstlist.page import Times
+from muster.kube.firstlist.versions import Times
 
 ALONE: Final = -1
+"""The kind of a pod that is to be applied by itself."""
 
 
 @dataclass(slots=True)
-class Telling:
-    """Each pod's kind, and what is its own. ``kind``: int[n] into ``kinds``, or ``ALONE``."""
+class BoundBatch:
+    """Bound pods of a page of n, by what they have in common."""
 
+    #: int[n], into ``kinds``: what each pod has in common with others. ``ALONE`` for the others.
     kind: NDArray[np.intp]
+    #: int64[n]: each pod's rank in its gang; -1 for none.
     ranks: NDArray[np.int64]
+    #: One event of each kind: of which all but the pod's UID, node, times and rank holds for all.
     kinds: list[PodUpserted] = field(default_factory=list)
+    #: Plans of members that were added one by one, by their places.
     plans: dict[int, PlanNote] = field(default_factory=dict)
     _numbers: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, count: int) -> "Telling":
-        """Return one that tells nothing yet of so many pods."""
+    def of(cls, count: int) -> "BoundBatch":
+        """Return a batch of ``count`` pods that are all alone so far."""
         return cls(np.full(count, ALONE, dtype=np.intp), np.full(count, -1, dtype=np.int64))
 
     def number(self, event: PodUpserted) -> int:
@@ -37,36 +42,43 @@ class Telling:
             self.kinds.append(event)
         return found
 
-    def add(self, number: int, place: int, rank: int, plan: PlanNote) -> None:
-        """Tell of a pod with a plan."""
+    def add_alike(self, number: int, places: NDArray[np.intp]) -> None:
+        """Add pods of one kind that are in no gang."""
+        self.kind[places] = number
+
+    def add_member(self, number: int, place: int, rank: int, plan: PlanNote) -> None:
+        """Add a member of a gang with its plan."""
         self.kind[place], self.ranks[place], self.plans[place] = number, rank, plan
 
-    def add_all(self, number: int, places: NDArray[np.intp], ranks: NDArray[np.int64]) -> None:
-        """Tell of pods whose plans say nothing more than is told here."""
+    def add_members(self, number: int, places: NDArray[np.intp], ranks: NDArray[np.int64]) -> None:
+        """Add members whose plans hold nothing but node and rank. ``ranks``: one for each."""
         self.kind[places], self.ranks[places] = number, ranks
 
     def alone(self) -> list[int]:
-        """Return the places of whom nothing is told."""
+        """Return the places of the pods that were not added, ascending."""
         found: list[int] = np.flatnonzero(self.kind == ALONE).tolist()
         return found
 
     def event(
         self, uids: Uids, nodes: Sequence[str], created: Times, started: Times
     ) -> PodsBound | None:
-        """Return what is told, ``None`` for nothing; of all pods of the page: who and where."""
-        told = np.flatnonzero(self.kind != ALONE)
-        if not len(told):
+        """Return the event of the pods that were added, ``None`` if there are none.
+
+        The arguments have an entry for each pod of the page.
+        """
+        added = np.flatnonzero(self.kind != ALONE)
+        if not len(added):
             return None
-        used, first, kind = np.unique(self.kind[told], return_index=True, return_inverse=True)
+        used, first, kind = np.unique(self.kind[added], return_index=True, return_inverse=True)
         order = np.argsort(first)  # as the kinds come first
-        among = np.searchsorted(told, [*self.plans]).tolist()
+        among = np.searchsorted(added, [*self.plans]).tolist()
         return PodsBound(
             kinds=tuple(self.kinds[n] for n in used[order].tolist()),
             kind=np.argsort(order)[kind],
-            uids=uids if len(told) == len(uids) else uids.at(told),
-            nodes=some_of(nodes, told),
-            created=created[told],
-            started=started[told],
-            ranks=self.ranks[told],
+            uids=uids if len(added) == len(uids) else uids.at(added),
+            nodes=some_of(nodes, added),
+            created=created[added],
+            started=started[added],
+            ranks=self.ranks[added],
             plans=dict(zip(among, self.plans.values(), strict=True)),
         )

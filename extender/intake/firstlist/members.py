@@ -1,18 +1,18 @@
-"""Members of gangs on a page of the first list: those of one gang are read once.
+"""Members of gangs that run, on a page of a first list: one of them is read for its siblings.
 
 ::
 
-    planned pods of one kin ──► the first of twins, and whoever has none (``kube.firstlist.twins``)
-      (``PackedPage.kin``)          │
-                                    ▼
-                           their own bytes ──► alike but for rank, node, plan? ──no──► new run
-                         (``muster.kube.firstlist.siblingkeys``)        │ yes
-                                                      ▼
-          a run ──► too short? ──► its first is judged, by the run before it
-                                   if only metadata, node and token differ ──None──► alone
-                                                      │
-                                                      ▼
-          each, and its twins: rank, plan ──► Telling, and what the feed keeps of it
+    planned pods that are similar ──► the first of each row of twins, and the pods without twins
+      (``PackedPage.similar``)          │                    (``muster.kube.firstlist.twins``)
+                                        ▼
+                        their own bytes ──► alike but for rank, node and plan? ──no──► new run
+                         (``muster.kube.firstlist.siblingkeys``)   │ yes
+                                                                   ▼
+              a run ──► long enough? ──► its first is judged; by the run before it,
+                                         if only metadata, node and token differ ──None──► alone
+                                                                   │
+                                                                   ▼
+              each, and its twins: rank and plan ──► ``BoundBatch``, and what the feed keeps of it
 
 An API server lists the pods of a gang next to each other, since their names begin alike.
 """
@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.intake.firstlist.batch import Telling
+from extender.intake.firstlist.batch import BoundBatch
 from extender.intake.firstlist.siblings import Sibling, planned
 from extender.intake.objects import Feed
 from muster.cluster.columns.uids import Uids
@@ -33,10 +33,10 @@ from muster.kube import wire
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist.ownbytes import Apart, OwnBytes
 from muster.kube.firstlist.ownkeys import shared
-from muster.kube.firstlist.page import ListedPage, Times
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.firstlist.siblingkeys import SiblingKeys
 from muster.kube.firstlist.twins import FEWEST, Twins
+from muster.kube.firstlist.versions import Times
 from muster.kube.quantity import QuantityError
 from muster.workloads.dialect import NO_RANK
 from muster.workloads.keys.ranks import told_by
@@ -48,12 +48,13 @@ UNREADABLE: Final = (DecodeError, QuantityError, ValueError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A page, and what has been read of all its pods. ``may``: bool[n], whom one may tell of."""
+    """A page of n pods, and columns that were read of it."""
 
-    page: ListedPage
+    page: PackedPage
     uids: Uids
     nodes: Sequence[str]
     created: Times
+    #: bool[n]: which pods may go together, as far as these columns show: bound, with good times.
     may: NDArray[np.bool_]
 
 
@@ -66,7 +67,7 @@ class _First:
         self._keys = SiblingKeys.of(meta, own.labels)
 
     def is_apart_as(self, own: OwnBytes, meta: wire.ObjectMeta, node: str) -> bool:
-        """Tell whether nothing but its metadata can tell a pod from this one."""
+        """Return whether a pod can differ from this one in its metadata only."""
         return self.apart.is_of(own, node, _spares(meta, node))
 
     def read(self, own: OwnBytes) -> wire.ObjectMeta | None:
@@ -74,36 +75,43 @@ class _First:
         return self._keys.read(own.name, own.uid, own.labels)
 
     def differs_by_metadata(self, other: "_First | None") -> bool:
-        """Tell of two of one kin whether nothing but their metadata and nodes sets them apart."""
+        """Return whether two similar pods differ in metadata and nodes only."""
         return other is not None and self.apart == other.apart
 
     def is_like(self, meta: wire.ObjectMeta) -> bool:
-        """Tell of others: not every pod has an address of a network plugin's, say."""
+        """Return whether other metadata says the same; its keys may be others than this one's.
+
+        Not every pod has an address of a network plugin, for example.
+        """
         return shared(meta) == shared(self._meta)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """By whom pods are told, as which kind, and where to."""
+class _Group:
+    """Members that are added as one kind."""
 
+    #: The member that was judged for all of them.
     like: Sibling
+    #: Of the kind, in the batch.
     number: int
-    telling: Telling
+    batch: BoundBatch
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What the first of a run says for the others, and what sets it apart."""
+    """The first of a run, judged."""
 
     like: Sibling
+    #: What sets it apart from others, ``None`` where that cannot be read.
     first: _First | None
 
 
 @dataclass(slots=True)
 class _Run:
-    """Alike pods. ``first``: ``None`` where the others cannot be read by it."""
+    """Pods that are alike."""
 
     page: PackedPage
+    #: ``None`` where the others cannot be read by it.
     first: _First | None = None
     pods: list[_Pod] = field(default_factory=list)
 
@@ -116,18 +124,19 @@ class _Run:
 
 
 class ListedMembers:
-    """Tells of members of gangs that run already."""
+    """Adds members of gangs that run to a batch."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
 
-    def tell(self, listed: Listed, begin: int, telling: Telling) -> int:
-        """Tell of a planned pod and of those of its kin that follow it; return where they end."""
+    def add(self, listed: Listed, begin: int, batch: BoundBatch) -> int:
+        """Add a planned pod and the similar ones behind it, as far as they go together.
+
+        ``begin``: the place of the first. Returns where the pods end that were looked at.
+        """
         page = listed.page
-        if not isinstance(page, PackedPage):
-            return begin  # in JSON every pod is looked at for itself
-        after = int(np.searchsorted(page.kin, begin, side="right"))
-        end = int(page.kin[after]) if after < len(page.kin) else len(page)
+        after = int(np.searchsorted(page.similar, begin, side="right"))
+        end = int(page.similar[after]) if after < len(page.similar) else len(page)
         found = list(page.twins(begin + np.flatnonzero(listed.may[begin:end])))
         read = np.ones(end - begin, dtype=np.bool_)
         for one in found:
@@ -141,58 +150,62 @@ class ListedMembers:
             if len(run.pods) >= FEWEST or any(place in twins for place, _, _ in run.pods):
                 judged = self._judge(run, before)
                 if judged is not None:
-                    self._tell_run(listed, run, judged.like, twins, telling)
+                    self._add_run(listed, run, judged.like, twins, batch)
                     before = judged
         return max(stop, begin + 1)
 
-    def _tell_run(
+    def _add_run(
         self,
         listed: Listed,
         run: _Run,
         like: Sibling,
         twins: Mapping[int, Twins],
-        telling: Telling,
+        batch: BoundBatch,
     ) -> None:
         first, *_ = run.pods[0]
-        told = _Told(like, telling.number(like.event), telling)
-        # What a pod asks for its gang was submitted when the pod was made: nobody's before the
-        # first one's.
+        group = _Group(like, batch.number(like.event), batch)
+        # What a pod asks for its gang was submitted when the pod was made, so a pod that is older
+        # than the judged one goes by itself.
         may = listed.created >= listed.created[first]
         for one in run.pods:
             place, _, meta = one
-            if may[place] and self._tell_one(listed, told, one) and place in twins:
+            if may[place] and self._add_one(listed, group, one) and place in twins:
                 others = may[twins[place].places]
                 others[0] = False
-                self._tell_twins(listed, told, meta, twins[place].those(others), run)
+                self._add_twins(listed, group, meta, twins[place].those(others), run)
 
-    def _tell_one(self, listed: Listed, told: _Told, one: _Pod) -> bool:
-        """Tell of a pod; ``False`` for one that has to be read as a whole."""
+    def _add_one(self, listed: Listed, group: _Group, one: _Pod) -> bool:
+        """Add a pod; return ``False`` if all of it has to be read."""
         place, node, meta = one
         note = planned(meta, node)
-        member = None if note is None else self._feed.siblings.member(told.like, meta)
+        member = None if note is None else self._feed.siblings.member(group.like, meta)
         if note is None or member is None:
             return False
-        told.telling.add(told.number, place, member.rank, note)
-        self._feed.runs(listed.uids[place], meta, told.like.placed, member)
+        group.batch.add_member(group.number, place, member.rank, note)
+        self._feed.runs(listed.uids[place], meta, group.like.placed, member)
         return True
 
-    def _tell_twins(
-        self, listed: Listed, told: _Told, meta: wire.ObjectMeta, twins: Twins, run: _Run
+    def _add_twins(
+        self, listed: Listed, group: _Group, meta: wire.ObjectMeta, twins: Twins, run: _Run
     ) -> None:
-        """Tell of twins by their numbers, where these alone set them apart."""
-        like, places = told.like, twins.places
+        """Add twins by their numbers, or one by one where more than a rank sets them apart.
+
+        ``meta``: of the first of them, which has been added.
+        """
+        like, places = group.like, twins.places
         if like.rank is None:
             for one in run.read(listed, places):
-                self._tell_one(listed, told, one)
+                self._add_one(listed, group, one)
             return
         source = told_by(meta, like.rank_keys)
         own = np.full(len(places), NO_RANK) if source is None else twins.numbers[source]
-        told.telling.add_all(told.number, places, twins.planned if source is None else own)
+        ranks = twins.planned if source is None else own
+        group.batch.add_members(group.number, places, ranks)
         uids = list(listed.uids.at(places))
         self._feed.run_together(uids, like.placed, own.tolist())
 
     def _judge(self, run: _Run, before: _Judged | None) -> _Judged | None:
-        """Judge the first of a run, which is of one kin with all that were judged before."""
+        """Judge the first of a run. ``before``: a judged pod that is similar to it."""
         (place, node, meta), own = run.pods[0], run.first
         siblings = self._feed.siblings
         try:
@@ -201,7 +214,7 @@ class ListedMembers:
             else:
                 like = siblings.judge(run.page.pod(place))
         except UNREADABLE:
-            return None  # told by the one-by-one way
+            return None  # by itself it is reported
         return None if like is None else _Judged(like, own)
 
 
@@ -212,7 +225,7 @@ def _runs(
     run = _Run(page)
     for place, own in zip(places, owns, strict=True):
         node = listed.nodes[place]
-        if not listed.may[place] or own.says_of_devices():
+        if not listed.may[place] or own.reports_devices():
             yield run
             run = _Run(page)
             continue
@@ -236,7 +249,7 @@ def _read_by(first: _First | None, own: OwnBytes, node: str) -> wire.ObjectMeta 
 
 
 def _is_like(first: _First | None, own: OwnBytes, meta: wire.ObjectMeta, node: str) -> bool:
-    """Tell of a pod that has other bytes whether it says the same for all that."""
+    """Return whether a pod that has other bytes says the same all the same."""
     return first is not None and first.is_apart_as(own, meta, node) and first.is_like(meta)
 
 

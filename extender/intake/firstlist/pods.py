@@ -1,19 +1,19 @@
-"""Taking over the first list of pods a page at a time: alike pods are read once.
+"""Taking a list of pods over by columns, a page at a time: pods that are alike are judged once.
 
 ::
 
-    page ──► any known? unbound? ──yes──────────────────────────► left to be taken one by one
+    page ──► a pod is known, or not bound? ──yes────────────────► left, to be applied one by one
                │ no                                                          ▲
                ▼ the first of a stretch of alike pods                        │
              kind (its bytes) ──► judged before? ──no──► Feed.stranger ──None┤
                │ yes                                         │ event         │ refused
                ▼                                             ▼               │
-             the kind's event ───────────────────► PodsBound, all of the page
+             the kind's event ───────────────────► ``PodsBound``, all of the page
 
-A pod that nobody asks Muster about, and of which everything but name, node, times and volumes is
-byte for byte what another one's was, is told by that other one's event. So are members of gangs
-that run (``extender.intake.firstlist.members``). The others, and every pod that waits for Muster,
-go the way that any change goes.
+*Strangers* are bound pods that do not ask for Muster. One that is byte for byte what another one
+was, but for name, node, times and volumes, shares that one's event. So do members of gangs that run
+(``extender.intake.firstlist.members``). The others, and every pod that waits for Muster, go the way
+of any change. So do all pods of a page that came in JSON.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.engine import Engine
-from extender.intake.firstlist.batch import Telling
+from extender.intake.firstlist.batch import BoundBatch
 from extender.intake.firstlist.members import UNREADABLE, Listed, ListedMembers
 from extender.intake.firstlist.versions import AppliedVersions, Rows
 from extender.intake.objects import Feed
@@ -34,10 +34,11 @@ from muster.cluster.events import PodUpserted
 from muster.cluster.ids import NO_ROW, PodUid
 from muster.kube import wire
 from muster.kube.firstlist import ownkeys
-from muster.kube.firstlist.page import ListedPage, version
+from muster.kube.firstlist.podpage import PackedPage
+from muster.kube.firstlist.versions import Versions, version
 from muster.kube.names import TERM
 from muster.kube.translation.requests import resized_containers
-from muster.kube.translation.translate import pod_uid
+from muster.kube.translation.translate import pod_uid, pod_uids
 from muster.workloads.managedpods import takes
 
 MOST_KINDS: Final = 4096  # of some KB each, then they are forgotten: owners' pods come in a row
@@ -46,7 +47,10 @@ _Kind = tuple[bool, Hashable]
 
 
 class ListedPods:
-    """Takes pages of a list over; remembers the kinds of pods it has seen."""
+    """Takes lists over by columns; a ``FirstListReader``.
+
+    Remembers the kinds of pods of a list until it ends.
+    """
 
     def __init__(self, engine: Engine, feed: Feed) -> None:
         self._engine = engine
@@ -60,25 +64,36 @@ class ListedPods:
         """Prepare for a list that begins, or begins again."""
         self._alive = Rows() if self._engine.state.has_pods else None
 
-    def take(self, page: ListedPage) -> list[int]:
-        """Take over what can be taken together; return the places of the others, ascending.
+    def take(self, pods: Sequence[wire.Pod]) -> list[int]:
+        """Take over what goes together; return the places of the others, ascending.
 
-        Pods that have been applied as they are in the list are taken over by that.
+        Pods that were applied before, in the version that the list has, need nothing more. Of
+        others only those of a ``PackedPage`` go together.
         """
-        uids, versions = page.uids(), page.versions()
+        uids, versions = _uids_and_versions(pods)
         rows = self._engine.state.pod_rows(uids)
         self._mark(rows)
         if not self._feed.rejudging.is_idle():
-            return list(range(len(page)))  # every pod of such a namespace is noted by itself
+            return list(range(len(pods)))  # every pod of such a namespace is noted by itself
         if (rows != NO_ROW).any() or not uids.are_distinct():
             changed = ~self._versions.are_applied(rows, versions)
             return np.flatnonzero(changed).tolist()
-        left = self._take_new(page, uids)
+        if not isinstance(pods, PackedPage):
+            return list(range(len(pods)))
+        left = self._take_new(pods, uids)
         if len(left) < len(uids):
             rows = self._engine.state.pod_rows(uids)
             self._versions.note_all(rows, versions)
             self._mark(rows)
         return left
+
+    def take_nodes(self, nodes: Sequence[wire.Node]) -> bool:
+        """Take over nodes of the first list together; ``False`` with none if one is odd."""
+        try:
+            self._feed.nodes.take_all(nodes)
+        except (ValueError, RecursionError):
+            return False  # by itself the odd one is reported
+        return True
 
     def applied(self, pod: wire.Pod) -> None:
         """Note that a pod was applied by itself."""
@@ -103,24 +118,24 @@ class ListedPods:
         if self._alive is not None:
             self._alive.add_all(rows)
 
-    def _take_new(self, page: ListedPage, uids: Uids) -> list[int]:
+    def _take_new(self, page: PackedPage, uids: Uids) -> list[int]:
         nodes, created, started = page.nodes(), page.created(), page.started()
         may = ~are_empty(nodes) & ~np.isnan(created) & ~np.isnan(started)
-        telling = self._telling(Listed(page, uids, nodes, created, may))
-        event = telling.event(uids, nodes, created, started)
+        batch = self._batch(Listed(page, uids, nodes, created, may))
+        event = batch.event(uids, nodes, created, started)
         if event is None:
             return list(range(len(page)))
         try:
             self._engine.apply(event)
         except ValueError:
-            return list(range(len(page)))  # one of them cannot be; by itself it is told of
-        return telling.alone()
+            return list(range(len(page)))  # one of them cannot be; by itself it is reported
+        return batch.alone()
 
-    def _telling(self, listed: Listed) -> Telling:
-        """Return what can be told of a page at once."""
-        page, telling = listed.page, Telling.of(len(listed.page))
+    def _batch(self, listed: Listed) -> BoundBatch:
+        """Return the pods of a page that go together."""
+        page, batch = listed.page, BoundBatch.of(len(listed.page))
         ends = [*page.leaders.tolist(), len(page)]
-        members_end = 0  # members of gangs are told up to here
+        members_end = 0  # members of gangs were looked at up to here
         for begin, end in pairwise(ends):
             if begin < members_end:
                 continue
@@ -129,14 +144,14 @@ class ListedPods:
                 continue
             first = int(those[0])
             if page.is_planned(first):
-                members_end = self._members.tell(listed, begin, telling)
+                members_end = self._members.add(listed, begin, batch)
                 continue
             event = self._event(page, first)
             if event is not None:
-                telling.kind[those] = telling.number(event)
-        return telling
+                batch.add_alike(batch.number(event), those)
+        return batch
 
-    def _event(self, page: ListedPage, place: int) -> PodUpserted | None:
+    def _event(self, page: PackedPage, place: int) -> PodUpserted | None:
         own = page.kind(place)
         if own is None:
             return None
@@ -149,7 +164,7 @@ class ListedPods:
         found = self._kinds[key] = self._judge(page, place)
         return found
 
-    def _judge(self, page: ListedPage, place: int) -> PodUpserted | None:
+    def _judge(self, page: PackedPage, place: int) -> PodUpserted | None:
         try:
             pod = page.pod(place)
             # What a resize left behind depends on the pod's conditions, which are its own; a
@@ -160,5 +175,14 @@ class ListedPods:
                 return None
             event = self._feed.stranger(pod)
         except UNREADABLE:
-            return None  # told by the one-by-one way
+            return None  # by itself it is reported
         return None if event is None or event.finished or event.terminating else event
+
+
+def _uids_and_versions(pods: Sequence[wire.Pod]) -> tuple[Uids, Versions]:
+    """Return the UID and the resource version of each pod."""
+    if isinstance(pods, PackedPage):
+        return pods.uids(), pods.versions()
+    metas = [pod.metadata for pod in pods]
+    versions = [version(meta.resource_version) for meta in metas]
+    return pod_uids([meta.uid for meta in metas]), np.array(versions, dtype=np.int64)

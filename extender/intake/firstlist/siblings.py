@@ -1,15 +1,15 @@
-"""Members of a gang that run already: what is read of one of them stands for the others.
+"""Members of a gang that run: what is read of one of them holds for its siblings.
 
 ::
 
     the first of alike pods ──► anything to decide? ──yes──► None: each goes its own way
                                        │ no
                                        ▼
-                Sibling: its event, and who speaks for it ──► each other one: its own rank
+                Sibling: its event, and its dialect ──► each other one: its own rank
 
-Members of a gang differ in name, rank, node, plan and pin. Whether two pods differ in nothing
-else is for those to see who have them as bytes (``extender.intake.firstlist.members``). Where gangs
-are made of one template, the first of one stands for that of the next in all but its metadata.
+Members of a gang differ in name, rank, node, plan and pin. Whether two pods differ in nothing else
+is seen in their bytes (``extender.intake.firstlist.members``). Where gangs are made of one
+template, the first member of one stands for the first of the next in all but its metadata.
 """
 
 from collections.abc import Callable
@@ -33,20 +33,20 @@ from muster.workloads.registry import Placed, conflicts_as, place, speaks_for
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """One of a gang's running members. ``event``: of which all but its place holds for each.
-
-    ``rank``: tells a sibling's rank, where that alone sets them apart; ``rank_keys``: by which key.
-    """
+    """One of a gang's running members, which stands for the others."""
 
     pod: wire.Pod
+    #: All of it but UID, node, times, rank and plan holds for each sibling.
     event: PodUpserted
     placed: Placed
+    #: Returns a sibling's rank; ``None`` where more than the rank sets siblings apart.
     rank: Callable[[wire.ObjectMeta], int] | None
+    #: The keys that ``rank`` looks at.
     rank_keys: tuple[str, ...] = ()
 
 
 def planned(meta: wire.ObjectMeta, node: str) -> PlanNote | None:
-    """Return the plan of a pod on ``node``; ``None`` if it is of another one.
+    """Return the plan of a pod on ``node``; ``None`` if the plan names another node.
 
     A pod that runs where it was planned has no use for its spares any more.
     """
@@ -75,7 +75,10 @@ class Siblings:
         self._outsiders = outsiders
 
     def judge(self, pod: wire.Pod) -> Sibling | None:
-        """Return what a bound pod with a plan says for its siblings, too."""
+        """Return what holds for the siblings of a bound pod with a plan, too.
+
+        ``None``: there is something to decide, so each of them goes its own way.
+        """
         placed = self._placed(pod) if self._is_plain(pod) else None
         if placed is None:
             return None
@@ -83,9 +86,10 @@ class Siblings:
         return None if event.finished or event.terminating else _sibling(pod, event, placed)
 
     def judge_as(self, like: Sibling, meta: wire.ObjectMeta, node: str) -> Sibling | None:
-        """Return the same for a pod of another gang that is ``like``'s but for these.
+        """Return the same for a pod that differs from ``like.pod`` in these two only.
 
-        So all but its metadata has been judged; its pin names ``node`` where that one's names its.
+        It is of another gang of the same template: all but its metadata has been judged, and its
+        pin names ``node`` where the pin of ``like.pod`` names that one's node.
         """
         pod = msgspec.structs.replace(like.pod, metadata=meta)
         if names.TERM in meta.annotations or planned(meta, node) is None:
@@ -100,7 +104,7 @@ class Siblings:
         return _sibling(pod, event, placed)
 
     def _placed(self, pod: wire.Pod) -> Placed | None:
-        """Return a pod's place, ``None`` where there is something to be told or asked for it."""
+        """Return a pod's place in its gang, ``None`` where something is to be decided."""
         placed = place(pod)
         if placed is None or placed.member.template is not None:
             return None

@@ -1,10 +1,8 @@
-"""Which version of each pod has been applied, and which pods a list has, by row of the model.
+"""The version in which each pod was applied, and the pods that a list has, by row of the model.
 
-So a later list need not be applied again.
-
-A list is read anew when a watch cannot go on (410): of a million pods a few have changed then. Only
-the same version is the same pod: after etcd was restored from a backup an older number may stand
-for something else than it did.
+A list is read again when a watch breaks (410). Of a million pods a few have changed then, and only
+these are applied. The same version is the same pod; a younger or older one says nothing, since an
+etcd that was restored from a backup counts on from an older number.
 """
 
 from typing import Final, TypeVar
@@ -13,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.ids import NO_ROW
-from muster.kube.firstlist.page import NO_VERSION, Versions
+from muster.kube.firstlist.versions import NO_VERSION, Versions
 
 S = TypeVar("S", bound=np.generic)
 _FIRST_ROWS: Final = 4096
 
 
 class AppliedVersions:
-    """By row of the model; what a row said of another pod before is never that pod's version."""
+    """Versions by row of the model.
+
+    A row may belong to another pod later. The version that it kept is never that pod's.
+    """
 
     def __init__(self) -> None:
         self._of: Versions = np.full(_FIRST_ROWS, NO_VERSION, dtype=np.int64)
@@ -38,7 +39,7 @@ class AppliedVersions:
             self._of[rows[known]] = versions[known]
 
     def are_applied(self, rows: NDArray[np.int32], versions: Versions) -> NDArray[np.bool_]:
-        """Tell which pods are known in just this version."""
+        """Return bool[n]: which pods were applied in just this version."""
         inside = (rows != NO_ROW) & (rows < len(self._of)) & (versions != NO_VERSION)
         applied: NDArray[np.bool_] = inside.copy()
         applied[inside] = self._of[rows[inside]] == versions[inside]
@@ -62,7 +63,7 @@ class Rows:
         self._in[known] = True
 
     def have(self, rows: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Tell which of them are in it."""
+        """Return bool[n]: which of the rows are in the set."""
         inside = (rows != NO_ROW) & (rows < len(self._in))
         found: NDArray[np.bool_] = inside.copy()
         found[inside] = self._in[rows[inside]]

@@ -42,8 +42,7 @@ from loadtest.testbed.controlplane.procfs import resident_mib
 from loadtest.testbed.controlplane.programs import Program, free_port
 from loadtest.testbed.standins import packing
 from muster.kube.client import LISTED_ITEMS
-from muster.kube.firstlist.decoders import PACKED
-from muster.kube.firstlist.page import LISTED_PODS
+from muster.kube.firstlist.decoders import COLUMNS, LISTED_PODS
 from muster.kube.resources import NODES, Resource
 from muster.kube.watching.frames import Codec, Page, PageDecoder
 
@@ -187,7 +186,7 @@ def _stages(nodes: int, pods: int) -> dict[str, float]:
     for plural, resource in kinds.items():
         one, kind = plural.removesuffix("s"), f"{plural.removesuffix('s').title()}List"
         ways: dict[str, Callable[[bytes], object]] = {
-            f"decode_us_per_{one}": partial(_all_pages, PACKED[resource]),
+            f"decode_us_per_{one}": partial(_all_pages, COLUMNS[resource]),
             f"decode_json_us_per_{one}": Codec(resource).page,
             f"dicts_us_per_{one}": orjson.loads,
         }

@@ -19,7 +19,7 @@ from loadtest.benches.coldstart.objects import Fleet, PackedTemplate, make, part
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.controlplane.process import announce, until_terminated
 from loadtest.testbed.standins import packing
-from muster.kube.firstlist.protobuf import PROTOBUF
+from muster.kube.http.mediatypes import PROTOBUF
 
 VERSION: Final = 2_000_000
 BOOKMARK_S: Final = 60.0  # as kube-apiserver

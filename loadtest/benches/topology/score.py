@@ -14,6 +14,7 @@ from muster.cluster.state import ClusterState
 from muster.kube.names import PLAN_GATE
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 
 _GPU = "nvidia.com/gpu"
 _KEY = GangKey("bench/bench/gang")
@@ -32,7 +33,7 @@ class Answer:
 def answer(case: Case) -> Answer:
     """Plan a case and count."""
     snapshot = _state(case).snapshot()
-    decision = plan_now(snapshot, _KEY, spare_count=0)
+    decision = plan_now(snapshot, Question(_KEY))
     if not isinstance(decision, Plan):
         return Answer(None, (), False, ())
     hosts = _hosts(case, snapshot, decision)
@@ -57,7 +58,7 @@ def _hosts(case: Case, snapshot: Snapshot, plan: Plan) -> list[int]:
 
 
 def _state(case: Case) -> ClusterState:
-    state = ClusterState("bench", levels=case.levels)
+    state = ClusterState("bench", levels=case.levels, gate=PLAN_GATE)
     for host in case.hosts:
         state.apply(_node(case, host), now=0.0)
         taken = (host.gpus - host.free_gpus, HOST_MILLICPU - host.free_millicpu)

@@ -30,10 +30,10 @@ from loadtest.fourphase.site.logs import keeping
 from loadtest.fourphase.site.site import Site
 from loadtest.fourphase.site.watches import Watching
 from loadtest.testbed.controlplane.programs import ProgramFailed
-from loadtest.testbed.standins import heap
 from loadtest.testbed.standins.kubelet import Kubelet
 from loadtest.testbed.standins.reflector import Reflector
 from loadtest.traces.fleet import Fleet
+from muster.observability import memory
 
 SAMPLE_S: Final = 0.5
 SETTLE_S: Final = 10.0  # for what is still on its way to the watch when the driver is done
@@ -132,7 +132,7 @@ async def _beside(
     try:
         await nodes.synced.wait()
         await pods.synced.wait()
-        heap.settle()
+        memory.settle()
         watching.start_clock()
         tasks.append(asyncio.create_task(_sampling(place, driver, watching, samples, show)))
         await _first_done(driver.run(), tasks)

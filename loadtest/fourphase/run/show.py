@@ -6,11 +6,9 @@ A run of an hour that says nothing cannot be told from one that hangs; stdout is
 import sys
 from collections.abc import Callable
 from statistics import fmean
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -19,6 +17,7 @@ from rich.text import Text
 from loadtest.fourphase.driver.driver import Driver, PhaseLog
 from loadtest.fourphase.load.schedule import LoadPlan
 from loadtest.fourphase.site.watches import Watching
+from loadtest.livepanel import LivePanel
 
 _BAR: Final = 40  # columns
 _GLYPHS: Final = " ▁▂▃▄▅▆▇█"
@@ -33,39 +32,22 @@ def on_stderr(words: str) -> None:
     print(f"muster loadtest: {words}", file=sys.stderr, flush=True)
 
 
-class Show:
+class Show(LivePanel):
     """A panel, or lines. ``update`` is called with every sample."""
 
     def __init__(
         self, console: Console, plan: LoadPlan, *, quiet: bool, say: Say = on_stderr
     ) -> None:
         """``quiet``: the console is not for progress, even if it is a terminal."""
-        self._console, self._plan = console, plan
-        self._draws = console.is_terminal and not quiet
+        super().__init__(console, draws=console.is_terminal and not quiet, per_second=4)
+        self._plan = plan
         self._say, self._said_s, self._phase_said = say, 0.0, 0
-        self._live: Live | None = None
         self._rates: list[int] = []
         self._second, self._bound_before = 0, 0
 
-    def __enter__(self) -> Self:
-        if self._draws:
-            self._live = Live(console=self._console, refresh_per_second=4, transient=True)
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
     def step(self, what: str) -> None:
         """Say what is being brought up."""
-        if self._draws:
+        if self.draws:
             self._console.print(f"  [dim]starting[/] {what}")
         else:
             self._say(f"starting {what}")
@@ -73,9 +55,9 @@ class Show:
     def update(self, driver: Driver, watching: Watching, partial: int) -> None:
         """Show the present state. ``partial``: gangs between absent and whole."""
         self._count(watching)
-        if self._live is not None:
-            self._live.update(self._picture(driver, watching, partial))
-        elif not self._draws and driver.logs:
+        if self.is_live:
+            self.draw(self._picture(driver, watching, partial))
+        elif not self.draws and driver.logs:
             self._tell(driver, watching, partial)
 
     def _tell(self, driver: Driver, watching: Watching, partial: int) -> None:

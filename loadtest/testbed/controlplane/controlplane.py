@@ -13,9 +13,7 @@ they are bound.
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -27,6 +25,7 @@ import yaml
 from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.controlplane import credentials
 from loadtest.testbed.controlplane.assets import DEFAULT_MINOR, Assets, Minor, ensure
+from loadtest.testbed.controlplane.parts import Parts
 from loadtest.testbed.controlplane.programs import READY_TIMEOUT_S, Program, free_port
 
 ETCD: Final = "etcd"
@@ -81,36 +80,16 @@ def native_gangs(minor: Minor, *, rbac: Path | None = None) -> Options:
     )
 
 
-class ControlPlane:
+class ControlPlane(Parts):
     """The programs, their addresses and their credentials; a (async) context manager."""
-
-    url: str
-    credentials: credentials.Credentials
 
     def __init__(self, options: Options | None = None, *, assets: Assets | None = None) -> None:
         """Nothing starts yet. `assets` defaults to what `make assets` built of that minor."""
+        super().__init__("muster-control-plane-")
         self._options = options or Options()
         self._assets = assets
-        self._programs: dict[str, Program] = {}
-        self._directory: Path | None = None
 
     # -- life ------------------------------------------------------------------------------------
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self._bring_up()
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def __enter__(self) -> Self:
         """Start without a running event loop (scripts, synchronous fixtures)."""
@@ -124,22 +103,17 @@ class ControlPlane:
     ) -> None:
         asyncio.run(self.close())
 
-    async def close(self) -> None:
-        """Stop all programs, clients before servers, and remove the directory."""
+    async def _take_down(self) -> None:
         for name in (CONTROLLERS, SCHEDULER):
             await self.stop(name)
         # Their state is thrown away: no reason to wait for a graceful shutdown.
         for name in (API_SERVER, ETCD):
             self.kill(name)
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = None
 
     async def _bring_up(self) -> None:
         if self._assets is None:
             self._assets = await asyncio.to_thread(ensure, minor=self._options.minor)
         assets = self._assets
-        self._directory = Path(tempfile.mkdtemp(prefix="muster-control-plane-"))
         self.credentials = credentials.create(self.directory)
         etcd_url = self._add_etcd(assets)
         self._add_api_server(assets, etcd_url)
@@ -154,17 +128,6 @@ class ControlPlane:
     def minor(self) -> Minor:
         """The minor of Kubernetes that it is."""
         return self._options.minor
-
-    @property
-    def directory(self) -> Path:
-        """The temporary directory: logs, credentials, etcd's data."""
-        if self._directory is None:
-            raise RuntimeError("the control plane is not running: enter it as a context manager")
-        return self._directory
-
-    def kubeconfig(self, user: str = "admin", *, server: str | None = None) -> Path:
-        """Write and return a kubeconfig; `server` may point to a proxy in front of the plane."""
-        return self.credentials.write_kubeconfig(user, server or self.url)
 
     def api(self, user: str = "observer", *, limit: int = 64) -> Api:
         """Return a plain client; enter it with `async with`."""
@@ -216,28 +179,6 @@ class ControlPlane:
         program = self.program(name)
         program.start()
         await program.wait_ready(ready_s)
-
-    async def stop(self, name: str) -> None:
-        """End a part in an orderly way; one that does not run is left alone."""
-        if name in self._programs:
-            await self._programs[name].stop()
-
-    def kill(self, name: str) -> None:
-        """SIGKILL a part; `start` brings it back on its old port with its old data."""
-        if name in self._programs:
-            self._programs[name].kill()
-
-    def program(self, name: str) -> Program:
-        """Return a part: pid, log, cpu_seconds, suspend, resume."""
-        try:
-            return self._programs[name]
-        except KeyError:
-            known = ", ".join(self._programs) or "nothing"
-            raise ValueError(f"no part {name!r}: this control plane has {known}") from None
-
-    def cpu_seconds(self) -> Mapping[str, float]:
-        """CPU seconds used so far by each running part."""
-        return {n: p.cpu_seconds() for n, p in self._programs.items() if p.running}
 
     # -- command lines ---------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ import orjson
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from loadtest.testbed.client.api import JSON
-from muster.kube.firstlist.protobuf import MAGIC
+from muster.kube.http.mediatypes import MAGIC
 from muster.protogen import kubernetes_v1_pb2 as messages
 
 MARK: Final = re.compile(rb"@([a-z]+)@")

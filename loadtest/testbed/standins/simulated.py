@@ -9,19 +9,17 @@ Whoever takes a `Plane` does not know which of the two it got; tests/contract ho
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 
 import aiohttp
 
 from loadtest.testbed.client.api import JSON, Api
 from loadtest.testbed.controlplane import credentials
 from loadtest.testbed.controlplane.controlplane import API_SERVER, SCHEDULER
+from loadtest.testbed.controlplane.parts import Parts
 from loadtest.testbed.controlplane.programs import READY_TIMEOUT_S, Program, free_port
 from loadtest.testbed.standins.apiserver import population
 
@@ -61,11 +59,8 @@ class Plane(Protocol):
         """CPU seconds used by each running part."""
 
 
-class SimulatedPlane:
+class SimulatedPlane(Parts):
     """The stand-ins as child processes; an async context manager. State dies with the server."""
-
-    url: str
-    credentials: credentials.Credentials
 
     def __init__(
         self,
@@ -78,39 +73,17 @@ class SimulatedPlane:
 
         `population`: (path of the collection, object) of what is there from the beginning.
         """
+        super().__init__("muster-simulated-")
         self._population = population
         self._bookmark_s = bookmark_s
         self._seed = seed
-        self._programs: dict[str, Program] = {}
-        self._directory: Path | None = None
 
-    async def __aenter__(self) -> Self:
-        try:
-            await self._bring_up()
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Stop the parts, clients before the server, and remove the directory."""
+    async def _take_down(self) -> None:
         for name in (SCHEDULER, API_SERVER):
             await self.stop(name)
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = None
 
     async def _bring_up(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="muster-simulated-"))
-        self.credentials = await asyncio.to_thread(credentials.create, self._directory)
+        self.credentials = await asyncio.to_thread(credentials.create, self.directory)
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         flags = [
@@ -119,7 +92,7 @@ class SimulatedPlane:
             f"--bookmark-seconds={self._bookmark_s}",
             f"--seed={self._seed}",
         ]
-        file = self._directory / "population.jsonl"
+        file = self.directory / "population.jsonl"
         count = await asyncio.to_thread(population.write, file, self._population)
         patience_s = READY_TIMEOUT_S + count * _CREATION_S
         await self._start(
@@ -130,17 +103,6 @@ class SimulatedPlane:
             patience_s,
         )
         file.unlink()
-
-    @property
-    def directory(self) -> Path:
-        """The temporary directory: logs and credentials."""
-        if self._directory is None:
-            raise RuntimeError("the control plane is not running: enter it as a context manager")
-        return self._directory
-
-    def kubeconfig(self, user: str = "admin", *, server: str | None = None) -> Path:
-        """Write and return a kubeconfig; `server` may point to a proxy in front of the plane."""
-        return self.credentials.write_kubeconfig(user, server or self.url)
 
     def api(self, user: str = "observer", *, limit: int = 64) -> Api:
         """Return a plain client; enter it with `async with`."""
@@ -155,28 +117,6 @@ class SimulatedPlane:
         await self._start(
             SCHEDULER, "loadtest.testbed.standins.scheduler", flags, ready, patience_s=ready_s
         )
-
-    async def stop(self, name: str) -> None:
-        """End a part in an orderly way; one that does not run is left alone."""
-        if name in self._programs:
-            await self._programs[name].stop()
-
-    def kill(self, name: str) -> None:
-        """SIGKILL a part."""
-        if name in self._programs:
-            self._programs[name].kill()
-
-    def program(self, name: str) -> Program:
-        """Return a part: pid, log, cpu_seconds, suspend, resume."""
-        try:
-            return self._programs[name]
-        except KeyError:
-            known = ", ".join(self._programs) or "nothing"
-            raise ValueError(f"no part {name!r}: this control plane has {known}") from None
-
-    def cpu_seconds(self) -> Mapping[str, float]:
-        """CPU seconds used so far by each running part."""
-        return {n: p.cpu_seconds() for n, p in self._programs.items() if p.running}
 
     async def _start(
         self,

@@ -37,10 +37,11 @@ from muster.cluster.resumable import run
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import LabelSet, PodClass
 from muster.cluster.state import ClusterState
-from muster.decisions.answer import Question, decide
+from muster.decisions.answer import decide
 from muster.decisions.assign import assignments
 from muster.kube.names import BLOCK, DEFAULT_LEVELS, HOST, PLAN_GATE, RACK, ZONE
 from muster.placement.decision import Plan, Reject
+from muster.placement.question import Question
 from muster.queueing.totals import FreeTotals
 
 _EPOCH: Final = 1.5e9
@@ -59,7 +60,7 @@ class Muster:
     """One cluster state, one planner."""
 
     def __init__(self, fleet: Fleet, *, check_every: int = 0) -> None:
-        self.state = ClusterState("trace", levels=DEFAULT_LEVELS)
+        self.state = ClusterState("trace", levels=DEFAULT_LEVELS, gate=PLAN_GATE)
         self.checked = 0
         self._check_every = check_every
         self._plans = 0

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 
 import yaml
 
-from muster.injection.patching.apply import Json
+from muster.injection.patching.pointers import Json
 from muster.injection.patching.record import ANNOTATION
 
 _CONTEXT = 1  # lines around each change

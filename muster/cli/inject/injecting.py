@@ -10,7 +10,8 @@ import yaml
 
 from muster.cli.output import Failure
 from muster.injection.errors import ProfileError, TemplateError
-from muster.injection.patching.apply import Json, applied
+from muster.injection.patching.apply import applied
+from muster.injection.patching.pointers import Json
 from muster.injection.profiles import catalog, tiers
 from muster.injection.profiles.clusterprofile import (
     ClusterProfile,

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from muster.cli.inject.injectdiff import Dumper, difference
 from muster.cli.inject.injecting import Outcome
-from muster.injection.patching.apply import Json
+from muster.injection.patching.pointers import Json
 from muster.injection.templates.completion import Completed
 
 _WIDTH = 96  # columns, so that a terminal of 100 has room for what stands before

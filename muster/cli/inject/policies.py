@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import yaml
 
-from muster.injection.patching.apply import Json
+from muster.injection.patching.pointers import Json
 from muster.injection.policies import policies
 from muster.injection.policies.differences import unsaid
 from muster.injection.subject import Facts

@@ -73,7 +73,7 @@ def _remedy(problem: str) -> str:
 
 def _replay(recording: Recording, arguments: argparse.Namespace) -> int:
     from muster.cli.replay import replaygang, replayjson, replayviews  # noqa: PLC0415  lazy
-    from muster.decisions.replay import Verdict  # noqa: PLC0415  lazy
+    from muster.decisions.replay import ReplayVerdict  # noqa: PLC0415  lazy
 
     snapshot = recording.state(0).snapshot()
     if arguments.without_gang:
@@ -93,7 +93,7 @@ def _replay(recording: Recording, arguments: argparse.Namespace) -> int:
         print(replaygang.in_full(recording.source, reruns))
     else:
         print(replayviews.summary(arguments.dump.name, recording.source, snapshot, reruns))
-    return DIFFERENT if any(each.verdict is Verdict.DIFFERENT for each in reruns) else 0
+    return DIFFERENT if any(each.verdict is ReplayVerdict.DIFFERENT for each in reruns) else 0
 
 
 def _rerun(recording: Recording, recorded: Recorded) -> Rerun:
@@ -117,7 +117,7 @@ def _named(snapshot: Snapshot, text: str) -> GangKey:
 
 def _what_if(recording: Recording, snapshot: Snapshot, arguments: argparse.Namespace) -> None:
     from muster.cli.replay import replaygang, replayjson  # noqa: PLC0415  lazy
-    from muster.decisions.whatif import without  # noqa: PLC0415  lazy
+    from muster.decisions.suppositions import without  # noqa: PLC0415  lazy
 
     key = _named(snapshot, arguments.gang)
     gone = [_named(snapshot, text) for text in arguments.without_gang]

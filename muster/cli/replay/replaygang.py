@@ -11,13 +11,14 @@ from muster.cli.ask.views import age, columns, gang_facts
 from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot
-from muster.decisions.answer import Answer, Deferred, Planned, Question
+from muster.decisions.answer import Answer, Deferred, Planned
 from muster.decisions.record import outcome
-from muster.decisions.recording import Note, Source
+from muster.decisions.recording import Note, RecordingSource
 from muster.decisions.replay import Rerun
+from muster.decisions.suppositions import SupposedAnswer
 from muster.decisions.text import told
-from muster.decisions.whatif import Supposed
 from muster.placement.decision import Reject, Wait
+from muster.placement.question import Question
 from muster.placement.reasons.perdomain import Candidates, candidates
 from muster.placement.reasons.text import CLUSTER, short
 from muster.queueing.assembly import Idle, Incomplete, NotBefore
@@ -29,7 +30,7 @@ _AS_ABOVE: Final = "the same answer as above, for the same reasons"
 Row = tuple[str, ...]
 
 
-def in_full(source: Source, reruns: Sequence[Rerun]) -> str:
+def in_full(source: RecordingSource, reruns: Sequence[Rerun]) -> str:
     """Return everything about one gang: as of the dump, then its decisions before, newest first."""
     parts: list[str] = []
     known: list[str] = []
@@ -40,14 +41,14 @@ def in_full(source: Source, reruns: Sequence[Rerun]) -> str:
     return "\n\n".join(parts)
 
 
-def supposed(found: Supposed) -> str:
+def supposed(found: SupposedAnswer) -> str:
     """Return what would be decided in a cluster that is not there."""
     gone = ", ".join(f"{key} (pods on nodes: {pods})" for key, pods in found.gone)
     facts = columns([("Gang", found.question.gang), ("What if", f"without {gone}")])
     return "\n\n".join([facts, *_told(found.snapshot, found.question, found.answer)])
 
 
-def placed(source: Source, snapshot: Snapshot, key: GangKey, *, as_json: bool) -> str:
+def placed(source: RecordingSource, snapshot: Snapshot, key: GangKey, *, as_json: bool) -> str:
     """Return where a gang stands about which nothing is decided any more."""
     stands_on = _nodes_of(snapshot, key)
     if as_json:
@@ -112,7 +113,7 @@ def placed_on(rerun: Rerun) -> str:
     return _why(rerun.answer, 0.0) if isinstance(rerun.answer, Planned) else ""
 
 
-def stands(note: Note, snapshot: Snapshot, source: Source) -> str:
+def stands(note: Note, snapshot: Snapshot, source: RecordingSource) -> str:
     """Return how the planner stood to a gang when the dump was taken."""
     where = {"to do": "about to be looked at", "parked": "parked until room appears"}
     parts = [where.get(note.listed, "not on the planner's list")]
@@ -145,7 +146,7 @@ def _why(answer: Answer, now: float) -> str:
 # --- one question ---------------------------------------------------------------------
 
 
-def _facts(rerun: Rerun, source: Source) -> str:
+def _facts(rerun: Rerun, source: RecordingSource) -> str:
     entry = rerun.recorded.entry
     question = entry.question
     facts: list[Row] = [*gang_facts(row_of(rerun.snapshot, question.gang), question.now)]
@@ -174,9 +175,7 @@ def _told(snapshot: Snapshot, question: Question, answer: Answer) -> Iterator[st
     if isinstance(answer, Planned):
         yield _seats(snapshot, answer)
     if isinstance(answer, Planned | Wait):
-        found = run(
-            candidates(snapshot, question.gang, refused=question.refused, kept=question.kept)
-        )
+        found = run(candidates(snapshot, question))
         if found is not None:
             yield _domains(found)
 

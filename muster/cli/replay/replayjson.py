@@ -8,12 +8,13 @@ from typing import Final
 from muster.cluster.dump.codec import encode
 from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot
-from muster.decisions.answer import Answer, Planned, Question
+from muster.decisions.answer import Answer, Planned
 from muster.decisions.record import text
-from muster.decisions.recording import Source
-from muster.decisions.replay import Rerun, Verdict
-from muster.decisions.whatif import Supposed
+from muster.decisions.recording import RecordingSource
+from muster.decisions.replay import ReplayVerdict, Rerun
+from muster.decisions.suppositions import SupposedAnswer
 from muster.placement.decision import Wait
+from muster.placement.question import Question
 from muster.placement.reasons.perdomain import candidates
 
 _SEAT: Final = (
@@ -28,21 +29,21 @@ _SEAT: Final = (
 Object = dict[str, object]
 
 
-def replayed(source: Source, snapshot: Snapshot, reruns: Sequence[Rerun]) -> Object:
+def replayed(source: RecordingSource, snapshot: Snapshot, reruns: Sequence[Rerun]) -> Object:
     """Return all decisions that were asked for again, in the order of the dump."""
     verdicts = Counter(each.verdict for each in reruns)
     return {
         "source": encode(source),
         "cluster": snapshot.cluster,
         "generation": snapshot.generation,
-        "identical": verdicts[Verdict.IDENTICAL],
-        "different": verdicts[Verdict.DIFFERENT],
-        "not_recorded": verdicts[Verdict.UNRECORDED],
+        "identical": verdicts[ReplayVerdict.IDENTICAL],
+        "different": verdicts[ReplayVerdict.DIFFERENT],
+        "not_recorded": verdicts[ReplayVerdict.UNRECORDED],
         "decisions": [_rerun(each) for each in reruns],
     }
 
 
-def supposed(found: Supposed) -> Object:
+def supposed(found: SupposedAnswer) -> Object:
     """Return what would be decided in a cluster that is not there."""
     gone = [{"gang": key, "pods_on_nodes": pods} for key, pods in found.gone]
     return {"without": gone, **_decision(found.snapshot, found.question, found.answer)}
@@ -70,6 +71,6 @@ def _decision(snapshot: Snapshot, question: Question, answer: Answer) -> Object:
     if isinstance(answer, Planned):
         found["pods"] = [dict(zip(_SEAT, json.loads(seat), strict=True)) for seat in seats]
     if isinstance(answer, Planned | Wait):
-        rooms = candidates(snapshot, question.gang, refused=question.refused, kept=question.kept)
+        rooms = candidates(snapshot, question)
         found["candidates"] = encode(run(rooms))
     return found

@@ -11,15 +11,15 @@ from muster.cli.replay.replaygang import how, placed_on, row_of, stands
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodState
-from muster.decisions.recording import Source
-from muster.decisions.replay import Rerun, Verdict
+from muster.decisions.recording import RecordingSource
+from muster.decisions.replay import ReplayVerdict, Rerun
 from muster.placement.decision import Wait
 from muster.placement.reasons.text import short
 
 Row = tuple[str, ...]
 
 
-def summary(file: str, source: Source, snapshot: Snapshot, reruns: Sequence[Rerun]) -> str:
+def summary(file: str, source: RecordingSource, snapshot: Snapshot, reruns: Sequence[Rerun]) -> str:
     """Return the cluster, every gang that was asked about, and whether the answers agree."""
     now = [each for each in reruns if not each.recorded.entry.made]
     before = [each for each in reruns if each.recorded.entry.made]
@@ -40,8 +40,8 @@ def summary(file: str, source: Source, snapshot: Snapshot, reruns: Sequence[Reru
 def verdict(reruns: Sequence[Rerun]) -> list[str]:
     """Return how many answers are the recorded ones, and where the others differ."""
     counts = Counter(each.verdict for each in reruns)
-    different = counts[Verdict.DIFFERENT]
-    unrecorded = counts[Verdict.UNRECORDED]
+    different = counts[ReplayVerdict.DIFFERENT]
+    unrecorded = counts[ReplayVerdict.UNRECORDED]
     compared = len(reruns) - unrecorded
     asked = f"{compared} decision{'' if compared == 1 else 's'} asked again: "
     lines = [asked + (f"{different} DIFFERENT" if different else "all identical")]
@@ -50,7 +50,7 @@ def verdict(reruns: Sequence[Rerun]) -> list[str]:
     lines += [
         f"  {each.recorded.entry.question.gang}: {each.difference}"
         for each in reruns
-        if each.verdict is Verdict.DIFFERENT
+        if each.verdict is ReplayVerdict.DIFFERENT
     ]
     if different:
         lines.append("Another version of Muster may decide otherwise; the same one may not: a bug")
@@ -60,7 +60,7 @@ def verdict(reruns: Sequence[Rerun]) -> list[str]:
 # --- the cluster ----------------------------------------------------------------------
 
 
-def _cluster(file: str, source: Source, snapshot: Snapshot) -> Iterator[Row]:
+def _cluster(file: str, source: RecordingSource, snapshot: Snapshot) -> Iterator[Row]:
     role = "leader" if source.leads else "standby: it plans nothing"
     yield "Dump", f"{file}, Muster {source.version}"
     yield "From", f"{source.replica} ({role}), {_moment(source.written_at)}"
@@ -115,7 +115,7 @@ def _views(snapshot: Snapshot) -> Iterator[GangView]:
 # --- decisions ------------------------------------------------------------------------
 
 
-def _open(rerun: Rerun, source: Source) -> Row:
+def _open(rerun: Rerun, source: RecordingSource) -> Row:
     row = row_of(rerun.snapshot, rerun.recorded.entry.question.gang)
     waits = str(row.waiting + row.blocked)
     return (
@@ -124,14 +124,14 @@ def _open(rerun: Rerun, source: Source) -> Row:
     )  # fmt: skip
 
 
-def _made(rerun: Rerun, source: Source) -> Row:
+def _made(rerun: Rerun, source: RecordingSource) -> Row:
     question = rerun.recorded.entry.question
     ago = f"{age(source.now - question.now)} ago"
     generation = f"{rerun.snapshot.generation:,}"
     return ago, question.gang, generation, *how(rerun), rerun.verdict
 
 
-def _remarks(now: Sequence[Rerun], source: Source) -> Iterator[str]:
+def _remarks(now: Sequence[Rerun], source: RecordingSource) -> Iterator[str]:
     """Yield what an operator should not overlook: gangs that would go, and are not looked at."""
     for each in now:
         key, note = each.recorded.entry.question.gang, each.recorded.entry.note

@@ -1,6 +1,6 @@
 """Copy-on-write columns: the one storage the model is made of.
 
-Two kinds (lists of objects: ``muster.cluster.columns.pagedlists``) with the same life::
+Two kinds, flat ones here and paged ones in ``muster.cluster.columns.paged``, with the same life::
 
       write ──► [owned] ──freeze()──► [shared with a frozen view] ──write──► copy ──► [owned]
 
@@ -19,8 +19,8 @@ Single cells are read and written through ``memoryview``, which is three times f
 indexing a numpy array from Python.
 """
 
-from itertools import pairwise
-from typing import Final, Generic, Protocol, TypeVar, cast, overload
+from collections.abc import Iterable
+from typing import Final, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,25 +29,17 @@ S = TypeVar("S", bound=np.generic)
 V = TypeVar("V")
 Amounts = NDArray[np.int64]
 
-PAGE_SHIFT: Final = 13
-PAGE_ROWS: Final = 1 << PAGE_SHIFT
-"""Rows in a page: 32 KiB of int32 are copied in about 2 µs, one page event."""
-_PAGE_MASK: Final = PAGE_ROWS - 1
 _FIRST_CAPACITY: Final = 64
-_MANY_ROWS: Final = 1 << 14  # room for twice as many nodes as a large cluster has is for nobody
+_MANY_ROWS: Final = 1 << 14  # a large cluster does not double
 PREPARED_ROWS: Final = 1 << 15
 """Rows of a flat column that are copied at a time: a tenth of a millisecond for int64."""
 
 
-class _Cells(Protocol[V]):
-    """What typeshed's ``memoryview`` says for int only: indexing, over any scalar."""
+class Cells(Protocol[V]):
+    """What typeshed's ``memoryview`` has for int only: indexing, over any scalar."""
 
     def __getitem__(self, row: int, /) -> V: ...
     def __setitem__(self, row: int, value: V, /) -> None: ...
-
-
-def _cells(array: NDArray[S], like: V) -> _Cells[V]:  # noqa: ARG001  # binds the scalar type
-    return cast("_Cells[V]", array.data)
 
 
 def read_only(array: NDArray[S]) -> NDArray[S]:
@@ -55,6 +47,11 @@ def read_only(array: NDArray[S]) -> NDArray[S]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def freeze_all(columns: "Iterable[Column[S, V]]", count: int) -> tuple[NDArray[S], ...]:
+    """Return the first ``count`` rows of several columns, as ``Column.freeze`` does."""
+    return tuple([column.freeze(count) for column in columns])
 
 
 class Column(Generic[S, V]):
@@ -74,8 +71,8 @@ class Column(Generic[S, V]):
         self._frozen: NDArray[S] | None = None
         self._copy: NDArray[S] | None = None  # for the first write once the array is shared
         self._copied = 0  # rows of it that are there already
-        self._twin: _Cells[V] | None = None  # its cells
-        self._cells = _cells(self._array, fill)
+        self._twin: Cells[V] | None = None  # its cells
+        self._cells = cast("Cells[V]", self._array.data)
 
     def __getitem__(self, row: int) -> V:
         return self._cells[row]
@@ -149,7 +146,7 @@ class Column(Generic[S, V]):
             return False
         if self._copy is None:
             self._copy, self._copied = np.empty_like(self._array), 0
-            self._twin = _cells(self._copy, self._fill)
+            self._twin = cast("Cells[V]", self._copy.data)
         if self._copied == len(self._array):
             return False
         self._copied = self._copy_until(self._copy, self._copied + PREPARED_ROWS)
@@ -187,158 +184,6 @@ class Column(Generic[S, V]):
     def _replace(self, array: NDArray[S]) -> None:
         self._array = array
         self._copy = self._twin = None
-        self._cells = _cells(array, self._fill)
+        self._cells = cast("Cells[V]", array.data)
         self._shared = False
         self._frozen = None
-
-
-class PagedColumn(Generic[S, V]):
-    """A growing column kept in pages of ``PAGE_ROWS`` rows, copied page by page."""
-
-    __slots__ = ("_cells", "_dtype", "_fill", "_frozen", "_pages", "_shared", "_views")
-
-    def __init__(self, dtype: type[S], fill: V, *, like: "PagedView[S, V] | None" = None) -> None:
-        self._dtype: type[S] = dtype
-        self._fill: V = fill
-        self._pages: list[NDArray[S]] = [] if like is None else list(like.pages)
-        self._views: list[NDArray[S]] = list(self._pages)
-        self._cells: list[_Cells[V]] = [_cells(page, fill) for page in self._pages]
-        self._shared = bytearray(b"\1" * len(self._pages))
-        self._frozen: PagedView[S, V] | None = None
-
-    def __getitem__(self, row: int) -> V:
-        return self._cells[row >> PAGE_SHIFT][row & _PAGE_MASK]
-
-    def __setitem__(self, row: int, value: V) -> None:
-        page = row >> PAGE_SHIFT
-        if self._shared[page]:
-            self._put(page, self._pages[page].copy())
-        self._cells[page][row & _PAGE_MASK] = value
-
-    def grow(self, count: int) -> None:
-        """Make room for ``count`` rows, a page at a time."""
-        while len(self._pages) << PAGE_SHIFT < count:
-            page: NDArray[S] = np.full(PAGE_ROWS, self._fill, dtype=self._dtype)
-            self._pages.append(page)
-            self._views.append(page)
-            self._cells.append(_cells(page, self._fill))
-            self._shared.append(0)
-            self._frozen = None
-
-    def freeze(self, count: int) -> "PagedView[S, V]":
-        """Return the first ``count`` rows as a view that never changes again."""
-        if self._frozen is None or self._frozen.count != count:
-            self._share()
-            self._frozen = PagedView(tuple(self._views), count, self._dtype)
-        return self._frozen
-
-    def fill(self, values: NDArray[S]) -> None:
-        """Write the first ``len(values)`` rows at once."""
-        self.grow(len(values))
-        for page in range(len(self._pages)):
-            part = values[page << PAGE_SHIFT : (page + 1) << PAGE_SHIFT]
-            self._put(page, self._pages[page].copy())
-            self._pages[page][: len(part)] = part
-
-    def put(self, first: int, values: NDArray[np.generic]) -> None:
-        """Write the rows from ``first`` on."""
-        begin = 0
-        while begin < len(values):
-            page, cell = (first + begin) >> PAGE_SHIFT, (first + begin) & _PAGE_MASK
-            if self._shared[page]:
-                self._put(page, self._pages[page].copy())
-            end = min(len(values), begin + PAGE_ROWS - cell)
-            self._pages[page][cell : cell + end - begin] = values[begin:end]
-            begin = end
-
-    def add_at(
-        self: "PagedColumn[np.int32, int]", rows: NDArray[np.integer], more: NDArray[np.integer]
-    ) -> None:
-        """Add to the cells of distinct rows, ascending."""
-        pages = rows >> PAGE_SHIFT
-        for page in distinct(pages).tolist():
-            low, high = np.searchsorted(pages, (page, page + 1)).tolist()
-            if self._shared[page]:
-                self._put(page, self._pages[page].copy())
-            self._pages[page][rows[low:high] & _PAGE_MASK] += more[low:high].astype(np.int32)
-
-    def peek(self, count: int) -> "PagedView[S, V]":
-        """Return a view to be read at once and dropped: nothing is copied for it later."""
-        return PagedView(tuple(self._pages), count, self._dtype)
-
-    @property
-    def capacity(self) -> int:
-        """Rows there is room for."""
-        return len(self._pages) << PAGE_SHIFT
-
-    def _share(self) -> None:
-        page = self._shared.find(0)
-        while page >= 0:
-            self._views[page] = read_only(self._pages[page])
-            self._shared[page] = 1
-            page = self._shared.find(0, page)
-
-    def _put(self, page: int, array: NDArray[S]) -> None:
-        self._pages[page] = array
-        self._cells[page] = _cells(array, self._fill)
-        self._shared[page] = 0
-        self._frozen = None
-
-
-def distinct(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the distinct ones of small numbers from 0 up, ascending.
-
-    Counted, not sorted or hashed: pages, classes and label sets are few, their uses many.
-    """
-    return np.flatnonzero(np.bincount(numbers)) if len(numbers) else np.zeros(0, dtype=np.intp)
-
-
-class PagedView(Generic[S, V]):
-    """A frozen paged column. Index it with one row or with an array of rows."""
-
-    __slots__ = ("_dtype", "_whole", "count", "pages")
-
-    def __init__(self, pages: tuple[NDArray[S], ...], count: int, dtype: type[S]) -> None:
-        self.pages = pages
-        self.count = count
-        self._dtype = dtype
-        self._whole: NDArray[S] | None = None
-
-    def __len__(self) -> int:
-        return self.count
-
-    @overload
-    def __getitem__(self, rows: int) -> V: ...
-    @overload
-    def __getitem__(self, rows: NDArray[np.integer]) -> NDArray[S]: ...
-    def __getitem__(self, rows: int | NDArray[np.integer]) -> V | NDArray[S]:
-        """Return the value of one row, or an array of the values of ``rows`` (a copy)."""
-        if isinstance(rows, np.ndarray):
-            return self._gather(rows)
-        return cast("V", self.pages[rows >> PAGE_SHIFT].data[rows & _PAGE_MASK])
-
-    def array(self) -> NDArray[S]:
-        """Return the whole column as one read-only array; joined once, then kept."""
-        if self._whole is None:
-            if len(self.pages) == 1:
-                self._whole = self.pages[0][: self.count]
-            else:
-                empty: NDArray[S] = np.empty(0, dtype=self._dtype)
-                self._whole = read_only(np.concatenate([empty, *self.pages])[: self.count])
-        return self._whole
-
-    def _gather(self, rows: NDArray[np.integer]) -> NDArray[S]:
-        if self._whole is not None or len(self.pages) <= 1:
-            found: NDArray[S] = self.array()[rows]
-            return found
-        out: NDArray[S] = np.empty(rows.shape, dtype=self._dtype)
-        page_of = rows >> PAGE_SHIFT
-        turns = np.flatnonzero(page_of[1:] != page_of[:-1]) + 1
-        if len(rows) and len(turns) < len(self.pages):  # rows that came one after the other
-            for low, high in pairwise([0, *turns.tolist(), len(rows)]):
-                out[low:high] = self.pages[page_of[low]][rows[low:high] & _PAGE_MASK]
-            return out
-        for page in distinct(page_of).tolist():
-            here = page_of == page
-            out[here] = self.pages[page][rows[here] & _PAGE_MASK]
-        return out

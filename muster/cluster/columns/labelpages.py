@@ -2,7 +2,7 @@
 
 ::
 
-    page    same  {arch: amd64, pool: train, hostname: host-0, rack: r0}      said once
+    page    same  {arch: amd64, pool: train, hostname: host-0, rack: r0}      once
             own    hostname ── host-0 │ host-1 │ host-2 │ …                   a column a key
                    rack ────── r0     │ r0     │ r1     │ …
                                  ▲
@@ -112,7 +112,7 @@ class LabelRow(Mapping[str, str]):
         return repr(dict(self))
 
 
-class Told(NamedTuple):
+class OneKey(NamedTuple):
     """One key on some nodes. ``value``: of each, int[n], ``values``' index or -1 where it is not.
 
     ``values``: each once, as they first come.
@@ -123,11 +123,11 @@ class Told(NamedTuple):
     value: NDArray[np.intp]
 
 
-def by_key(labels: Sequence[Mapping[str, str]]) -> Iterator[Told]:
+def by_key(labels: Sequence[Mapping[str, str]]) -> Iterator[OneKey]:
     """Yield each key, as they first come, and its value on each node."""
     parts = _parts(labels)
     for key in dict.fromkeys(key for part in parts for key in part.page.same):
-        yield _told(key, parts, len(labels))
+        yield _one_key(key, parts, len(labels))
 
 
 class _Part(NamedTuple):
@@ -161,30 +161,30 @@ def _part(labels: list[Mapping[str, str]], places: list[int]) -> _Part:
     return _Part(LabelPage(first, own), list(range(len(labels))), places)
 
 
-def _told(key: str, parts: list[_Part], count: int) -> Told:
+def _one_key(key: str, parts: list[_Part], count: int) -> OneKey:
     column = parts[0].page.own.get(key)
     if isinstance(column, Values) and len(parts) == 1:
-        return _told_once(key, column, parts[0].rows)
-    said = [part.values(key) for part in parts]
-    first = said[0]
-    if isinstance(first, str) and all(values == first for values in said):
-        return Told(key, [first], np.zeros(count, dtype=np.intp))
+        return _one_key_once(key, column, parts[0].rows)
+    by_part = [part.values(key) for part in parts]
+    first = by_part[0]
+    if isinstance(first, str) and all(values == first for values in by_part):
+        return OneKey(key, [first], np.zeros(count, dtype=np.intp))
     texts: list[str | None] = [None] * count
-    for part, values in zip(parts, said, strict=True):
+    for part, values in zip(parts, by_part, strict=True):
         each = values if isinstance(values, list) else repeat(values)
         for place, text in zip(part.places, each, strict=False):  # ``repeat`` never ends
             texts[place] = text
     distinct = [text for text in dict.fromkeys(texts) if text is not None]
     number: dict[str | None, int] = {text: place for place, text in enumerate(distinct)}
     number[None] = _NOWHERE
-    return Told(key, distinct, np.array([number[text] for text in texts], dtype=np.intp))
+    return OneKey(key, distinct, np.array([number[text] for text in texts], dtype=np.intp))
 
 
-def _told_once(key: str, column: Values, rows: list[int]) -> Told:
+def _one_key_once(key: str, column: Values, rows: list[int]) -> OneKey:
     """Return the same for nodes of one page, of which each value is looked at once."""
     of = column.of[np.array(rows, dtype=np.intp)]
     begins = np.append(True, of[1:] != of[:-1])
     number: dict[str, int] = {}
     each = [number.setdefault(column.distinct[place], len(number)) for place in of[begins].tolist()]
     value = np.array(each, dtype=np.intp)[begins.cumsum() - 1]
-    return Told(key, list(number), value)
+    return OneKey(key, list(number), value)

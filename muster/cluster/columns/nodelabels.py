@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import Column, read_only
-from muster.cluster.columns.labelpages import Told, by_key
-from muster.cluster.columns.nametable import NameTable, NameView
+from muster.cluster.columns.labelpages import OneKey, by_key
+from muster.cluster.columns.paged import NameTable, NameView
 
 ABSENT: Final = -1
 """The code of a node that lacks the label."""
@@ -24,13 +24,11 @@ _INT16_MAX: Final = (1 << 15) - 1
 
 @dataclass(frozen=True, slots=True)
 class LabelColumn:
-    """One label key over all node rows.
+    """One label key over all node rows."""
 
-    ``codes``: int32[n], ``ABSENT`` where the node lacks the label, else an index into
-    ``values``. Values no node has any more may linger as ``None``.
-    """
-
+    #: int32[n]: ``ABSENT`` where the node lacks the label, else an index into ``values``.
     codes: NDArray[np.int32]
+    #: Label values by code; those that no node has any more may linger as ``None``.
     values: NameView[str]
 
 
@@ -58,7 +56,7 @@ class LabelTable:
                 column.grow(self._counts.capacity)
 
     def differs(self, row: int, labels: Mapping[str, str]) -> bool:
-        """Tell whether a node's labels are other than ``labels``."""
+        """Return whether a node's labels are other than ``labels``."""
         if self._counts[row] != len(labels):
             return True
         return any(self.value(row, key) != value for key, value in labels.items())
@@ -87,20 +85,20 @@ class LabelTable:
 
     def extend(self, first: int, labels: Sequence[Mapping[str, str]]) -> None:
         """Write the labels of nodes that are new, from row ``first`` on; there must be room."""
-        for told in by_key(labels):
-            if told.key not in self._codes:
-                self._new_key(told.key)
-            self._codes[told.key].put(first, self._coded(told))
+        for one in by_key(labels):
+            if one.key not in self._codes:
+                self._new_key(one.key)
+            self._codes[one.key].put(first, self._coded(one))
         self._counts.put(first, np.array([len(one) for one in labels]))
         self._frozen = None
 
-    def _coded(self, told: Told) -> NDArray[np.int64]:
+    def _coded(self, one: OneKey) -> NDArray[np.int64]:
         """Return the codes of values of one key, each used as often as it stands there."""
-        codes, values = self._codes[told.key], self._values[told.key]
-        users = np.bincount(told.value + 1, minlength=len(told.values) + 1)[1:]
-        found = values.acquire_all(dict(zip(told.values, users.tolist(), strict=True)))
+        codes, values = self._codes[one.key], self._values[one.key]
+        users = np.bincount(one.value + 1, minlength=len(one.values) + 1)[1:]
+        found = values.acquire_all(dict(zip(one.values, users.tolist(), strict=True)))
         self._widen(codes, max(found.values()))
-        coded: NDArray[np.int64] = np.array([*found.values(), ABSENT])[told.value]
+        coded: NDArray[np.int64] = np.array([*found.values(), ABSENT])[one.value]
         return coded
 
     def tables(self) -> dict[str, NameTable[str]]:
@@ -149,7 +147,7 @@ class LabelTable:
         codes, values = self._codes[key], self._values[key]
         values.release(codes[row])
         codes[row] = ABSENT
-        if not values.used():  # the last node that had this label: no column for nobody
+        if not values.used():  # the last node that had this label: a column without users goes
             del self._codes[key], self._values[key]
 
     def _new_key(self, key: str) -> Column[np.signedinteger, int]:
@@ -162,11 +160,15 @@ class LabelTable:
 
 @dataclass(frozen=True, slots=True)
 class LabelView:
-    """Frozen label columns by key. ``counts``: labels per node, int32[n]."""
+    """Frozen label columns by key."""
 
+    #: By key, a code per node row.
     codes: Mapping[str, NDArray[np.signedinteger]]
+    #: By key, label values by code.
     values: Mapping[str, NameView[str]]
+    #: int32[n]: labels per node.
     counts: NDArray[np.int32]
+    #: The columns that were asked for.
     _wide: dict[str, LabelColumn] = field(default_factory=dict)
 
     def column(self, key: str) -> LabelColumn | None:

@@ -1,11 +1,10 @@
-"""Finding pods: by uid always, by name while somebody may still ask for it by name.
+"""Finding pods: by uid always, by name while a call may still ask for it by name.
 
 kube-scheduler's calls carry namespace and name of pods that are not bound; the names of a
 million bound pods would cost more memory than their rows.
 """
 
-from muster.cluster.columns.uids import UidColumn
-from muster.cluster.columns.uidtable import UidTable
+from muster.cluster.columns.uids import UidColumn, UidTable
 
 
 class Directory(UidTable):

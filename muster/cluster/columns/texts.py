@@ -100,7 +100,7 @@ class TextIndex:
         return found
 
     def _are_same(self, rows: NDArray[np.int32], words: Words) -> NDArray[np.bool_]:
-        """Tell of which texts the words are those of rows; the size tells what one has more."""
+        """Return for which texts the words are those of rows; the size is what one has more."""
         same: NDArray[np.bool_] = self._words[0][rows] == words[0]
         for known, asked in zip(self._words[1:], words[1:], strict=False):
             same &= known[rows] == asked
@@ -124,7 +124,7 @@ def some_of(texts: Sequence[str], places: Numbers) -> Sequence[str]:
 
 
 def are_empty(texts: Sequence[str]) -> NDArray[np.bool_]:
-    """Tell which texts are empty."""
+    """Return which texts are empty."""
     if isinstance(texts, Texts):
         empty: NDArray[np.bool_] = texts.sizes == 0
         return empty
@@ -147,7 +147,7 @@ def laid_out(sizes: NDArray[np.generic], rows: Words) -> Words:
 
 
 def _all_encoded(texts: list[str]) -> list[bytes]:
-    """Return texts in UTF-8, at once where they can be told apart behind that."""
+    """Return texts in UTF-8, at once where they can be kept apart behind that."""
     try:
         raw = _BREAK.join(texts).encode().split(_BREAK.encode())
     except UnicodeEncodeError:

@@ -6,8 +6,21 @@
                       front    back
 
 A million of them as objects are 57 MB, and to make and hash them takes longer than to find where
-they stand in a list. So whoever has many keeps words, and makes a ``PodUid`` of those that he is
-asked for.
+they stand in a list. So many are kept as words, and a ``PodUid`` is made where one is asked for.
+
+``UidTable`` finds their rows, uid → row, in open addressing (Knuth, TAOCP 3, 6.4, algorithms L and
+R), one pod or many at once. The uids stand in the pods' rows already, so all that is kept is a row
+and 32 bits of a hash for each place: 16 to 32 bytes for a pod, where a dictionary takes a hundred::
+
+    hash of a uid ──► place ──► the same hash there? its row's uid the one? ──no──► the next place
+                        └── free: it is not known
+
+A page of a list is asked for twice, when it is taken over and before the model enters it: what was
+found is kept until the table changes. So is the row of the pod that was asked for last: between its
+event and the effects of that one pod is asked for many times over. The table is doubled when it is
+half full, and halved when only an eighth of it is. Many pods go through it together: a step of
+numpy for the first place of all of them, one for the second place of those who found theirs taken,
+and so on.
 """
 
 import struct
@@ -18,15 +31,19 @@ from typing import Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedColumn, PagedView
-from muster.cluster.ids import PodUid
+from muster.cluster.columns.paged import PagedColumn, PagedView
+from muster.cluster.ids import NO_ROW, PodUid
 
 UID_BYTES: Final = 16
 _WORDS: Final = struct.Struct("<QQ")
 _FRONT: Final = 0x9E37_79B9_7F4A_7C15  # 2^64 over the golden ratio (TAOCP 3, 6.4)
 _BACK: Final = 0xC2B2_AE3D_27D4_EB4F  # odd, and unlike the other one
 _LOW: Final = 32  # bits of a product that depend on less than the others do
-_HASH: Final = 0xFFFF_FFFF
+_HASH_BITS: Final = 32
+_HASH: Final = (1 << _HASH_BITS) - 1
+_SMALLEST: Final = 256  # places
+_FREE: Final = NO_ROW
+_NO_UID: Final = PodUid(b"")
 
 Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
@@ -80,7 +97,7 @@ class Uids(Sequence[PodUid]):
         return Uids(self.words[places])
 
     def are_distinct(self) -> bool:
-        """Tell whether none comes twice."""
+        """Return whether none comes twice."""
         if self._are_distinct is None:
             order = np.sort(self.words[:, 0])
             differ = not (order[1:] == order[:-1]).any()
@@ -106,7 +123,9 @@ def hash_of(uid: PodUid) -> int:
 class UidView:
     """The UIDs of a snapshot's pod rows, zeros in rows without a pod."""
 
+    #: The first eight bytes of each.
     front: PagedView[np.uint64, int]
+    #: The last eight bytes of each.
     back: PagedView[np.uint64, int]
 
     def __len__(self) -> int:
@@ -143,11 +162,11 @@ class UidColumn:
         self._front[row], self._back[row] = _WORDS.unpack(uid)
 
     def is_at(self, row: int, uid: PodUid) -> bool:
-        """Tell whether a row has this one."""
+        """Return whether a row has this one."""
         return (self._front[row], self._back[row]) == _WORDS.unpack(uid)
 
     def are_at(self, rows: NDArray[np.integer], uids: Uids) -> Flags:
-        """Tell for each pair whether the row has this one."""
+        """Return for each pair whether the row has this one."""
         count = self.capacity
         front, back = self._front.peek(count)[rows], self._back.peek(count)[rows]
         same: Flags = (front == uids.words[:, 0]) & (back == uids.words[:, 1])
@@ -179,3 +198,151 @@ class UidColumn:
     def peek(self, count: int) -> UidView:
         """Return a view to be read at once and dropped: nothing is copied for it later."""
         return UidView(self._front.peek(count), self._back.peek(count))
+
+
+class UidTable:
+    """``uids``: by row; a pod's must stand there before it is entered and until it is removed."""
+
+    __slots__ = (
+        "_asked",
+        "_count",
+        "_hash_cells",
+        "_hashes",
+        "_last_row",
+        "_last_uid",
+        "_mask",
+        "_row_cells",
+        "_rows",
+        "_shift",
+        "_uids",
+    )
+
+    _row_cells: "memoryview[int]"
+    _hash_cells: "memoryview[int]"
+
+    def __init__(self, uids: UidColumn) -> None:
+        self._uids = uids
+        self._asked: tuple[Uids, NDArray[np.int32]] | None = None
+        self._last_uid, self._last_row = _NO_UID, _FREE
+        self._count = 0
+        self._make(_SMALLEST)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def row(self, uid: PodUid) -> int | None:
+        """Return the row of a pod."""
+        if uid != self._last_uid:
+            if len(uid) != UID_BYTES:
+                return None  # no pod's: such a pod is refused
+            self._last_row = self._row_cells[self._place(uid)]
+            self._last_uid = uid
+        row = self._last_row
+        return None if row == _FREE else row
+
+    def rows(self, uids: Uids) -> NDArray[np.int32]:
+        """Return int32[n]: the rows of pods, ``NO_ROW`` for those that are not known."""
+        if self._asked is not None and self._asked[0] is uids:
+            return self._asked[1].copy()
+        found = np.full(len(uids), NO_ROW, dtype=np.int32)
+        hashes = uids.hashes()
+        looked, at = np.arange(len(uids)), self._homes(hashes)
+        while len(looked):
+            rows = self._rows[at]
+            left = rows != _FREE
+            met = np.flatnonzero(left & (self._hashes[at] == hashes))
+            same = met[self._uids.are_at(rows[met], uids.at(looked[met]))]
+            found[looked[same]], left[same] = rows[same], False
+            looked, hashes, at = looked[left], hashes[left], at[left] + 1 & self._mask
+        self._asked = uids, found.copy()
+        return found
+
+    def are_new(self, uids: Uids) -> bool:
+        """Return whether all of these are unknown and none comes twice."""
+        return uids.are_distinct() and bool((self.rows(uids) == NO_ROW).all())
+
+    def add(self, uid: PodUid, row: int) -> None:
+        """Enter a pod that is not known."""
+        self._forget_asked()
+        self._count += 1
+        if 2 * self._count > len(self._rows):
+            self._resize(2 * len(self._rows))
+        key = hash_of(uid)
+        rows, at = self._row_cells, key >> self._shift
+        while rows[at] != _FREE:
+            at = at + 1 & self._mask
+        rows[at], self._hash_cells[at] = row, key
+
+    def add_all(self, uids: Uids, first: int) -> None:
+        """Enter pods that are not known, nor twice among these, in the rows from ``first`` on."""
+        self._forget_asked()
+        self._count += len(uids)
+        size = len(self._rows)
+        while 2 * self._count > size:
+            size *= 2
+        if size > len(self._rows):
+            self._resize(size)
+        self._put_all(uids.hashes(), np.arange(first, first + len(uids), dtype=np.int32))
+
+    def remove(self, uid: PodUid) -> None:
+        """Strike a pod out; an unknown one is no error."""
+        at = self._place(uid)
+        if self._row_cells[at] == _FREE:
+            return
+        self._forget_asked()
+        self._close_up(at)
+        self._count -= 1
+        if _SMALLEST < len(self._rows) >= 8 * self._count:
+            self._resize(len(self._rows) // 2)
+
+    def _forget_asked(self) -> None:
+        self._asked = None
+        self._last_uid, self._last_row = _NO_UID, _FREE
+
+    def _place(self, uid: PodUid) -> int:
+        """Return where a pod's row stands, or the free place where looking for it ends."""
+        uids, mask, rows, hashes = self._uids, self._mask, self._row_cells, self._hash_cells
+        key = hash_of(uid)
+        at = key >> self._shift
+        while (row := rows[at]) != _FREE and (hashes[at] != key or not uids.is_at(row, uid)):
+            at = at + 1 & mask
+        return at
+
+    def _close_up(self, free: int) -> None:
+        """Free a place, and move what follows so that no search ends there too early."""
+        mask, rows, hashes, shift = self._mask, self._row_cells, self._hash_cells, self._shift
+        at = free
+        while (row := rows[at := at + 1 & mask]) != _FREE:
+            home = hashes[at] >> shift
+            if (at - home & mask) >= (at - free & mask):
+                rows[free], hashes[free] = row, hashes[at]
+                free = at
+        rows[free] = _FREE
+
+    def _homes(self, hashes: Hashes) -> NDArray[np.intp]:
+        """Return where pods belong: the highest bits of their hashes depend on most."""
+        return (hashes >> np.uint32(self._shift)).astype(np.intp)
+
+    def _put_all(self, hashes: Hashes, rows: NDArray[np.int32]) -> None:
+        at = self._homes(hashes)
+        while len(rows):
+            free = self._rows[at] == _FREE
+            self._rows[at[free]] = rows[free]  # where several want a place, one of them gets it
+            there = self._rows[at] == rows
+            self._hashes[at[there]] = hashes[there]
+            left = ~there
+            at, rows, hashes = at[left] + 1 & self._mask, rows[left], hashes[left]
+
+    def _resize(self, size: int) -> None:
+        held = self._rows != _FREE
+        rows, hashes = self._rows[held], self._hashes[held]
+        self._make(size)
+        self._put_all(hashes, rows)
+
+    def _make(self, size: int) -> None:
+        """Have so many free places, a power of two."""
+        self._rows = np.full(size, _FREE, dtype=np.int32)
+        self._hashes = np.zeros(size, dtype=np.uint32)
+        self._row_cells, self._hash_cells = self._rows.data, self._hashes.data
+        self._mask = size - 1
+        self._shift = _HASH_BITS - size.bit_length() + 1

@@ -9,7 +9,7 @@ from muster.cluster.events import DeviceSpec
 
 SPARE: Final = 1
 PRESUMED: Final = 2
-GIVEN: Final = 4  # by the kubelet, which its plan does not say
+GIVEN: Final = 4  # by the kubelet, other than its plan names
 _KNOWN: Final = 1024  # published tuples remembered; more than kinds of nodes
 CLAIM: Final = Struct("<ihhhhiiii")  # 28 bytes a device and pod
 
@@ -35,7 +35,7 @@ class Claim(NamedTuple):
         )
 
 
-class Told(NamedTuple):
+class Named(NamedTuple):
     """What a pod's plan names on a node, if anything; ``spare``: for a spare node."""
 
     names: tuple[str, ...]

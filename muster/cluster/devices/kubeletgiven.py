@@ -1,7 +1,7 @@
-"""What the kubelets gave to whom, by node: the facts of ``muster.dev/node-allocations``.
+"""What the kubelets gave to pods, by node: the facts of ``muster.dev/node-allocations``.
 
-Kept by UID, not by pod row: a node may tell of a pod before its binding is seen, after the pod
-has gone, or of one that nobody knows. What is told counts for the pods that are there.
+Kept by UID, not by pod row: a node may list a pod before its binding is seen, after the pod
+has gone, or one that is not known at all. What is listed counts for the pods that are there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import PagedList, PagedListView
 from muster.cluster.columns.uids import Uids
 from muster.cluster.ids import PodUid
 
@@ -19,24 +19,24 @@ Given: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 class GivenTable:
-    """By node row; nodes that tell nothing cost one shared entry. ``uid``: of a pod row."""
+    """By node row; nodes that list nothing cost one shared entry. ``uid``: of a pod row."""
 
-    __slots__ = ("_nodes", "_tells", "_uid")
+    __slots__ = ("_lists_any", "_nodes", "_uid")
 
     def __init__(
         self, uid: Callable[[int], bytes], like: PagedListView[Given | None] | None = None
     ) -> None:
         self._uid = uid
         self._nodes: PagedList[Given | None] = PagedList(None, like=like)
-        self._tells: NDArray[np.bool_] | None = None  # by node row, once somebody asks for many
+        self._lists_any: NDArray[np.bool_] | None = None  # by node row, once many are asked for
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` node rows."""
         self._nodes.grow(count)
-        self._tells = None
+        self._lists_any = None
 
     def any(self, node: int) -> bool:
-        """Tell whether a node tells anything."""
+        """Return whether a node lists anything."""
         return self._nodes[node] is not None
 
     def to(self, pod: int, node: int) -> tuple[str, ...] | None:
@@ -46,28 +46,29 @@ class GivenTable:
 
     def those(self, uids: Uids, nodes: NDArray[np.intp]) -> list[int]:
         """Return the places of the pods that were given something on their nodes."""
-        if self._tells is None:
-            self._tells = np.zeros(self._nodes.capacity, dtype=np.bool_)
-            self._tells[[node for node, told in self._nodes.items() if told is not None]] = True
+        if self._lists_any is None:
+            self._lists_any = np.zeros(self._nodes.capacity, dtype=np.bool_)
+            listing = [node for node, listed in self._nodes.items() if listed is not None]
+            self._lists_any[listing] = True
         found = list[int]()
-        for place in np.flatnonzero(self._tells[nodes]).tolist():
-            told = self._nodes[int(nodes[place])]
-            if told is not None and uids[place].hex() in told:
+        for place in np.flatnonzero(self._lists_any[nodes]).tolist():
+            listed = self._nodes[int(nodes[place])]
+            if listed is not None and uids[place].hex() in listed:
                 found.append(place)
         return found
 
-    def differs(self, node: int, told: Mapping[PodUid, tuple[str, ...]] | None) -> bool:
-        """Tell whether a node says anything new; ``None``: it is as it was."""
+    def differs(self, node: int, listed: Mapping[PodUid, tuple[str, ...]] | None) -> bool:
+        """Return whether a node lists anything new; ``None``: it is as it was."""
         known = self._nodes[node]
-        if not told or known is None:
-            return told is not None and bool(told) is not bool(known)
-        return known != _by_hex(told)
+        if not listed or known is None:
+            return listed is not None and bool(listed) is not bool(known)
+        return known != _by_hex(listed)
 
-    def put(self, node: int, told: Mapping[PodUid, tuple[str, ...]]) -> None:
-        """Replace what a node says."""
-        self._nodes[node] = given = _by_hex(told) or None
-        if self._tells is not None:
-            self._tells[node] = given is not None
+    def put(self, node: int, listed: Mapping[PodUid, tuple[str, ...]]) -> None:
+        """Replace what a node lists."""
+        self._nodes[node] = given = _by_hex(listed) or None
+        if self._lists_any is not None:
+            self._lists_any[node] = given is not None
 
     def freeze(self, count: int) -> PagedListView[Given | None]:
         """Return everything read-only."""
@@ -75,11 +76,11 @@ class GivenTable:
 
     def restore(self, given: Iterable[Given | None]) -> None:
         """Take over what ``dump`` wrote; there must be room already."""
-        for node, told in enumerate(given):
-            if told:
-                self._nodes[node] = told
-        self._tells = None
+        for node, listed in enumerate(given):
+            if listed:
+                self._nodes[node] = listed
+        self._lists_any = None
 
 
-def _by_hex(told: Mapping[PodUid, tuple[str, ...]]) -> Given:
-    return {uid.hex(): names for uid, names in told.items()}
+def _by_hex(listed: Mapping[PodUid, tuple[str, ...]]) -> Given:
+    return {uid.hex(): names for uid, names in listed.items()}

@@ -1,9 +1,9 @@
 """What a pod asks of single devices, beyond the amounts that kube-scheduler counts.
 
 kube-scheduler knows how many ``nvidia.com/gpu`` a node has left, not which devices they
-are nor that half of one is taken. A pod's *device asks* say how its requests must be met::
+are nor that half of one is taken. A pod's *device asks* are how its requests must be met::
 
-    Whole    n devices, nobody else on them     nvidia.com/gpu: 2, amd.com/gpu, Ascend910 …
+    Whole    n devices, no other pod on them     nvidia.com/gpu: 2, amd.com/gpu, Ascend910 …
     Shared   n replicas of devices              nvidia.com/gpu.shared: 1 (time slices, MPS)
     Milli    n devices, a share of each         gpu-fraction: "0.5"; qgpu-core: 50
     Memory   n devices, MiB of each             aliyun.com/gpu-mem: 8; nvidia.com/gpumem: 8192
@@ -37,15 +37,16 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One ask, spelled out: ``count`` shares, on ``distinct`` devices or anywhere.
+    """One ask, spelled out."""
 
-    ``hard``: a node of which no device is known cannot meet it. The others are counted by
-    kube-scheduler, and its count is all there is to go by on such a node.
-    """
-
+    #: The ask.
     ask: DeviceAsk
+    #: How many shares.
     count: int
+    #: Whether they must be on different devices.
     distinct: bool
+    #: A node of which no device is known cannot meet it. The others are counted by kube-scheduler,
+    #: and its count is all there is to go by on such a node.
     hard: bool
 
 
@@ -116,7 +117,7 @@ def _instance(ask: Mig, shape: DeviceShape) -> Share | None:
 
 
 def fits_model(shape: DeviceShape, pod_class: PodClass) -> bool:
-    """Tell whether a device is of a model and tier that the pod takes."""
+    """Return whether a device is of a model and tier that the pod takes."""
     asks = pod_class.devices
     if asks.tiers and shape.tier not in asks.tiers:
         return False
@@ -126,10 +127,10 @@ def fits_model(shape: DeviceShape, pod_class: PodClass) -> bool:
 
 
 def is_model(product: str, asked: str) -> bool:
-    """Tell whether a product is the model asked for, which may be the start of its name.
+    """Return whether a product is the model asked for, which may be the start of its name.
 
     ``NVIDIA-H100-80GB-HBM3`` is an ``NVIDIA-H100-80GB``, an ``H100`` and an ``h100 80gb``; an
-    ``A10`` is no ``A100``, whose name goes on with a digit.
+    ``A10`` is no ``A100``: that name goes on with a digit.
     """
     name, start = _plain(product), _plain(asked)
     if not start or not name.startswith(start):

@@ -42,13 +42,13 @@ class Seat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One device of a layout: what it is, and whether it may be given away now.
+    """One device of a layout: what it is, and whether it may be given away now."""
 
-    ``reason``: why it may not, where that was told.
-    """
-
+    #: What it is.
     shape: DeviceShape
+    #: Whether it may be given away.
     healthy: bool
+    #: Why it may not, "" where that is not known.
     reason: str = ""
 
 
@@ -91,7 +91,7 @@ def needs_of(layout: Layout, pod_class: PodClass) -> tuple[Need, ...] | None:
 
 
 def _speaks_of(ask: DeviceAsk, shape: DeviceShape) -> bool:
-    """Tell whether such a device is what the ask is about, though it may not do."""
+    """Return whether such a device is what the ask is about, though it may not do."""
     if isinstance(ask, Mig) and shape.placements:
         return True
     return share(ask, shape) is not None
@@ -103,7 +103,7 @@ def _picky(pod_class: PodClass) -> bool:
 
 
 def needs_known_devices(pod_class: PodClass) -> bool:
-    """Tell whether a node whose devices are not known is no place for such a pod."""
+    """Return whether a node without known devices is no place for such a pod."""
     return _picky(pod_class) or any(wanted(ask).hard for ask in pod_class.devices.asks)
 
 
@@ -117,7 +117,7 @@ def times(slot: Slot, uses: Sequence[int], base: int, one: Share | None) -> int:
     if one.masks:
         return places(slot.shape.placements[one.profile].masks, uses[base + 3])
     if one.milli == 0 and uses[base] >= _MILLI:
-        return 0  # somebody has the device's computing power for himself
+        return 0  # a pod has the device's computing power for itself
     room = _MANY
     if one.milli:
         room = (_MILLI - uses[base]) // one.milli
@@ -139,9 +139,9 @@ def places(masks: tuple[tuple[int, int], ...], used: int) -> int:
 
 
 def fits(layout: Layout, uses: Sequence[int], seats: Iterable[Seat], *, anew: bool = False) -> bool:
-    """Tell whether all seats are to be had together.
+    """Return whether all seats are to be had together.
 
-    ``anew``: for somebody who is put there now, who is not put where all cores are taken even if
+    ``anew``: for a pod that is put there now, and is not put where all cores are taken even if
     he asks for none. Who is there already may have come before those who took them.
     """
     left = list(uses)
@@ -319,18 +319,18 @@ def seat_name(layout: Layout, names: Sequence[str], seat: Seat) -> str:
 
 
 def named_seats(
-    layout: Layout, names: Sequence[str], needs: tuple[Need, ...], told: Sequence[str]
+    layout: Layout, names: Sequence[str], needs: tuple[Need, ...], named: Sequence[str]
 ) -> list[Seat] | None:
-    """Return the seats that ``told`` names for these needs, in their order.
+    """Return the seats that ``named`` names for these needs, in their order.
 
     ``None`` when that cannot be what Muster wrote for such a pod: the number is another, a
     device is none of the node's or does not suit, or one is named twice where it must not.
     """
-    if len(told) != sum(need.pieces for need in needs):
+    if len(named) != sum(need.pieces for need in needs):
         return None
     index = {name: number for number, name in enumerate(names)}
     seats: list[Seat] = []
-    left = iter(told)
+    left = iter(named)
     for need in needs:
         mine = [named_seat(layout, index, need, name) for name in islice(left, need.pieces)]
         if need.distinct and len({seat.device for seat in mine if seat}) < len(mine):
@@ -366,7 +366,7 @@ def named_seat(layout: Layout, index: Mapping[str, int], need: Need, name: str) 
 
 
 def any_seat(layout: Layout, index: Mapping[str, int], name: str) -> Seat | None:
-    """Return the seat of whoever has what is so named, whatever he may have asked for."""
+    """Return the seat of the pod that has what is so named, whatever it may have asked for."""
     device, place = locate(index, name)
     if device < 0:
         return None

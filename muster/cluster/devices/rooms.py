@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.nametable import NameView
+from muster.cluster.columns.paged import NameView
 from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,

@@ -1,15 +1,15 @@
-"""Who gets which devices of one node: all that was told of it is met anew, strongest first.
+"""Who gets which devices of one node: all claims on it are met anew, strongest first.
 
 ::
 
     given     the kubelet gave it to the pod (``muster.dev/node-allocations``): a fact
     named     its plan names it, for the node where the pod is
     spare     its plan names it, for a spare node: had as it is named or not at all
-    presumed  nobody says which: any that suit, so that the sums are right
+    presumed  not known which: any that suit, so that the sums are right
 
 A name that is given counts as what the pod asks for, or else as one unit of that device: it has
-it, whatever it asked for. Where only some of what a pod asks for is given, its plan says the
-rest. Nothing is handed out twice, not even when a node says so: the first by UID has it then, and
+it, whatever it asked for. Where only some of what a pod asks for is given, its plan has the
+rest. Nothing is handed out twice, not even when a node has it so: the first by UID has it then, and
 the other one is *open*. Everything follows from the wishes, not from the order they came in.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from muster.cluster.devices.claims import GIVEN, PRESUMED, SPARE, Told, all_healthy, pack_claim
+from muster.cluster.devices.claims import GIVEN, PRESUMED, SPARE, Named, all_healthy, pack_claim
 from muster.cluster.devices.onenode import (
     WIDTH,
     Layout,
@@ -34,29 +34,31 @@ from muster.cluster.devices.onenode import (
 
 
 class Wish(NamedTuple):
-    """What is told of one pod on a node.
+    """What one pod claims on a node.
 
     ``needs``: none where the node has no device that could serve it. ``given``: names of what
     the kubelet gave it, ``None`` where that is not known.
     """
 
     pod: int
-    told: Told
+    named: Named
     needs: tuple[Need, ...]
     given: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)
 class _Having:
-    """What a pod has by now: ``seats`` by need, ``beside`` what it never asked for.
+    """What a pod has by now."""
 
-    ``planned``: the seats that its plan names. ``lost``: some of what was given is taken.
-    """
-
+    #: What it asks for.
     wish: Wish
+    #: The seats that its plan names.
     planned: list[Seat] | None
+    #: By need.
     seats: list[list[Seat]]
+    #: What it never asked for.
     beside: list[Seat] = field(default_factory=list)
+    #: Some of what was given is taken.
     lost: bool = False
 
     @property
@@ -77,8 +79,8 @@ class Settlement:
         self._index = {name: number for number, name in enumerate(names)}
         self._uses = [0] * (len(layout) * WIDTH)
 
-    def meet(self, wishes: Sequence[Wish]) -> tuple[list[bytes], dict[int, Told]]:
-        """Return claims, packed, and those that are not met as they were told.
+    def meet(self, wishes: Sequence[Wish]) -> tuple[list[bytes], dict[int, Named]]:
+        """Return claims, packed, and those that are not met as they were named.
 
         ``wishes``: by UID, one a pod.
         """
@@ -89,31 +91,31 @@ class Settlement:
         for spare in (False, True):
             for having in havings:
                 known = having.planned is not None and not having.lost
-                if known and having.wish.told.spare is spare:
+                if known and having.wish.named.spare is spare:
                     self._take_named(having, having.planned or [])
         packed = [claim for having in havings for claim in _packed(having)]
-        unmet: dict[int, Told] = {}
+        unmet: dict[int, Named] = {}
         for having in havings:
-            if having.wish.told.spare:
+            if having.wish.named.spare:
                 if not having.wish.needs:
-                    unmet[having.wish.pod] = having.wish.told  # its devices may come yet
+                    unmet[having.wish.pod] = having.wish.named  # its devices may come yet
                 continue
             found = self._presume(having)
             packed += [pack_claim(having.wish.pod, seat, PRESUMED) for seat in found or ()]
             if found is None or having.lost or _is_otherwise(having):
-                unmet[having.wish.pod] = having.wish.told
+                unmet[having.wish.pod] = having.wish.named
         return packed, unmet
 
     def _begin(self, wish: Wish) -> _Having:
-        told = wish.told.names
-        planned = named_seats(self._layout, self._names, wish.needs, told) if wish.needs else None
+        named = wish.named.names
+        planned = named_seats(self._layout, self._names, wish.needs, named) if wish.needs else None
         return _Having(wish, planned, [[] for _ in wish.needs])
 
     # --- given ------------------------------------------------------------------------
 
     def _take_given(self, having: _Having, given: tuple[str, ...]) -> None:
         """Book what the kubelet gave: as planned if it is that, else by whichever need it suits."""
-        if having.planned is not None and sorted(having.wish.told.names) == sorted(given):
+        if having.planned is not None and sorted(having.wish.named.names) == sorted(given):
             self._take_named(having, having.planned)
             if having.as_planned:
                 return
@@ -173,15 +175,15 @@ class Settlement:
 
 
 def _packed(having: _Having) -> Iterable[bytes]:
-    pod, told = having.wish.pod, having.wish.told
+    pod, named = having.wish.pod, having.wish.named
     if having.as_planned and having.planned is not None:
-        return [pack_claim(pod, seat, SPARE * told.spare) for seat in having.planned]
+        return [pack_claim(pod, seat, SPARE * named.spare) for seat in having.planned]
     return [pack_claim(pod, seat, GIVEN) for seat in having.firm]
 
 
 def _is_otherwise(having: _Having) -> bool:
-    """Tell whether a pod has not what its plan names."""
-    return bool(having.wish.told.names) and not having.as_planned
+    """Return whether a pod has not what its plan names."""
+    return bool(having.wish.named.names) and not having.as_planned
 
 
 def _is_double(need: Need, mine: list[Seat], seat: Seat) -> bool:

@@ -1,4 +1,4 @@
-"""Whose the devices of the nodes are: what was published, who claims what, what is used.
+"""Which pods have the devices of the nodes: what was published, claimed and used.
 
 Nodes that are alike share everything: a *layout* (the devices of a node, without their
 names) and a *state* (a layout and what is used of each device) are interned values, and a
@@ -7,19 +7,19 @@ question about all nodes is answered once per state (``muster.cluster.devices.ro
 
 A pod that stands on a node claims devices there, by the names in its plan or without any::
 
-                    the node says that the kubelet gave it
+                    the node lists that the kubelet gave it
     ┌──────────────────────────────────────────────────────────────► given
     │           plan names devices, they suit and are free           │ ▲
     ├──────────────────────────────────────────────────► firm ◄──────┘ │ the node says so,
     │                                                      │           │ or does not any more
-    │                         somebody else is named there │           │
+    │                         another pod is named there │           │
   claim ── no names, or they cannot be had ──► presumed ◄──┘ ◄─────────┘
     │                                             │ ▲
     └── no device has room, or none is known ──►  open: tried again at every change
 
 What is *given* (``muster.dev/node-allocations``) is how it is: plans give way to it.
 *Presumed* claims keep the sums right for pods that some other scheduler placed: they have
-devices, nobody knows which. They move aside for firm ones. Names that do not fit what the
+devices, it is not known which. They move aside for firm ones. Names that do not fit what the
 pod asks for were not written by Muster: such a pod is presumed somewhere, too. Claims for a
 spare node are firm or not at all. Everything follows from the set of claims, not from the
 order in which they came (``muster.cluster.devices.settlement``).
@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import Column
-from muster.cluster.columns.nametable import NameTable
-from muster.cluster.columns.pagedlists import PagedList
+from muster.cluster.columns.paged import NameTable, NameView, PagedList
 from muster.cluster.devices.claims import (
     CLAIM,
     GIVEN,
@@ -40,7 +39,7 @@ from muster.cluster.devices.claims import (
     SPARE,
     Canonical,
     Claim,
-    Told,
+    Named,
     pack_claim,
     unpack,
 )
@@ -74,6 +73,7 @@ class DeviceTable:
         "_frozen",
         "_ill",
         "_kind",
+        "_measured",
         "_needs",
         "_uid",
         "claims",
@@ -96,11 +96,12 @@ class DeviceTable:
         self._kind = kind
         self._uid = uid
         self._frozen: DeviceView | None = None
+        self._measured: tuple[NameView[Layout], int, int] | None = None
         self._canonical = Canonical()
         self._needs: dict[tuple[int, int], tuple[Layout, PodClass, tuple[Need, ...] | None]] = {}
         self._ill: dict[int, tuple[Layout, bool]] = {}
         self.disturbed: set[int] = set()
-        """Nodes to look at again: what was told of them, or of pods there, may not hold."""
+        """Nodes to look at again: what was planned there may not hold."""
         self.layouts: NameTable[Layout] = NameTable(like=None if like is None else like.layouts)
         self.states: NameTable[bytes] = NameTable(like=None if like is None else like.states)
         self.layout: Column[np.int32, int] = Column(
@@ -114,9 +115,9 @@ class DeviceTable:
         )
         self.claims: PagedList[bytes] = PagedList(b"", like=None if like is None else like.claims)
         self.given = GivenTable(uid, None if like is None else like.given)
-        self.open: dict[int, dict[int, Told]] = {}
+        self.open: dict[int, dict[int, Named]] = {}
         if like is not None:
-            self.open = {node: dict(told) for node, told in like.open.items()}
+            self.open = {node: dict(named) for node, named in like.open.items()}
 
     # --- what is there ----------------------------------------------------------------
 
@@ -144,7 +145,7 @@ class DeviceTable:
         )
 
     def differs(self, node: int, specs: tuple[DeviceSpec, ...]) -> bool:
-        """Tell whether a node's devices are other than ``specs``."""
+        """Return whether a node's devices are other than ``specs``."""
         if self.layout[node] == NO_ROW or not specs:
             return bool(specs) or self.layout[node] != NO_ROW
         slots, names = self._canonical(specs)
@@ -166,7 +167,7 @@ class DeviceTable:
             self.given.put(node, allocations)
         wants = self._wants(node)
         for pod in occupants:
-            wants.setdefault(pod, Told(()))
+            wants.setdefault(pod, Named(()))
         old, before = self.layout[node], self.state[node]
         if self.is_ill(node):
             self.disturbed.add(node)
@@ -182,11 +183,7 @@ class DeviceTable:
         number = self.layout[node]
         return () if number == NO_ROW else self.layouts[number]
 
-    # --- whose it is ------------------------------------------------------------------
-
-    def class_of(self, pod: int) -> PodClass:
-        """Return the class of a pod."""
-        return self._kind(pod)[1]
+    # --- which pod has it ---------------------------------------------------------------
 
     def needs(self, pod: int, node: int) -> tuple[Need, ...] | None:
         """Return what a pod needs of a node's devices; ``None``: they can never serve it."""
@@ -201,41 +198,41 @@ class DeviceTable:
             self._needs[number, class_id] = known
         return known[2]
 
-    def seats(self, pod: int, node: int, told: Sequence[str]) -> list[Seat] | None:
+    def seats(self, pod: int, node: int, named: Sequence[str]) -> list[Seat] | None:
         """Return the seats that names stand for, ``None`` if they cannot be this pod's."""
         needs = self.needs(pod, node)
         if not needs:
             return None
-        return named_seats(self.layouts[self.layout[node]], self.names[node], needs, told)
+        return named_seats(self.layouts[self.layout[node]], self.names[node], needs, named)
 
-    def claim(self, pod: int, node: int, told: Sequence[str], *, spare: bool) -> None:
-        """Give a pod its devices on a node: those ``told``, else any that suit."""
+    def claim(self, pod: int, node: int, named: Sequence[str], *, spare: bool) -> None:
+        """Give a pod its devices on a node: those ``named``, else any that suit."""
         if self.given.to(pod, node) is not None:
-            self._settle(node, self._wants(node) | {pod: Told(tuple(told), spare)})
+            self._settle(node, self._wants(node) | {pod: Named(tuple(named), spare)})
             return
         if not self.needs(pod, node):  # none asked for, or none known that would do
-            if told:
-                self._keep_open(pod, node, Told(tuple(told), spare))
+            if named:
+                self._keep_open(pod, node, Named(tuple(named), spare))
             return
-        seats = self.seats(pod, node, told) if told else None
+        seats = self.seats(pod, node, named) if named else None
         free = seats is not None and fits(self.slots(node), self.uses(node), seats)
         if seats is not None and free and not self._is_unsettled(node):
             self._append(node, [pack_claim(pod, seat, SPARE * spare) for seat in seats])
         elif free or not spare:
-            self._settle(node, self._wants(node) | {pod: Told(tuple(told), spare)})
+            self._settle(node, self._wants(node) | {pod: Named(tuple(named), spare)})
 
-    def tell(self, pod: int, node: int, told: Sequence[str]) -> None:
+    def take_names(self, pod: int, node: int, named: Sequence[str]) -> None:
         """Take over the names of a pod that is on its node already."""
         if self.layout[node] == NO_ROW or self.needs(pod, node):
-            self._settle(node, self._wants(node) | {pod: Told(tuple(told))})
+            self._settle(node, self._wants(node) | {pod: Named(tuple(named))})
 
     def unclaim(self, pod: int, node: int) -> None:
         """Take a node's devices from a pod; others may have them now."""
-        told = self.open.get(node)
-        if told is not None and told.pop(pod, None) is not None:
+        named = self.open.get(node)
+        if named is not None and named.pop(pod, None) is not None:
             self._frozen = None
             self.disturbed.add(node)
-            if not told:
+            if not named:
                 del self.open[node]
         packed = self.claims[node]
         if not packed and node not in self.open:
@@ -249,7 +246,7 @@ class DeviceTable:
             self._write(node, b"".join(CLAIM.pack(*claim) for claim in kept))
 
     def is_ill(self, node: int) -> bool:
-        """Tell whether a device of a node is not healthy."""
+        """Return whether a device of a node is not healthy."""
         number = self.layout[node]
         if number == NO_ROW:
             return False
@@ -259,17 +256,17 @@ class DeviceTable:
             known = self._ill[number] = layout, not all(slot.healthy for slot in layout)
         return known[1]
 
-    def told(self, pod: int, node: int) -> tuple[str, ...]:
+    def named(self, pod: int, node: int) -> tuple[str, ...]:
         """Return the devices of a node that a pod's plan names."""
-        told = self.open.get(node, {}).get(pod)
-        return self._firm(pod, node, 0, SPARE) if told is None else told.names
+        named = self.open.get(node, {}).get(pod)
+        return self._firm(pod, node, 0, SPARE) if named is None else named.names
 
     def claimed(self, pod: int, node: int) -> tuple[str, ...]:
-        """Return the devices of a node that a pod is said to have; none that are presumed."""
-        return self.had(pod, node) or self.told(pod, node)
+        """Return the devices of a node that a pod has, as far as is known: none presumed."""
+        return self.had(pod, node) or self.named(pod, node)
 
     def had(self, pod: int, node: int) -> tuple[str, ...]:
-        """Return what a pod was given that its plan does not say."""
+        """Return what a pod was given that its plan does not name."""
         return self._firm(pod, node, GIVEN)
 
     def _firm(self, pod: int, node: int, *flags: int) -> tuple[str, ...]:
@@ -294,19 +291,32 @@ class DeviceTable:
 
     def freeze(self) -> DeviceView:
         """Return everything read-only; O(pages), nothing is copied."""
-        count = self.node_rows
         if self._frozen is None:
+            count = self.node_rows
+            layouts, states = self.layouts.freeze(), self.states.freeze()
+            _, memory, devices = self._measured_of(layouts)
             self._frozen = DeviceView(
-                layouts=self.layouts.freeze(),
-                states=self.states.freeze(),
+                layouts=layouts,
+                states=states,
+                known=any(one is not None for page in states.values.pages for one in page),
+                largest_memory=memory,
+                most_devices=devices,
                 layout=self.layout.freeze(count),
                 state=self.state.freeze(count),
                 names=self.names.freeze(count),
                 claims=self.claims.freeze(count),
                 given=self.given.freeze(count),
-                open={node: dict(told) for node, told in self.open.items()},
+                open={node: dict(named) for node, named in self.open.items()},
             )
         return self._frozen
+
+    def _measured_of(self, layouts: NameView[Layout]) -> tuple[NameView[Layout], int, int]:
+        """Return the layouts, MiB of the largest device in them, and the most devices of one."""
+        if self._measured is None or self._measured[0] is not layouts:
+            each = [one for page in layouts.values.pages for one in page if one is not None]
+            memory = max((slot.shape.memory for layout in each for slot in layout), default=0)
+            self._measured = layouts, memory, max(map(len, each), default=0)
+        return self._measured
 
     def restore(
         self,
@@ -314,7 +324,7 @@ class DeviceTable:
         names: Iterable[tuple[str, ...] | None],
         claims: Iterable[bytes],
         given: Iterable[Given | None],
-        opened: Mapping[int, dict[int, Told]],
+        opened: Mapping[int, dict[int, Named]],
     ) -> None:
         """Take over what ``dump`` wrote; ``layouts`` must be there already."""
         self.grow_nodes(len(layout))
@@ -329,28 +339,28 @@ class DeviceTable:
         self.open.update(opened)
 
     def _is_unsettled(self, node: int) -> bool:
-        """Tell whether claims on a node may have to move when another one comes or goes."""
+        """Return whether claims on a node may have to move when another one comes or goes."""
         if node in self.open:
             return True
         return any(claim.flags & PRESUMED for claim in unpack(self.claims[node]))
 
     # --- settling ---------------------------------------------------------------------
 
-    def _wants(self, node: int) -> dict[int, Told]:
+    def _wants(self, node: int) -> dict[int, Named]:
         """Return what every pod claims on a node: met claims by their names, and open ones."""
-        wants: dict[int, Told] = {}
+        wants: dict[int, Named] = {}
         for claim in unpack(self.claims[node]):
-            known = wants.get(claim.pod, Told((), bool(claim.flags & SPARE)))
+            known = wants.get(claim.pod, Named((), bool(claim.flags & SPARE)))
             untold = claim.flags & (PRESUMED | GIVEN)
             names = () if untold else (*known.names, self.name(node, claim))
-            wants[claim.pod] = Told(names, known.spare)
+            wants[claim.pod] = Named(names, known.spare)
         return wants | self.open.get(node, {})
 
-    def _settle(self, node: int, wants: Mapping[int, Told]) -> None:
+    def _settle(self, node: int, wants: Mapping[int, Named]) -> None:
         """Meet the claims on a node anew."""
         number = self.layout[node]
         packed: list[bytes] = []
-        unmet = {pod: told for pod, told in wants.items() if told.names}
+        unmet = {pod: named for pod, named in wants.items() if named.names}
         if number != NO_ROW:
             wishes = [
                 Wish(
@@ -393,6 +403,6 @@ class DeviceTable:
             self.disturbed.add(node)
         self._frozen = None
 
-    def _keep_open(self, pod: int, node: int, told: Told) -> None:
-        self.open.setdefault(node, {})[pod] = told
+    def _keep_open(self, pod: int, node: int, named: Named) -> None:
+        self.open.setdefault(node, {})[pod] = named
         self._frozen = None

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.nametable import NameView
-from muster.cluster.columns.pagedlists import PagedListView
+from muster.cluster.columns.paged import NameView, PagedListView
 from muster.cluster.devices import rooms as devicerooms
 from muster.cluster.devices.onenode import WIDTH, Layout, Slot
 from muster.cluster.events import DeviceSpec
@@ -17,40 +16,44 @@ from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
 
 if TYPE_CHECKING:
-    from muster.cluster.devices.claims import Told
+    from muster.cluster.devices.claims import Named
     from muster.cluster.devices.kubeletgiven import Given
 
 _NO_USE: Final = (0,) * WIDTH
 ROOMS_KEPT: Final = 16
 """Classes whose rooms are kept, of a plan and those around it: 1 MiB each at 130,000 nodes. A view
-lives on until a device is claimed, for as long as nobody fits or only pods without devices come.
+lives on until a device is claimed, for as long as no pod fits or only pods without devices come.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceView:
-    """Per node row: ``layout``, ``state``: int32 ids, -1 where no device is known.
+    """The devices of all nodes at one generation, by node row."""
 
-    ``names``: device names in the order of the layout. ``claims``: packed
-    ``muster.cluster.devices.claims.Claim``. ``given``: what the kubelet gave, by node row.
-    ``open``: claims by node and pod row that are not met as told. ``states``: layout id and
-    ``WIDTH`` integers a device, packed int32.
-    """
-
+    #: Layouts by id.
     layouts: NameView[Layout]
+    #: States by id: layout id and ``WIDTH`` integers a device, packed int32.
     states: NameView[bytes]
+    #: Whether the devices of any node are known.
+    known: bool
+    #: MiB of the largest device that is known, 0 where none is.
+    largest_memory: int
+    #: Devices of the layout that has most.
+    most_devices: int
+    #: int32 ids of layouts by node row, -1 where no device is known.
     layout: NDArray[np.int32]
+    #: int32 ids of states by node row, -1 where no device is known.
     state: NDArray[np.int32]
+    #: Names of the devices by node row, in the order of the layout.
     names: PagedListView[tuple[str, ...]]
+    #: By node row, packed ``muster.cluster.devices.claims.Claim``.
     claims: PagedListView[bytes]
+    #: By node row, what the kubelet gave to its pods.
     given: PagedListView["Given | None"]
-    open: Mapping[int, Mapping[int, "Told"]]
+    #: By node row and pod row, claims that are not met as they were asked for.
+    open: Mapping[int, Mapping[int, "Named"]]
+    #: What ``rooms`` found, by class.
     _rooms: dict[PodClass, NDArray[np.int64]] = field(default_factory=dict)
-
-    @property
-    def known(self) -> bool:
-        """Whether the devices of any node are known."""
-        return any(value is not None for value in self.states)
 
     def slots(self, node_row: int) -> Layout:
         """Return the devices of a node, without their names; none where none are known."""

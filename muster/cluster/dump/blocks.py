@@ -21,7 +21,7 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PAGE_ROWS
+from muster.cluster.columns.paged import PAGE_ROWS
 from muster.cluster.dump.codec import decode, encode
 from muster.cluster.dump.container import frame
 
@@ -35,6 +35,8 @@ VALUES_PER_PIECE: Final = 8  # a pod class takes about 0.1 ms to write down
 VALUES_PER_BLOCK: Final = 1024
 PAGES_PER_PIECE: Final = 64  # that are known already: a microsecond or two each
 _LENGTHS: Final = np.dtype("<i4")
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))
+_NONE: Final = b"null"  # most rows of a small cluster: columns grow by pages
 
 
 class BlockWriter:
@@ -112,7 +114,9 @@ def _string_pieces(page: Sequence[bytes]) -> Pieces[bytes]:
 
 def line(value: object) -> bytes:
     """Return one value as one line of JSON, the same bytes for the same value."""
-    return json.dumps(encode(value), separators=(",", ":")).encode()
+    if value is None:
+        return _NONE
+    return _JSON.encode(encode(value)).encode()
 
 
 def paged(values: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -126,9 +130,6 @@ def paged(values: Sequence[T]) -> Iterator[Sequence[T]]:
 def rows_paged(column: Array) -> Iterator[Array]:
     """Cut a flat column as paged ones are."""
     return (column[start : start + PAGE_ROWS] for start in range(0, len(column), PAGE_ROWS))
-
-
-_NONE: Final = b"null"
 
 
 class BlockReader:
@@ -171,10 +172,10 @@ def _lines(block: memoryview) -> list[bytes]:
 
 
 def _value(kind: type[T], text: bytes) -> T | None:
-    if text == _NONE:  # most rows of a small cluster: columns grow by pages
+    if text == _NONE:
         return None
-    told = json.loads(text)
-    return None if told is None else decode(kind, told)
+    data = json.loads(text)
+    return None if data is None else decode(kind, data)
 
 
 def _split(block: memoryview) -> list[bytes]:

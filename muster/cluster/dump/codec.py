@@ -2,7 +2,7 @@
 
 Knows what the model's values are made of: scalars, enums, tuples, frozensets, mappings,
 optionals, dataclasses of those and unions of dataclasses that differ in their fields. No
-pickle: a dump may come from somebody else.
+pickle: a dump may come from anywhere.
 """
 
 from collections.abc import Mapping
@@ -45,8 +45,8 @@ def _decode(kind: object, data: object) -> object:
     if origin is not None:
         return _decode_container(origin, get_args(kind), data)
     if isinstance(kind, type) and is_dataclass(kind):
-        told = _mapping(data)
-        return kind(**{f.name: _decode(f.type, told[f.name]) for f in fields(kind) if f.init})
+        found = _mapping(data)
+        return kind(**{f.name: _decode(f.type, found[f.name]) for f in fields(kind) if f.init})
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(data)
     plain = getattr(kind, "__supertype__", kind)  # a NewType is its supertype

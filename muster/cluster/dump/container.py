@@ -6,7 +6,7 @@
     16 B  │ u32     │                                                         u64    │
 
 What follows the magic is little-endian. The stream ends with its own checksum, so a file
-that was cut off and one that was damaged are told apart.
+that was cut off and one that was damaged are kept apart.
 """
 
 import zlib

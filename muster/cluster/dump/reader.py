@@ -13,9 +13,9 @@ from typing import TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.nametable import NameTable
+from muster.cluster.columns.paged import NameTable
 from muster.cluster.columns.uids import Uids
-from muster.cluster.devices.claims import Told
+from muster.cluster.devices.claims import Named
 from muster.cluster.devices.onenode import Slot
 from muster.cluster.dump.blocks import Array, BlockReader
 from muster.cluster.dump.codec import decode
@@ -46,7 +46,7 @@ def load(data: bytes) -> tuple[Model, StateIndex]:
 
 
 def read(blocks: BlockReader, number: int) -> tuple[Model, StateIndex]:
-    """Return the state whose index is block ``number``. Raises ``ValueError`` when it is none."""
+    """Return the state with this block as its index. Raises ``ValueError`` when it is none."""
     try:
         index = decode(StateIndex, json.loads(bytes(blocks.raw(number))))
         return _Loading(blocks, index).model(), index
@@ -82,19 +82,19 @@ class _Loading:
         return decode(Column, json.loads(bytes(self._blocks.raw(self._index.columns[name]))))
 
     def _numbers(self, name: str) -> Array:
-        told = self._column(name)
-        return self._blocks.numbers(told.dtype, told.blocks, told.rows)
+        found = self._column(name)
+        return self._blocks.numbers(found.dtype, found.blocks, found.rows)
 
     def _values(self, kind: type[T], name: str) -> list[T | None]:
-        told = self._column(name)
-        return self._blocks.values(kind, told.blocks, told.rows)
+        found = self._column(name)
+        return self._blocks.values(kind, found.blocks, found.rows)
 
     def _present(self, kind: type[T], name: str) -> list[T]:
         return [value for value in self._values(kind, name) if value is not None]
 
     def _strings(self, name: str) -> list[bytes]:
-        told = self._column(name)
-        return self._blocks.strings(told.blocks, told.rows)
+        found = self._column(name)
+        return self._blocks.strings(found.blocks, found.rows)
 
     def _rows_free(self, name: str, unused: Sequence[int]) -> list[int]:
         """Return what waits for reuse: as it was written, else the lowest first."""
@@ -153,11 +153,11 @@ class _Loading:
         devices = self._model.devices
         layout = cast("NDArray[np.int32]", self._numbers("device.layout"))
         self._fill(devices.layouts, tuple[Slot, ...], "layouts", layout)
-        opened: dict[int, dict[int, Told]] = {}
+        opened: dict[int, dict[int, Named]] = {}
         for node, pod, names, spare in self._present(
             tuple[int, int, tuple[str, ...], bool], "device.open"
         ):
-            opened.setdefault(node, {})[pod] = Told(names, spare)
+            opened.setdefault(node, {})[pod] = Named(names, spare)
         devices.restore(
             layout,
             self._values(tuple[str, ...], "device.names"),

@@ -1,12 +1,12 @@
 """States of a cluster as bytes and back: for support cases, replay and tests.
 
-Only facts are written: what the API server told and what the planner holds, row by row,
+Only facts are written: what the API server named and what the planner holds, row by row,
 so that the copy goes on exactly as the original would. Everything that is a sum of facts
 (free amounts, counters, users of a name, indices) is recomputed on loading, by the same
 code that keeps it up to date.
 
-A state is written from its frozen columns, in pieces: whoever writes it need not stop the
-cluster. What a snapshot does not show, the rows waiting for reuse in their order, is taken
+A state is written from its frozen columns, in pieces: the cluster need not stop
+meanwhile. What a snapshot does not show, the rows waiting for reuse in their order, is taken
 with it (``Frozen``); decisions never read it.
 """
 
@@ -28,39 +28,49 @@ FLAGS = ("alive", "ready", "unschedulable", "taint_set")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where a column is: ``dtype`` of numpy's, "" for values and strings."""
+    """Where a column is."""
 
+    #: Its length.
     rows: int
+    #: Numbers of its pages, in order.
     blocks: tuple[int, ...]
+    #: Of numpy, "" for values and strings.
     dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """What a file says of one state.
+    """What a file holds of one state."""
 
-    ``columns``: numbers of the blocks that say where each ``Column`` is. ``free``: per table
-    of names, and for rows of pods, what waits for reuse, the next one last.
-    ``labels``: node label keys in the order of their columns.
-    """
-
+    #: The cluster's name.
     name: str
+    #: Label keys of the topology levels, widest first.
     levels: tuple[str, ...]
+    #: Name of the scheduling gate that a plan lifts.
     gate: str
+    #: Changes of the cluster so far.
     generation: int
+    #: Node label keys in the order of their columns.
     labels: tuple[str, ...]
+    #: By name, the number of the block that has where the ``Column`` is.
     columns: Mapping[str, int]
+    #: Per table of names, and for rows of pods, what waits for reuse, the next one last.
     free: Mapping[str, tuple[int, ...]]
+    #: Node rows that the next tick judges.
     unsettled: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frozen:
-    """A state at rest. Without ``free`` a copy reuses rows in another order, no more."""
+    """A state at rest."""
 
+    #: Its columns.
     snapshot: Snapshot
+    #: Name of the scheduling gate that a plan lifts.
     gate: str
+    #: As in ``StateIndex``; without it a copy reuses rows in another order, no more.
     free: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: As in ``StateIndex``.
     unsettled: tuple[int, ...] = ()
 
 
@@ -167,34 +177,32 @@ def _flat_columns(snapshot: Snapshot) -> Iterator[tuple[str, Array]]:
 def _paged_columns(
     snapshot: Snapshot,
 ) -> Iterator[tuple[str, type[np.generic], Sequence[Array], int]]:
-    tables = snapshot.tables
     for part, view, kinds in (
-        ("pod", tables.pods, POD_COLUMNS),
-        ("gang", tables.gangs, GANG_COLUMNS),
+        ("pod", snapshot.pods, POD_COLUMNS),
+        ("gang", snapshot.gang_columns, GANG_COLUMNS),
     ):
         for name, (dtype, _) in kinds.items():
             column = getattr(view, name)
             yield f"{part}.{name}", dtype, column.pages, column.count
-    for name, words in (("front", tables.pods.uids.front), ("back", tables.pods.uids.back)):
+    for name, words in (("front", snapshot.pods.uids.front), ("back", snapshot.pods.uids.back)):
         yield f"pod.uid.{name}", np.uint64, words.pages, words.count
 
 
 def _value_columns(
     snapshot: Snapshot,
 ) -> Iterator[tuple[str, Iterable[Sequence[object]], int]]:
-    tables = snapshot.tables
     yield from _names(snapshot)
-    yield "pod.names", tables.pods.names.pages, tables.pods.names.count
-    yield "device.names", tables.devices.names.pages, tables.devices.names.count
-    yield "device.given", tables.devices.given.pages, tables.devices.given.count
-    yield "holds", tables.holds.pages, tables.holds.count
+    yield "pod.names", snapshot.pods.names.pages, snapshot.pods.names.count
+    yield "device.names", snapshot.devices.names.pages, snapshot.devices.names.count
+    yield "device.given", snapshot.devices.given.pages, snapshot.devices.given.count
+    yield "holds", snapshot.holds.pages, snapshot.holds.count
     opened = [
-        (node, pod, told.names, told.spare)
-        for node, pods in tables.devices.open.items()
-        for pod, told in pods.items()
+        (node, pod, named.names, named.spare)
+        for node, pods in snapshot.devices.open.items()
+        for pod, named in pods.items()
     ]
-    learned = [] if tables.learned is None else [tables.learned]
-    spaces, budgets = list(tables.namespaces.items()), list(tables.budgets.values())
+    learned = [] if snapshot.learned is None else [snapshot.learned]
+    spaces, budgets = list(snapshot.namespaces.items()), list(snapshot.caps.values())
     yield "namespaces", paged(spaces), len(spaces)
     yield "budgets", paged(budgets), len(budgets)
     yield "learned", paged(learned), len(learned)
@@ -203,15 +211,15 @@ def _value_columns(
 
 def _names(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[object]], int]]:
     """Yield the tables of names; ``muster.cluster.dump.reader`` fills those of the same names."""
-    tables = snapshot.tables
-    nodes, pods, gangs, devices = tables.nodes, tables.pods, tables.gangs, tables.devices
+    nodes, pods, devices = snapshot.nodes, snapshot.pods, snapshot.devices
+    gangs = snapshot.gang_columns
     yield "nodes", nodes.names.values.pages, len(nodes.names)
-    yield "resources", nodes.resource_names.values.pages, len(nodes.resource_names)
+    yield "resources", paged(nodes.resources), len(nodes.resources)
     yield "taint_sets", nodes.taint_sets.values.pages, len(nodes.taint_sets)
     for key, values in nodes.label_view.values.items():
         yield f"label.{key}", values.values.pages, len(values)
-    yield "classes", tables.classes.values.pages, len(tables.classes)
-    yield "label_sets", tables.label_sets.values.pages, len(tables.label_sets)
+    yield "classes", snapshot.classes.values.pages, len(snapshot.classes)
+    yield "label_sets", snapshot.label_sets.values.pages, len(snapshot.label_sets)
     yield "roles", pods.roles.values.pages, len(pods.roles)
     yield "queues", pods.queues.values.pages, len(pods.queues)
     yield "gangs", gangs.keys.values.pages, len(gangs.keys)
@@ -221,6 +229,5 @@ def _names(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[object]]
 
 
 def _string_columns(snapshot: Snapshot) -> Iterator[tuple[str, Iterable[Sequence[bytes]], int]]:
-    tables = snapshot.tables
-    yield "gang.members", tables.gangs.members.pages, tables.gangs.members.count
-    yield "device.claims", tables.devices.claims.pages, tables.devices.claims.count
+    yield "gang.members", snapshot.gang_columns.members.pages, snapshot.gang_columns.members.count
+    yield "device.claims", snapshot.devices.claims.pages, snapshot.devices.claims.count

@@ -1,1 +1,12 @@
-"""One module per kind of event: what it changes in the model."""
+"""One module per kind of event: what it changes in the model.
+
+``podevents``       a pod appears, changes or goes
+``podsbound``       many bound pods of a list at once
+``nodeevents``      a node appears, changes or goes
+``nodeslisted``     many nodes of a list at once
+``gangevents``      gangs, namespaces and budgets are described
+``planevents``      the planner's intentions: plans held, pods released, gangs skipped, time
+``ledger``          holds: entered, released, dropped, and what a changed node breaks
+``hotspares``       seats that gangs keep for members they may lose
+``devicetroubles``  devices that are not with the pods that a plan meant them for
+"""

@@ -1,11 +1,11 @@
-"""Devices that are not as a plan meant them: ill ones, and ones that somebody else was given.
+"""Devices that are not as a plan meant them: ill ones, and ones that another pod was given.
 
 Two questions, both answered from what stands in the books:
 
-- may a *held* pod still be bound where its plan says (``lost``)? It may not count on a device
+- may a *held* pod still be bound where its plan has it (``lost``)? It may not count on a device
   that has become unhealthy or that the kubelet gave to another pod. As long as other devices of
   the node would do, the kubelet will simply take those; without any it is stuck.
-- what is to be told of a node (``troubles_on``)? Which pod has, or was promised, which device.
+- what is to be reported of a node (``troubles_on``)? Which pod has, or was promised, which device.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from muster.cluster.devices.claims import PRESUMED, Claim, Told, all_healthy
+from muster.cluster.devices.claims import PRESUMED, Claim, Named, all_healthy
 from muster.cluster.devices.onenode import WIDTH, Layout, Seat, any_seat, choose, fits, locate, put
 from muster.cluster.devices.table import DeviceTable
 from muster.cluster.ids import GangKey, PodUid
@@ -38,19 +38,23 @@ class TroubleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeviceTrouble:
-    """One device of one pod. ``device``: as plans name it; of OTHERWISE what it was given.
+    """One device of one pod."""
 
-    ``reason``: why the device is unhealthy, in the words of the node. ``holder``: who has a
-    device that is taken. ``bound``: the pod is on the node, not only planned for it.
-    """
-
+    #: What is wrong.
     kind: TroubleKind
+    #: The pod.
     uid: PodUid
+    #: Its gang, ``None`` for a pod without one.
     gang: GangKey | None
+    #: The node.
     node: str
+    #: As plans name it; of OTHERWISE what the pod was given.
     device: str
+    #: Why the device is unhealthy, in the words of the node.
     reason: str = ""
+    #: The pod that has a device that is taken.
     holder: PodUid | None = None
+    #: Whether the pod is on the node, not only planned for it.
     bound: bool = True
 
 
@@ -77,7 +81,7 @@ def lost(model: Model, row: int, node: int) -> str:
 def _gone(devices: DeviceTable, node: int, names: Iterable[str]) -> list[str]:
     """Return the MIG instances that are named and are not there any more, of GPUs that are cut.
 
-    Whoever is told of one has a claim that is not met: elsewhere there is nothing to look for.
+    A pod with a plan that names one has an open claim: elsewhere there is nothing to look for.
     """
     if node not in devices.open:
         return []
@@ -92,7 +96,7 @@ def _gone(devices: DeviceTable, node: int, names: Iterable[str]) -> list[str]:
 
 
 def troubles_on(model: Model, node: int) -> list[DeviceTrouble]:
-    """Return what is to be told of a node's devices, by pod and device."""
+    """Return what is to be reported of a node's devices, by pod and device."""
     found = [*_unhealthy(model, node), *_vanished(model, node), *_misplaced(model, node)]
     return sorted(found, key=lambda trouble: (trouble.uid, trouble.kind, trouble.device))
 
@@ -125,46 +129,46 @@ def _unhealthy(model: Model, node: int) -> Iterator[DeviceTrouble]:
     if not devices.is_ill(node):
         return
     layout = devices.slots(node)
-    told = set()
+    ill = set()
     for claim in devices.claims_on(node):
         slot, known = layout[claim.device], not claim.flags & PRESUMED
         if not slot.healthy and known and model.pods.node[claim.pod] == node:
-            told.add((claim.pod, devices.name(node, claim), slot.reason))
-    for pod, device, reason in told:
+            ill.add((claim.pod, devices.name(node, claim), slot.reason))
+    for pod, device, reason in ill:
         yield _trouble(model, TroubleKind.UNHEALTHY, pod, node, device, reason=reason)
 
 
 def _vanished(model: Model, node: int) -> Iterator[DeviceTrouble]:
     """Yield the instances that pods had: a plugin takes those that are ill out of its list."""
     devices = model.devices
-    for pod, told in devices.open.get(node, {}).items():
+    for pod, named in devices.open.get(node, {}).items():
         if model.pods.node[pod] == node:
-            for name in _gone(devices, node, devices.given.to(pod, node) or told.names):
+            for name in _gone(devices, node, devices.given.to(pod, node) or named.names):
                 yield _trouble(model, TroubleKind.UNHEALTHY, pod, node, name, reason=GONE)
 
 
 def _misplaced(model: Model, node: int) -> Iterator[DeviceTrouble]:
-    """Yield the pods whose plans name what they have not, because the node says so."""
+    """Yield the pods with plans that name what they have not: the kubelet gave otherwise."""
     devices = model.devices
     if not devices.given.any(node) or not devices.slots(node):
         return
     holders = _given_claims(devices, node)
-    for pod, told in devices.open.get(node, {}).items():
-        if model.pods.node[pod] != node or not told.names:
+    for pod, named in devices.open.get(node, {}).items():
+        if model.pods.node[pod] != node or not named.names:
             continue
         had = devices.had(pod, node)
         if had:
             yield _trouble(model, TroubleKind.OTHERWISE, pod, node, " ".join(had))
         else:
-            yield from _taken(model, pod, node, told, holders)
+            yield from _taken(model, pod, node, named, holders)
 
 
 def _taken(
-    model: Model, pod: int, node: int, told: Told, holders: list[Claim]
+    model: Model, pod: int, node: int, named: Named, holders: list[Claim]
 ) -> Iterator[DeviceTrouble]:
     layout = all_healthy(model.devices.slots(node))
-    seats = model.devices.seats(pod, node, told.names) or []
-    for name, seat in zip(told.names, seats, strict=False):
+    seats = model.devices.seats(pod, node, named.names) or []
+    for name, seat in zip(named.names, seats, strict=False):
         other = next((claim for claim in holders if _collide(layout, seat, claim)), None)
         if other is not None:
             holder = model.pods.uids[other.pod]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from muster.cluster.effects import CapacityFreed, GangChanged, Outcome
 from muster.cluster.events import (
     BudgetGone,
     BudgetUpserted,
@@ -14,7 +15,6 @@ from muster.cluster.events import (
 from muster.cluster.handlers import hotspares
 from muster.cluster.ids import check_gang_key
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.tables.pods import PodState
 
 
@@ -26,21 +26,21 @@ def gang_upserted(model: Model, event: GangUpserted, out: Outcome) -> None:
             f"gang {event.spec.key}: min_count is {event.spec.min_count}; it must be 0 or more"
         )
     row = model.gangs.row(event.spec.key)
-    if model.gangs.spec(row) != event.spec:
-        model.gangs.set_spec(row, event.spec)
-        hotspares.settle(model, row, out)
-        out.gang(event.spec.key)
+    if model.gangs.set_spec(row, event.spec):
+        if model.standby:
+            hotspares.settle(model, row, out)
+        out.effects.append(GangChanged(event.spec.key))
 
 
 def gang_gone(model: Model, event: GangGone, out: Outcome) -> None:
     """Forget what a gang asked for; members that still exist keep it alive."""
     row = model.gangs.keys.find(event.key)
-    if row is None or model.gangs.spec(row) is None:
+    if row is None or not model.gangs.set_spec(row, None):
         return
-    model.gangs.set_spec(row, None)
-    hotspares.settle(model, row, out)
+    if model.standby:
+        hotspares.settle(model, row, out)
     model.drop_gang_if_over(row)
-    out.gang(event.key)
+    out.effects.append(GangChanged(event.key))
 
 
 def members_moved(model: Model, event: MembersMoved, out: Outcome, *, now: float) -> None:
@@ -61,9 +61,10 @@ def members_moved(model: Model, event: MembersMoved, out: Outcome, *, now: float
         if hold is not None:
             model.holds[row] = replace(hold, gang=event.target)
         model.set_gang(row, event.target, now)
-    hotspares.settle(model, source, out)
-    out.gang(event.source)
-    out.gang(event.target)
+    if model.standby:
+        hotspares.settle(model, source, out)
+    out.effects.append(GangChanged(event.source))
+    out.effects.append(GangChanged(event.target))
 
 
 def namespace_upserted(model: Model, event: NamespaceUpserted, out: Outcome) -> None:
@@ -91,11 +92,11 @@ def budget_upserted(model: Model, event: BudgetUpserted, out: Outcome) -> None:
             )
     if model.budgets.get(event.name) != event:
         model.budgets = {**model.budgets, event.name: event}
-        out.freed()
+        out.effects.append(CapacityFreed())
 
 
 def budget_gone(model: Model, event: BudgetGone, out: Outcome) -> None:
     """Forget a budget."""
     if event.name in model.budgets:
         model.budgets = {k: v for k, v in model.budgets.items() if k != event.name}
-        out.freed()
+        out.effects.append(CapacityFreed())

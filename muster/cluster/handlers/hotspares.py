@@ -14,11 +14,11 @@ A seat is a pod row without a pod: whatever counts room, devices, ports or neigh
 it, and nothing that is about pods of the API server ever meets it.
 """
 
+from muster.cluster.effects import CapacityFreed, GangChanged, Outcome
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import Assignment, PlanHeld, StandbyHeld
 from muster.cluster.handlers import ledger
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.specs.gangspec import standby_seats
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import OCCUPYING, PodFlag, PodState
@@ -38,7 +38,7 @@ def enter(model: Model, event: StandbyHeld, like: int, out: Outcome) -> None:
         model.set_gang(row, event.gang, joined)
         model.standby.setdefault(gang, set()).add(row)
         ledger.enter(model, row, _hold(event, seat))
-    out.gang(event.gang)
+    out.effects.append(GangChanged(event.gang))
 
 
 def _describe(model: Model, row: int, like: int, rank: int) -> None:
@@ -105,4 +105,4 @@ def forget(model: Model, lifted: Lifted, out: Outcome) -> None:
     for row, _ in lifted:
         ledger.strike_out(model, row, out)
     if lifted:
-        out.freed()
+        out.effects.append(CapacityFreed())

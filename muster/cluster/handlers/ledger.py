@@ -6,13 +6,13 @@ The states are drawn in ``muster.cluster.tables.holds``. Rules kept here:
 - Room on spare nodes is a soft hold (``spare_reserved``): it keeps other spares away, and
   planned pods where there is a choice. Devices of spares are firm: their names are in the
   pod's annotation, and kube-scheduler, which checks room, knows nothing of devices.
-- An assumed hold whose node becomes unfit is dropped at once: nothing is pinned yet.
+- An assumed hold on a node that becomes unfit is dropped at once: nothing is pinned yet.
 - A device that becomes unhealthy, or that the kubelet gave to another pod, makes the node unfit
   for those who were planned on that device.
-- A standby seat yields before everybody else, and is gone: there is no pod to wait.
-- A released one moves to its first fit spare with room; without one it is *broken*, told
+- A standby seat yields before all others, and is gone: there is no pod to wait.
+- A released one moves to its first fit spare with room; without one it is *broken*, reported
   once, and keeps its place, because kube-scheduler may still bind it there: its view of the
-  cluster may be ahead of ours, or behind it (``takes`` says where it must not).
+  cluster may be ahead of ours, or behind it (``takes`` knows where it must not).
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,12 +20,16 @@ from dataclasses import replace
 from heapq import heappop
 from itertools import count
 
-from muster.cluster.effects import DevicesDisturbed, HoldExpired, Overcommitted, PlanBroken
-from muster.cluster.events import PlanNote
+from muster.cluster.effects import (
+    CapacityFreed,
+    DevicesDisturbed,
+    HoldExpired,
+    Outcome,
+    Overcommitted,
+    PlanBroken,
+)
 from muster.cluster.handlers import devicetroubles
-from muster.cluster.ids import GangKey
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import PodState
 
@@ -66,10 +70,10 @@ def drop(model: Model, row: int, state: PodState) -> Hold | None:
 
 
 def give_up(model: Model, row: int, out: Outcome) -> None:
-    """Let go of a standby seat; the row is nobody's afterwards."""
+    """Let go of a standby seat; the row is unused afterwards."""
     drop(model, row, PodState.STANDBY)
     strike_out(model, row, out)
-    out.freed()
+    out.effects.append(CapacityFreed())
 
 
 def strike_out(model: Model, row: int, out: Outcome) -> None:
@@ -91,29 +95,13 @@ def release(model: Model, row: int) -> None:
         model.pods.state[row] = PodState.RELEASED
 
 
-def from_note(note: PlanNote, gang: GangKey | None) -> Hold:
-    """Return the released hold that a pod's plan annotation tells of."""
-    spares = tuple(dict.fromkeys(name for name in note.spares if name != note.node))
-    return Hold(
-        state=HoldState.RELEASED,
-        node=note.node,
-        spares=spares,
-        pins=(note.node, *spares),
-        plan_id=note.plan_id,
-        gang=gang,
-        devices=note.devices,
-        rank=note.rank,
-        generation=note.generation,
-    )
-
-
 def is_due(model: Model, now: float) -> bool:
     """Return whether a deadline has come that ``expire`` has not looked at."""
     return bool(model.deadlines) and model.deadlines[0][0] <= now
 
 
 def expire(model: Model, out: Outcome, now: float, most: int | None) -> None:
-    """Drop assumed holds whose deadline has come, of ``most`` deadlines or of all."""
+    """Drop assumed holds at their deadlines, of ``most`` that have come or of all."""
     for looked in count():
         if looked == most or not is_due(model, now):
             return
@@ -133,13 +121,13 @@ def report_overcommit(model: Model, node: int, out: Outcome) -> None:
         excess = -free - held.get(resource, 0)
         if excess > 0:
             name, what = model.nodes.names[node], model.nodes.resources[resource]
-            out.add(Overcommitted(name, what, excess))
+            out.effects.append(Overcommitted(name, what, excess))
 
 
 def review(model: Model, node: int, out: Outcome) -> None:
     """Judge every hold on a node anew after the node or its bound pods changed.
 
-    First yield those whom the node does not take whatever its room. Where the others do
+    First yield those that the node does not take whatever its room. Where the others do
     not fit together they yield one by one until they do: standby seats first, then assumed
     ones, which cost nothing to give up, then released ones, lowest priority first.
     """
@@ -162,23 +150,23 @@ def takes(model: Model, row: int, node: int) -> bool:
     """Return whether a pod that is bound to a node of its hold now would not be lost there.
 
     It would on a node that is gone, and where no device is left for it. Cordons, taints, ports
-    and room are left to who binds, whose view may be ahead of ours; a planned device that
-    others can stand in for is left to the kubelet.
+    and room are left to the scheduler that binds: its view may be ahead of ours. A planned device
+    that others can stand in for is left to the kubelet.
     """
     return model.nodes.alive[node] and devicetroubles.lost(model, row, node) in _BINDABLE
 
 
 def review_disturbed(model: Model, out: Outcome) -> None:
-    """Judge the holds on nodes whose devices became ill or were given to somebody else.
+    """Judge the holds on nodes with devices that became ill or were given to other pods.
 
-    Whoever yields leaves devices to the others, so it goes on until nothing moves any more.
+    A hold that yields leaves devices to the others, so it goes on until nothing moves any more.
     """
     disturbed = model.devices.disturbed
     while disturbed:
         node = disturbed.pop()
         if model.nodes.alive[node] or model.nodes.refs[node]:
             review(model, node, out)
-            out.add(DevicesDisturbed(model.nodes.names[node]))
+            out.effects.append(DevicesDisturbed(model.nodes.names[node]))
 
 
 def review_left(model: Model, name: str | None, out: Outcome) -> None:
@@ -209,7 +197,7 @@ def _yields(model: Model, row: int, reason: str, short: dict[int, int], out: Out
         model.holds[row] = replace(hold, broken=reason)
         out.gang(hold.gang)
         if not hold.broken and hold.gang is not None:
-            out.add(PlanBroken(hold.gang, model.pods.uids[row], reason))
+            out.effects.append(PlanBroken(hold.gang, model.pods.uids[row], reason))
 
 
 def _mend(model: Model, row: int, out: Outcome) -> None:
@@ -222,9 +210,9 @@ def _mend(model: Model, row: int, out: Outcome) -> None:
 def _lose(model: Model, row: int, out: Outcome, reason: str) -> None:
     hold = drop(model, row, PodState.WAITING)
     if hold is not None and hold.gang is not None:
-        out.add(HoldExpired(hold.gang, model.pods.uids[row], reason))
+        out.effects.append(HoldExpired(hold.gang, model.pods.uids[row], reason))
         out.gang(hold.gang)
-    out.freed()
+    out.effects.append(CapacityFreed())
 
 
 def _move_to_spare(model: Model, row: int, out: Outcome) -> bool:
@@ -245,7 +233,7 @@ def _move_to_spare(model: Model, row: int, out: Outcome) -> bool:
         model.occupy(row, target)
         model.devices.claim(row, target, devices, spare=False)
         out.gang(hold.gang)
-        out.freed()
+        out.effects.append(CapacityFreed())
         return True
     return False
 

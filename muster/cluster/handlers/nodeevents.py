@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 
-from muster.cluster.effects import DevicesDisturbed
+from muster.cluster.effects import CapacityFreed, DevicesDisturbed, Outcome
 from muster.cluster.events import NodeGone, NodeUpserted
 from muster.cluster.handlers import ledger
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.tables.nodes import AMOUNT_LIMIT
 
 
 def upsert(model: Model, event: NodeUpserted, out: Outcome) -> None:
-    """Take over what a node says of itself. A repeated event (a heartbeat) changes nothing."""
+    """Take over a node as it is now. A repeated event (a heartbeat) changes nothing."""
     check(event)
     row = model.node_row(event.name)
     known = model.nodes.alive[row]
@@ -23,7 +22,7 @@ def upsert(model: Model, event: NodeUpserted, out: Outcome) -> None:
     if not known or before != {key: model.nodes.labels.value(row, key) for key in model.levels}:
         model.topology_changed()
     if better:
-        out.freed()
+        out.effects.append(CapacityFreed())
     ledger.review(model, row, out)
     ledger.report_overcommit(model, row, out)
 
@@ -38,7 +37,7 @@ def gone(model: Model, event: NodeGone, out: Outcome) -> None:
     model.nodes.refer(row, 1)  # the row must outlive what is done to its last pod
     if model.devices.differs(row, ()) or model.devices.given.differs(row, {}):
         model.devices.publish(row, (), (), {})
-        out.add(DevicesDisturbed(event.name))
+        out.effects.append(DevicesDisturbed(event.name))
     model.nodes.clear(row)
     model.topology_changed()
     ledger.review(model, row, out)
@@ -93,7 +92,7 @@ def _grew(old: Mapping[str, int], new: Mapping[str, int]) -> bool:
 
 
 def check(event: NodeUpserted) -> None:
-    """Raise ``ValueError`` for what no node can say of itself."""
+    """Raise ``ValueError`` for values that no node can have."""
     if not event.name:
         raise ValueError("NodeUpserted.name is empty; a node needs a name")
     for name, amount in event.allocatable.items():

@@ -1,4 +1,4 @@
-"""Many nodes at once: what the first list of a cluster tells.
+"""Many nodes at once: the first list of a cluster.
 
 One by one, a node costs some tens of microseconds, half of them for its labels, a column each.
 Here a few hundred are entered together, column by column, and the state is the same as if each
@@ -9,7 +9,7 @@ had come by itself::
                                    ▼
               rows in one stretch; each column of flags, amounts and labels in one write
 
-Nobody stands on a node that nobody has named yet, so there is nothing to judge anew.
+No pod stands on a node that none has named yet, so there is nothing to judge anew.
 """
 
 from itertools import chain
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.texts import ABSENT
+from muster.cluster.effects import CapacityFreed, Outcome
 from muster.cluster.events import NodesListed
 from muster.cluster.handlers import nodeevents
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 
 T = TypeVar("T", bound=np.generic)
 
@@ -44,15 +44,15 @@ def enter(model: Model, event: NodesListed, out: Outcome) -> None:
     model.node_changes += len(event.names)
     out.changed = True
     if any(node.ready and not node.unschedulable for node in event.kinds):
-        out.freed()
+        out.effects.append(CapacityFreed())
 
 
 def _are_plain(model: Model, event: NodesListed) -> bool:
     known = model.nodes.names
     if not event.names or known.has_free_ids or len(set(event.names)) < len(event.names):
         return False
-    nobody = bool((known.find_all(event.names) == ABSENT).all())
-    return nobody and not any(node.allocations for node in event.kinds)
+    unknown = bool((known.find_all(event.names) == ABSENT).all())
+    return unknown and not any(node.allocations for node in event.kinds)
 
 
 def _write(model: Model, event: NodesListed, first: int) -> None:

@@ -7,6 +7,7 @@ plan before it changes anything: a plan is held whole or not at all.
 from dataclasses import dataclass, field
 
 from muster.cluster.devices.onenode import choose, fits, named_seats, needs_known_devices, put
+from muster.cluster.effects import CapacityFreed, GangChanged, Outcome
 from muster.cluster.errors import PlanStale
 from muster.cluster.events import (
     Assignment,
@@ -20,7 +21,7 @@ from muster.cluster.events import (
 from muster.cluster.handlers import hotspares, ledger
 from muster.cluster.handlers.podevents import gang_key
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
+from muster.cluster.specs.podconstraints import HostPort, PodClass
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.matchcounts import collide
 from muster.cluster.tables.pods import OCCUPYING, STATES, PodState
@@ -28,16 +29,34 @@ from muster.cluster.tables.pods import OCCUPYING, STATES, PodState
 
 @dataclass(slots=True)
 class _Claims:
-    """What a plan takes in all: (node row, resource id) → amount, device uses by node row."""
+    """What a plan takes in all."""
 
+    #: (node row, resource id) → amount.
     planned: dict[tuple[int, int], int] = field(default_factory=dict)
+    #: The same, on spare nodes.
     spare: dict[tuple[int, int], int] = field(default_factory=dict)
+    #: By node row, what is used of its devices with the plan.
     devices: dict[int, list[int]] = field(default_factory=dict)
+    #: By node row, the pods that stand there with the plan.
     pods: dict[int, list[int]] = field(default_factory=dict)
 
 
 def held(model: Model, event: PlanHeld, out: Outcome, *, now: float) -> None:
     """Assume every assignment of a plan; raise ``PlanStale`` and change nothing if one fails."""
+    if event.displaced:
+        rows = _checked_beside_spares(model, event, out, now)
+    else:
+        rows = _check(model, event, now)
+    for row, assignment in zip(rows, event.assignments, strict=True):
+        ledger.enter(model, row, _hold_of(event, assignment))
+    gang = model.gangs.keys.find(event.gang)
+    if gang is not None and not event.continued:
+        model.gangs.planned(gang)
+    out.effects.append(GangChanged(event.gang))
+
+
+def _checked_beside_spares(model: Model, event: PlanHeld, out: Outcome, now: float) -> list[int]:
+    """Return the rows of a plan that takes the room of hot spares; they are gone then."""
     lifted = hotspares.lift(model, event, f"plan {event.plan_id} for {event.gang}")
     try:
         rows = _check(model, event, now)
@@ -45,12 +64,7 @@ def held(model: Model, event: PlanHeld, out: Outcome, *, now: float) -> None:
         hotspares.put_back(model, lifted)
         raise
     hotspares.forget(model, lifted, out)
-    for row, assignment in zip(rows, event.assignments, strict=True):
-        ledger.enter(model, row, _hold_of(event, assignment))
-    gang = model.gangs.keys.find(event.gang)
-    if gang is not None and not event.continued:
-        model.gangs.planned(gang)
-    out.gang(event.gang)
+    return rows
 
 
 def stood_by(model: Model, event: StandbyHeld, out: Outcome) -> None:
@@ -73,7 +87,7 @@ def stood_by(model: Model, event: StandbyHeld, out: Outcome) -> None:
 
 
 def released(model: Model, event: PodReleased, out: Outcome) -> None:
-    """Note that a pod's pin stands. Late or unknown news is left to the watch to tell."""
+    """Note that a pod's pin stands. Late or unknown news is left to the watch to show."""
     row = model.directory.row(event.uid)
     if row is not None and model.pods.state[row] == PodState.ASSUMED:
         ledger.release(model, row)
@@ -87,7 +101,7 @@ def forgotten(model: Model, event: PodForgotten, out: Outcome) -> None:
     if row is not None and model.pods.state[row] in droppable:
         hold = ledger.drop(model, row, PodState.WAITING)
         out.gang(gang_key(model, row))
-        out.freed()
+        out.effects.append(CapacityFreed())
         ledger.review_left(model, None if hold is None else hold.node, out)
 
 
@@ -100,7 +114,7 @@ def skipped(model: Model, event: GangSkipped, out: Outcome) -> None:
 
 
 def tick(model: Model, event: Tick, out: Outcome, *, now: float) -> None:
-    """Expire holds, and judge those on nodes that no list told of."""
+    """Expire holds, and judge those on nodes that no list had."""
     ledger.expire(model, out, now, event.most)
     for node in sorted(model.unsettled):
         ledger.review(model, node, out)
@@ -132,7 +146,8 @@ def _check(model: Model, event: PlanHeld, now: float) -> list[int]:
     if not event.deadline > now:
         raise PlanStale(f"{plan}: its deadline {event.deadline} has passed (now {now})")
     claims = _Claims()
-    rows = [_check_pod(model, event, a, plan) for a in event.assignments]
+    gang = model.gangs.keys.find(event.gang)
+    rows = [_check_pod(model, gang, a, plan) for a in event.assignments]
     if len(set(rows)) < len(rows):
         raise PlanStale(f"{plan} assigns a pod twice")
     for row, assignment in zip(rows, event.assignments, strict=True):
@@ -141,14 +156,14 @@ def _check(model: Model, event: PlanHeld, now: float) -> list[int]:
     return rows
 
 
-def _check_pod(model: Model, event: PlanHeld, assignment: Assignment, plan: str) -> int:
+def _check_pod(model: Model, gang: int | None, assignment: Assignment, plan: str) -> int:
     row = model.directory.row(assignment.uid)
     if row is None:
         raise PlanStale(f"{plan}: pod {assignment.uid.hex()} is gone")
     state = STATES[model.pods.state[row]]
     if state is not PodState.WAITING:
         raise PlanStale(f"{plan}: pod {assignment.uid.hex()} is {state.name}, not WAITING")
-    if gang_key(model, row) != event.gang:
+    if model.pods.gang[row] != gang:
         raise PlanStale(f"{plan}: pod {assignment.uid.hex()} is not its member")
     return row
 
@@ -162,17 +177,18 @@ def _check_nodes(
     strangers = set(assignment.devices) - set(nodes)
     if strangers:
         raise PlanStale(f"{plan}: devices on {sorted(strangers)}, which are not assigned")
-    requests = model.traits(model.pods.pod_class[row]).requests
+    class_id = model.pods.pod_class[row]
+    traits, pod_class = model.traits(class_id), model.classes[class_id]
     for name in nodes:
         node = _check_node(model, row, name, plan)
         taken = claims.planned if name == assignment.node else claims.spare
-        for resource, amount in requests:
+        for resource, amount in traits.requests:
             taken[node, resource] = taken.get((node, resource), 0) + amount
-        told = assignment.devices.get(name, ())
-        if told or name == assignment.node:
-            _check_devices(model, row, node, told, claims, plan)
-        if name == assignment.node:
-            _check_ports(model, row, node, claims, plan)
+        named = assignment.devices.get(name, ())
+        if named or name == assignment.node:
+            _check_devices(model, row, pod_class, node, named, claims, plan)
+        if name == assignment.node and traits.host_ports:
+            _check_ports(model, row, traits.host_ports, node, claims, plan)
 
 
 def _check_node(model: Model, row: int, name: str, plan: str) -> int:
@@ -186,35 +202,42 @@ def _check_node(model: Model, row: int, name: str, plan: str) -> int:
 
 
 def _check_devices(
-    model: Model, row: int, node: int, told: tuple[str, ...], claims: _Claims, plan: str
+    model: Model,
+    row: int,
+    pod_class: PodClass,
+    node: int,
+    named: tuple[str, ...],
+    claims: _Claims,
+    plan: str,
 ) -> None:
-    devices, where = model.devices, model.nodes.names[node]
+    devices, names = model.devices, model.nodes.names
     layout = devices.slots(node)
     needs = devices.needs(row, node)
-    if needs is None or (not layout and needs_known_devices(devices.class_of(row))):
-        raise PlanStale(f"{plan}: no device of {where} suits pod {model.pods.uids[row].hex()}")
+    if needs is None or (not layout and needs_known_devices(pod_class)):
+        raise PlanStale(
+            f"{plan}: no device of {names[node]} suits pod {model.pods.uids[row].hex()}"
+        )
     if not needs:
-        if told:
-            raise PlanStale(f"{plan}: devices {told} of {where} are not free for such a pod")
+        if named:
+            raise PlanStale(f"{plan}: devices {named} of {names[node]} are not free for such a pod")
         return
     uses = claims.devices.setdefault(node, devices.uses(node))
     seats = (
-        named_seats(layout, devices.names[node], needs, told)
-        if told
+        named_seats(layout, devices.names[node], needs, named)
+        if named
         else choose(layout, uses, needs)
     )
-    if seats is None and told:
-        raise PlanStale(f"{plan}: devices {told} of {where} are not what its pod asks for")
+    if seats is None and named:
+        raise PlanStale(f"{plan}: devices {named} of {names[node]} are not what its pod asks for")
     if seats is None or not fits(layout, uses, seats, anew=True):
-        raise PlanStale(f"{plan}: devices {told or ''} of {where} are not free")
+        raise PlanStale(f"{plan}: devices {named or ''} of {names[node]} are not free")
     for seat in seats:
         put(uses, seat)
 
 
-def _check_ports(model: Model, row: int, node: int, claims: _Claims, plan: str) -> None:
-    mine = model.traits(model.pods.pod_class[row]).host_ports
-    if not mine:
-        return
+def _check_ports(
+    model: Model, row: int, mine: tuple[HostPort, ...], node: int, claims: _Claims, plan: str
+) -> None:
     beside = claims.pods.setdefault(node, model.pods_on(node))
     for other in beside:
         theirs = model.traits(model.pods.pod_class[other]).host_ports

@@ -13,12 +13,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from muster.cluster.columns.uids import UID_BYTES
-from muster.cluster.effects import PodConfirmed
+from muster.cluster.effects import CapacityFreed, GangChanged, Outcome, PodConfirmed
 from muster.cluster.events import PlanNote, PodGone, PodUpserted
 from muster.cluster.handlers import hotspares, ledger
 from muster.cluster.ids import NO_ROW, GangKey, check_gang_key
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import STATES, PodFlag, PodState
 
@@ -49,7 +48,7 @@ _UNSEEN: Final = _Placement(PodState.PENDING)
 
 
 def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: float) -> None:
-    """Take over what a pod says of itself. A repeated event changes nothing."""
+    """Take over a pod as it is now. A repeated event changes nothing."""
     row = model.directory.row(event.uid)
     if row is not None and _is_late(model, row, event):
         return
@@ -69,10 +68,12 @@ def upsert(model: Model, event: PodUpserted, out: Outcome, *, gate: str, now: fl
         _put_on(model, row, event, wanted)
         _review(model, row, event, present, wanted, out)
     if _write_rest(model, row, event, now) or changed:
-        out.gang(gang)
-        if gang != event.gang:
-            out.gang(gang_key(model, row))
-        _settle(model, gang, out)
+        out.changed = True
+        for key in (gang, event.gang if event.managed else None):
+            if key is not None:
+                out.effects.append(GangChanged(key))
+        if model.standby:
+            _settle(model, gang, out)
     if wanted.state is PodState.BOUND:
         _note_bound(model, row, event, now)
 
@@ -93,17 +94,18 @@ def remove(model: Model, row: int, out: Outcome, *, now: float) -> None:
     present = _present(model, row)
     _take_off(model, row, present)
     if present.node is not None:
-        out.freed()
+        out.effects.append(CapacityFreed())
         ledger.review_left(model, present.node, out)
     gang = gang_key(model, row)
     model.set_gang(row, None, now)
     model.free_pod(row)
-    _settle(model, gang, out)
+    if model.standby:
+        _settle(model, gang, out)
 
 
 def _settle(model: Model, key: GangKey | None, out: Outcome) -> None:
     """Look after the hot spares of a gang that may have lost its last member."""
-    gang = model.gangs.keys.find(key) if model.standby and key is not None else None
+    gang = None if key is None else model.gangs.keys.find(key)
     if gang is not None:
         hotspares.settle(model, gang, out)
 
@@ -111,7 +113,7 @@ def _settle(model: Model, key: GangKey | None, out: Outcome) -> None:
 def move(model: Model, row: int, node: int) -> None:
     """Suppose that a pod were bound to another node, or (``NO_ROW``) waited for a plan.
 
-    For ``Snapshot.overlay``: no event says so. The pod is bound or waits, and holds nothing.
+    For ``Snapshot.overlay``: no event leads there. The pod is bound or waits, and holds nothing.
     """
     if model.pods.node[row] != NO_ROW:
         model.leave_node(row)
@@ -157,12 +159,12 @@ def _wanted(present: _Placement, event: PodUpserted, gate: str) -> _Placement:
 def _wanted_hold(hold: Hold | None, event: PodUpserted, gate: str) -> Hold | None:
     if event.plan is None or gate in event.gates:
         return hold if hold is None or hold.gang == event.gang else replace(hold, gang=event.gang)
-    told = ledger.from_note(event.plan, event.gang)
-    # The hold may have moved to a spare since, so its node does not tell whether the
+    noted = Hold.of_note(event.plan, event.gang)
+    # The hold may have moved to a spare since, so its node does not show whether the
     # release is the one that is known.
-    if hold is None or (hold.plan_id, hold.pins) != (told.plan_id, told.pins):
-        return told
-    return replace(hold, state=HoldState.RELEASED, deadline=told.deadline, gang=event.gang)
+    if hold is None or (hold.plan_id, hold.pins) != (noted.plan_id, noted.pins):
+        return noted
+    return replace(hold, state=HoldState.RELEASED, deadline=noted.deadline, gang=event.gang)
 
 
 def _take_off(model: Model, row: int, present: _Placement) -> None:
@@ -191,20 +193,20 @@ def _review(
     wanted: _Placement,
     out: Outcome,
 ) -> None:
-    # Say what moved, and look after the holds on both nodes.
+    # Report what moved, and look after the holds on both nodes.
     if present.node is not None:
         moved = wanted.node != present.node or wanted.state is present.state
         if moved or _gives_devices_back(present.hold, wanted.hold):
-            out.freed()
+            out.effects.append(CapacityFreed())
         ledger.review_left(model, present.node, out)
     if wanted.node is not None:
         _review_joined(model, row, wanted, out)
     if present.hold is not None and wanted.state is PodState.BOUND and wanted.node is not None:
-        out.add(PodConfirmed(event.uid, wanted.node, wanted.node in present.hold.pins))
+        out.effects.append(PodConfirmed(event.uid, wanted.node, wanted.node in present.hold.pins))
 
 
 def _gives_devices_back(before: Hold | None, after: Hold | None) -> bool:
-    # A spare's devices are firm until the pod is bound: somebody may wait for just these.
+    # A spare's devices are firm until the pod is bound: another pod may wait for just these.
     return before is not None and after is None and any(map(before.devices.get, before.spares))
 
 
@@ -213,7 +215,7 @@ def _review_joined(model: Model, row: int, wanted: _Placement, out: Outcome) -> 
     traits = model.traits(model.pods.pod_class[row])
     if not model.nodes.alive[node]:
         if wanted.hold is not None:
-            model.unsettled.add(node)  # lists may tell of a pod before its node: a tick judges
+            model.unsettled.add(node)  # lists may have a pod before its node: a tick judges
         return
     full = model.is_short(node, traits)
     if full or wanted.hold is not None or traits.host_ports:
@@ -249,10 +251,10 @@ def _same_kind(model: Model, row: int, event: PodUpserted) -> bool:
 
 
 def _write_kind(model: Model, row: int, event: PodUpserted) -> None:
-    pods = model.pods
+    pods, flags = model.pods, flags_of(event)
     if pods.priority[row] != event.priority:
         pods.priority[row] = event.priority
-    pods.flags[row] = flags_of(event)
+    pods.flags[row] = flags
     if (
         pods.pod_class[row] == NO_ROW
         or model.classes[pods.pod_class[row]] != event.pod_class
@@ -264,29 +266,19 @@ def _write_kind(model: Model, row: int, event: PodUpserted) -> None:
 def _write_rest(model: Model, row: int, event: PodUpserted, now: float) -> bool:
     # What nothing is summed over, and who may ask for the pod by name. Columns are only
     # written where they differ: a write may have to copy a page.
-    pods = model.pods
+    pods, flags, rank = model.pods, flags_of(event), rank_of(event.rank, event.plan)
+    role, queue = pods.roles.add(event.role), pods.queues.add(event.queue)
     changed = False
-    flags = flags_of(event)
+    for column, number in ((pods.rank, rank), (pods.role, role), (pods.queue, queue)):
+        if column[row] != number:
+            column[row] = number
+            changed = True
+    for times, seconds in ((pods.created, event.created), (pods.started, event.started)):
+        if times[row] != seconds:
+            times[row] = seconds
+            changed = True
     if pods.flags[row] != flags:
         pods.flags[row] = flags
-        changed = True
-    rank = rank_of(event.rank, event.plan)
-    if pods.rank[row] != rank:
-        pods.rank[row] = rank
-        changed = True
-    for ids, values, value in (
-        (pods.role, pods.roles, event.role),
-        (pods.queue, pods.queues, event.queue),
-    ):
-        number = ids[row]
-        if number == NO_ROW or values[number] != value:
-            ids[row] = values.add(value)
-            changed = True
-    if pods.created[row] != event.created:
-        pods.created[row] = event.created
-        changed = True
-    if pods.started[row] != event.started:
-        pods.started[row] = event.started
         changed = True
     return _write_names(model, row, event, now) or changed
 
@@ -296,11 +288,7 @@ def _write_names(model: Model, row: int, event: PodUpserted, now: float) -> bool
     unbound = pods.state[row] not in _SETTLED
     name = f"{event.namespace}/{event.name}" if unbound and event.managed else ""
     model.name_pod(row, name)
-    changed = False
-    gang = event.gang if event.managed else None
-    if gang != gang_key(model, row):
-        model.set_gang(row, gang, now)
-        changed = True
+    changed = model.set_gang(row, event.gang if event.managed else None, now)
     nominated = event.nominated if unbound else None
     old = pods.nominated[row]
     if nominated != (None if old == NO_ROW else model.nodes.names[old]):
@@ -315,7 +303,7 @@ def _note_bound(model: Model, row: int, event: PodUpserted, now: float) -> None:
         # A pod that was listed bound started in the past.
         model.gangs.first_bound(gang, min(event.started or now, now))
     if event.plan is not None and event.node is not None:
-        tell_devices(model, row, planned_devices(event.plan, event.node))
+        take_devices(model, row, planned_devices(event.plan, event.node))
 
 
 def planned_devices(plan: PlanNote | None, node: str) -> tuple[str, ...]:
@@ -323,11 +311,11 @@ def planned_devices(plan: PlanNote | None, node: str) -> tuple[str, ...]:
     return () if plan is None else tuple(plan.devices.get(node, ()))
 
 
-def tell_devices(model: Model, row: int, told: tuple[str, ...]) -> None:
+def take_devices(model: Model, row: int, named: tuple[str, ...]) -> None:
     """Take over the devices that a bound pod's plan names on its node."""
     node = model.pods.node[row]
-    if told and model.devices.told(row, node) != told:
-        model.devices.tell(row, node, told)
+    if named and model.devices.named(row, node) != named:
+        model.devices.take_names(row, node, named)
 
 
 def rank_of(rank: int, plan: PlanNote | None) -> int:

@@ -1,4 +1,4 @@
-"""Many bound pods at once: what a list tells of a cluster that runs.
+"""Many bound pods at once: the list of a cluster that runs.
 
 One by one, a pod costs some tens of microseconds, and a million of them most of a minute. Here
 a few hundred are entered together, and the state is the same as if each had come by itself::
@@ -9,7 +9,7 @@ a few hundred are entered together, and the state is the same as if each had com
            columns in one stretch of rows; sums per node; each node's list of pods
                                    │
                                    ▼
-           members of gangs join them; whoever asks for devices claims them, one by one
+           members of gangs join them; those that ask for devices claim them, one by one
 
 *Plain* is a pod that nothing has to be decided for: bound, without host ports or anti-affinity.
 What is left of ``podevents.upsert`` then is sums, and sums do not depend on the order; nor do
@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from muster.cluster.columns.texts import ABSENT, are_empty
 from muster.cluster.columns.uids import Uids
 from muster.cluster.devices.needs import asks_of
+from muster.cluster.effects import Outcome
 from muster.cluster.events import PodsBound, PodUpserted
 from muster.cluster.handlers import podevents
 from muster.cluster.ids import NO_ROW
 from muster.cluster.model import Model
-from muster.cluster.outcome import Outcome
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.pods import PodState
 
@@ -41,13 +41,13 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class _Crowd:
-    """Where pods stand. ``of``: int[n], each pod's place in ``nodes``, distinct and ascending.
+    """Where pods stand."""
 
-    ``demand``: resource id → int64[nodes], what the pods ask for together.
-    """
-
+    #: Node rows, distinct and ascending.
     nodes: NDArray[np.intp]
+    #: int[n]: each pod's place in ``nodes``.
     of: NDArray[np.intp]
+    #: Resource id → int64[nodes], what the pods ask for together.
     demand: dict[int, NDArray[np.int64]]
 
 
@@ -157,7 +157,7 @@ def _ranks(event: PodsBound) -> NDArray[np.int64]:
 
 
 def _join(model: Model, event: PodsBound, first: int, out: Outcome, now: float) -> None:
-    """Let members join their gangs, in the order in which they are told."""
+    """Let members join their gangs, in the order of the list."""
     keys = [kind.gang if kind.managed else None for kind in event.kinds]
     rows = [NO_ROW if key is None else model.gangs.row(key) for key in keys]
     gang = np.array(rows, dtype=np.intp)[event.kind]
@@ -184,9 +184,9 @@ def _claim(model: Model, event: PodsBound, crowd: _Crowd, first: int) -> None:
     places.update(place for place, plan in event.plans.items() if plan.devices)
     places.update(devices.given.those(event.uids, nodes))
     for place in sorted(places):
-        told = podevents.planned_devices(event.plans.get(place), event.nodes[place])
-        devices.claim(first + place, int(nodes[place]), told, spare=False)
-        podevents.tell_devices(model, first + place, told)
+        named = podevents.planned_devices(event.plans.get(place), event.nodes[place])
+        devices.claim(first + place, int(nodes[place]), named, spare=False)
+        podevents.take_devices(model, first + place, named)
 
 
 def _occupy(model: Model, crowd: _Crowd, first: int) -> None:

@@ -2,8 +2,8 @@
 
 The webhook asks about the gang that an object or a pod under review describes, the planner
 about the gang it is to place; both get the same answer in the same words. What only the
-nodes can tell (a member larger than any node, a slice larger than any domain) is not here:
-that is no contradiction, it may be cured by other nodes, and ``muster.placement.gang`` says so.
+nodes can show (a member larger than any node, a slice larger than any domain) is not here:
+that is no contradiction, it may be cured by other nodes, and ``muster.placement.gang`` reports it.
 
 ::
 
@@ -46,11 +46,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """One of them: where it was written, what is written there, what may be."""
+    """One of them."""
 
+    #: Which one.
     kind: Kind
+    #: Where it was written.
     field: str
+    #: What is written there.
     value: str
+    #: What may be.
     allowed: str
 
     def __str__(self) -> str:
@@ -67,14 +71,14 @@ def contradictions(spec: GangSpec, levels: Sequence[str]) -> list[Contradiction]
     if spec.relax_after is not None and spec.preferred_level is None:
         rule = "there is no preferred level to relax: add one, or remove this"
         found.append(_about(spec, Kind.RELAXES_NOTHING, "relax_after", rule))
-    return [one for one in found if not any(told.startswith(one.field) for told in spec.problems)]
+    return [one for one in found if not any(text.startswith(one.field) for text in spec.problems)]
 
 
 def _about(
     spec: GangSpec, kind: Kind, name: str, allowed: str, value: object = None
 ) -> Contradiction:
-    told = getattr(spec, name) if value is None else value
-    return Contradiction(kind, spec.where(name), str(told), allowed)
+    written = getattr(spec, name) if value is None else value
+    return Contradiction(kind, spec.where(name), str(written), allowed)
 
 
 def _numbers(spec: GangSpec) -> Iterator[Contradiction]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """``count`` devices of an extended resource, each for itself."""
+    """Devices of an extended resource, each for itself."""
 
+    #: Its name.
     resource: str
+    #: How many.
     count: int
 
 
@@ -15,7 +17,9 @@ class Whole:
 class Shared:
     """Replicas of shared devices (time slices, MPS), on different devices where possible."""
 
+    #: Its name.
     resource: str
+    #: How many.
     replicas: int
 
     @property
@@ -26,34 +30,41 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Milli:
-    """``milli`` thousandths of each of ``count`` different devices of a ``family``."""
+    """A share of the computing power of different devices."""
 
+    #: The vendor's line of devices.
     family: str
+    #: How many devices.
     count: int
+    #: Thousandths of each.
     milli: int
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Memory of each of ``count`` different devices: ``mib``, or else ``percent`` of it.
+    """Memory of different devices."""
 
-    ``cores``: per cent of the computing power beside it, 0 for no say; 100 keeps all others
-    off the device.
-    """
-
+    #: The vendor's line of devices.
     family: str
+    #: How many devices.
     count: int
+    #: MiB of each, 0 where ``percent`` counts.
     mib: int
+    #: Per cent of each device's memory.
     percent: int = 0
+    #: Per cent of the computing power beside it, 0 for any; 100 keeps all others off the device.
     cores: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Mig:
-    """``count`` MIG instances of a profile; ``resource`` is how kube-scheduler counts them."""
+    """MIG instances of a profile."""
 
+    #: Its name: "2g.20gb".
     profile: str
+    #: How many.
     count: int
+    #: How kube-scheduler counts them.
     resource: str
 
 
@@ -62,21 +73,22 @@ DeviceAsk = Whole | Shared | Milli | Memory | Mig
 
 @dataclass(frozen=True, slots=True)
 class DeviceAsks:
-    """What a pod class asks of devices beyond its requests.
+    """What a pod class asks of devices beyond its requests."""
 
-    ``asks``: one per container that asks, in the order of the containers. ``covers``:
-    resources of the requests that the asks speak for; every other extended resource means
-    whole devices. ``models``, ``avoided``: beginnings of product names, ``tiers``: names of
-    tiers; empty for any. ``problems``: contradictions, for which the pod can never be placed.
-    ``uncounted``: resource names that kube-scheduler is told to ignore; not in the requests.
-    """
-
+    #: One per container that asks, in the order of the containers.
     asks: tuple[DeviceAsk, ...] = ()
+    #: Resources of the requests that the asks speak for; every other extended resource means whole
+    #: devices.
     covers: tuple[str, ...] = ()
+    #: Beginnings of product names that will do; empty for any.
     models: tuple[str, ...] = ()
+    #: Beginnings of product names that will not do.
     avoided: tuple[str, ...] = ()
+    #: Names of tiers that will do; empty for any.
     tiers: tuple[str, ...] = ()
+    #: Contradictions, for which the pod can never be placed.
     problems: tuple[str, ...] = ()
+    #: Resource names that kube-scheduler is set to ignore; not in the requests.
     uncounted: tuple[str, ...] = ()
 
 

@@ -45,62 +45,75 @@ class GangPhase(StrEnum):
 class RoleSpec:
     """A role of a gang (launcher, worker …) with its own minimum."""
 
+    #: Its name.
     name: str
+    #: Members of it that must be placed together with all others.
     min_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class GangSpec:
-    """What a user asked for a gang, whatever dialect it was written in.
+    """What a user asked for a gang, whatever dialect it was written in."""
 
-    ``size``: members expected in all (``None``: unknown). ``min_count``: members that
-    must be placed together. ``max_count``: elastic upper bound, ``None`` for none.
-    ``required_level`` and ``preferred_level`` are node label keys. ``slice_size``
-    members at a time share one domain of ``slice_level``. ``wider_slices``: slices of those
-    slices, (level, size in members), widest first. ``slice_roles``: only members of these roles
-    are in slices, counted among themselves; empty: all are. ``relax_after``: seconds since
-    submission for which the preferred level is required, ``None``: never. ``created`` and
-    ``submitted_at`` are seconds since the epoch. ``problems`` are contradictions found
-    while reading; such a gang is rejected with them. ``lives_with_pods``: read from the
-    members themselves, so nobody reports its end and it goes with its last member.
-    ``unit``: keys of all gangs that are placed together or not at all, this one included;
-    ``muster.workloads.gangbook`` makes one gang of them, with one role each, before the model sees
-    any. ``min_is_remaining``: whoever describes the gang lowers ``min_count`` as members succeed,
-    so those that did are not counted a second time. ``rank_runs``: (jobs, pods of each), where
-    members are numbered job times ``PODS_PER_JOB`` plus index; such a number only orders, the rank
-    follows from it (``ranks``). Without runs a member's number is its rank. ``standby``: hot
-    spares, seats that are kept for lost members, in each slice if there are slices.
-    ``standby_level``: the seat shares a domain of it with a member, ``None``: with no more than
-    what is required. ``restarts``: a gang that lost members and finds no room for their successors
-    is taken down whole, though it may have run. ``written``: (field, where the user wrote it): what
-    is wrong with a gang is told in the words of its user (``muster.cluster.specs.contradictions``).
-    """
-
+    #: ``dialect/namespace/name``.
     key: GangKey
+    #: Its namespace.
     namespace: str
+    #: Its name there.
     name: str
+    #: The dialect that it was written in.
     dialect: str
+    #: Members that must be placed together.
     min_count: int
+    #: Members expected in all, ``None``: unknown.
     size: int | None = None
+    #: Elastic upper bound, ``None`` for none.
     max_count: int | None = None
+    #: Its roles, where they have minima of their own.
     roles: tuple[RoleSpec, ...] = ()
+    #: Node label key: all members share a domain of it.
     required_level: str | None = None
+    #: Node label key: members share few domains of it.
     preferred_level: str | None = None
+    #: As many members at a time share one domain of ``slice_level``.
     slice_size: int | None = None
+    #: Node label key.
     slice_level: str | None = None
+    #: Slices of those slices: (level, size in members), widest first.
     wider_slices: tuple[tuple[str, int], ...] = ()
+    #: Only members of these roles are in slices, counted among themselves; empty: all are.
     slice_roles: tuple[str, ...] = ()
+    #: Seconds since submission for which the preferred level is required, ``None``: never.
     relax_after: float | None = None
+    #: Name of the queue, "" for none.
     queue: str = ""
+    #: Seconds since the epoch.
     submitted_at: float = 0.0
+    #: Contradictions found while reading; such a gang is rejected with them.
     problems: tuple[str, ...] = ()
+    #: Read from the members themselves: no object reports its end, and it goes with its last
+    #: member.
     lives_with_pods: bool = False
+    #: Keys of all gangs that are placed together or not at all, this one included.
+    #: ``muster.workloads.gangbook`` makes one gang of them, with one role each, before the model
+    #: sees any.
     unit: tuple[GangKey, ...] = ()
+    #: What describes the gang lowers ``min_count`` as members succeed, so those that did are not
+    #: counted a second time.
     min_is_remaining: bool = False
+    #: (jobs, pods of each), where members are numbered job times ``PODS_PER_JOB`` plus index; such
+    #: a number only orders, the rank follows from it (``ranks``). Without runs a member's number is
+    #: its rank.
     rank_runs: tuple[tuple[int, int], ...] = ()
+    #: Hot spares, seats that are kept for lost members, in each slice if there are slices.
     standby: int = 0
+    #: The seat shares a domain of it with a member, ``None``: with no more than what is required.
     standby_level: str | None = None
+    #: When it lost members and finds no room for their successors it is taken down whole, though it
+    #: may have run.
     restarts: bool = False
+    #: (field, where the user wrote it): what is wrong with a gang is put in the words of its user
+    #: (``muster.cluster.specs.contradictions``).
     written: tuple[tuple[str, str], ...] = ()
 
     def where(self, name: str) -> str:

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Prices of free room, as ``placement.scoring.prices`` has them, and when they were learned.
+    """Prices of free room (``muster.placement.scoring.prices``), and when they were learned."""
 
-    ``worth`` (devices), ``cpu`` (milli-CPU), ``cpu_var``: of a hole, by hundredths of a device,
-    0 to 100. ``slots``: worth of 0, 1, 2 … devices free together. ``stranding``: devices per
-    milli-CPU. ``generation`` of the snapshot, and ``free`` devices in it.
-    """
-
+    #: In devices: of a hole, by hundredths of a device, 0 to 100.
     worth: tuple[float, ...]
+    #: In milli-CPU, by the same.
     cpu: tuple[float, ...]
+    #: The variance of ``cpu``, by the same.
     cpu_var: tuple[float, ...]
+    #: Worth of 0, 1, 2 … devices free together.
     slots: tuple[float, ...]
+    #: Devices per milli-CPU.
     stranding: float
+    #: The snapshot's that they were learned from.
     generation: int
+    #: Free devices in that snapshot.
     free: int

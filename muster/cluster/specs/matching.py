@@ -27,7 +27,7 @@ _BLOCKING: Final = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
 
 
 def holds(requirement: Requirement, value: str | None) -> bool:
-    """Tell whether one label value (``None``: no such label) meets a requirement.
+    """Return whether one label value (``None``: no such label) meets a requirement.
 
     An absent label meets ``NotIn`` and ``DoesNotExist`` (apimachinery: labels/selector.go).
     """
@@ -45,7 +45,7 @@ def holds(requirement: Requirement, value: str | None) -> bool:
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a selector matches; ``None`` matches nothing, an empty one everything."""
+    """Return whether a selector matches; ``None`` matches nothing, an empty one everything."""
     if selector is None:
         return False
     return all(holds(r, labels.get(r.key)) for r in selector.requirements)
@@ -57,21 +57,21 @@ def in_namespaces(
     selector: LabelSelector | None,
     known: NamespaceLabels,
 ) -> bool:
-    """Tell whether a term that names ``namespaces`` or selects some covers ``namespace``."""
+    """Return whether a term that names ``namespaces`` or selects some covers ``namespace``."""
     if namespace in namespaces:
         return True
     return selector is not None and selects(selector, known.get(namespace, {}))
 
 
 def term_matches(term: PodAffinityTerm, labels: LabelSet, known: NamespaceLabels) -> bool:
-    """Tell whether a pod with ``labels`` is one that an (anti-)affinity term speaks of."""
+    """Return whether a pod with ``labels`` is one that an (anti-)affinity term speaks of."""
     return in_namespaces(
         labels.namespace, term.namespaces, term.namespace_selector, known
     ) and selects(term.selector, dict(labels.labels))
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Tell whether one toleration covers one taint (core/v1 ``ToleratesTaint``)."""
+    """Return whether one toleration covers one taint (core/v1 ``ToleratesTaint``)."""
     if toleration.effect is not None and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

@@ -35,8 +35,11 @@ class TaintEffect(StrEnum):
 class Requirement:
     """One ``key operator values`` requirement over labels or over node fields."""
 
+    #: Key of the label, or name of the field.
     key: str
+    #: How the value is compared.
     operator: Operator
+    #: With what.
     values: tuple[str, ...] = ()
 
 
@@ -45,10 +48,11 @@ class NodeTerm:
     """A node selector term: every requirement must hold.
 
     A term without any requirement matches no node (core/v1 NodeSelectorTerm).
-    ``fields`` knows the one field upstream knows, ``metadata.name``.
     """
 
+    #: Over node labels.
     labels: tuple[Requirement, ...] = ()
+    #: Over the one field upstream knows, ``metadata.name``.
     fields: tuple[Requirement, ...] = ()
 
 
@@ -56,6 +60,7 @@ class NodeTerm:
 class LabelSelector:
     """``matchLabels`` and ``matchExpressions`` as one list; an empty one matches everything."""
 
+    #: ANDed.
     requirements: tuple[Requirement, ...] = ()
 
 
@@ -63,27 +68,37 @@ class LabelSelector:
 class Taint:
     """A taint on a node."""
 
+    #: Its key.
     key: str
+    #: Its value, "" for none.
     value: str
+    #: What it does to pods that do not tolerate it.
     effect: TaintEffect
 
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A toleration. Empty ``key`` with ``exists``: every key; ``effect`` None: every effect."""
+    """A toleration."""
 
+    #: Empty with ``exists``: every key.
     key: str
+    #: Whatever the value is.
     exists: bool
+    #: The value it tolerates.
     value: str = ""
+    #: ``None``: every effect.
     effect: TaintEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A port claimed on the node. ``0.0.0.0`` and ``""`` collide with every address."""
+    """A port claimed on the node."""
 
+    #: ``0.0.0.0`` and ``""`` collide with every address.
     address: str
+    #: TCP, UDP or SCTP; "" is TCP.
     protocol: str
+    #: Its number.
     port: int
 
 
@@ -91,58 +106,68 @@ class HostPort:
 class PodAffinityTerm:
     """One required (anti-)affinity term.
 
-    ``namespaces`` is already resolved: the pod's own namespace where the term named
-    none. ``namespace_selector`` adds the namespaces whose labels match; an empty
-    selector matches all of them, ``None`` matches none. ``selector is None`` matches
-    no pod. ``matchLabelKeys`` are folded into the selector by the translation.
+    ``matchLabelKeys`` are folded into the selector by the translation.
     """
 
+    #: Node label key.
     topology_key: str
+    #: ``None`` matches no pod.
     selector: LabelSelector | None
+    #: Already resolved: the pod's own namespace where the term named none.
     namespaces: frozenset[str]
+    #: Adds the namespaces with labels that match; an empty selector matches all of them, ``None``
+    #: none.
     namespace_selector: LabelSelector | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:
-    """A topologySpreadConstraint with ``whenUnsatisfiable: DoNotSchedule``.
+    """A topologySpreadConstraint with ``whenUnsatisfiable: DoNotSchedule``."""
 
-    Counted over pods of ``namespace`` only. ``honor_node_affinity`` and
-    ``honor_node_taints`` say which nodes count as domains (core/v1 NodeInclusionPolicy;
-    the defaults are upstream's).
-    """
-
+    #: Node label key.
     topology_key: str
+    #: As upstream has it.
     max_skew: int
+    #: Which pods are counted.
     selector: LabelSelector | None
+    #: Pods of it only are counted.
     namespace: str
+    #: As upstream has it.
     min_domains: int = 1
+    #: Nodes that the affinity excludes are no domains (core/v1 NodeInclusionPolicy; defaults
+    #: upstream).
     honor_node_affinity: bool = True
+    #: Nodes with taints that are not tolerated are no domains.
     honor_node_taints: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PodClass:
-    """Requests and constraints shared by identical pods.
+    """Requests and constraints shared by identical pods."""
 
-    ``requests``: sorted (resource, amount) pairs, CPU in milli, everything else in base
-    units (bytes, pieces), always with ``("pods", 1)``. ``node_affinity``: ORed terms;
-    ``None`` asks nothing, ``()`` matches no node. ``volume_affinity``: one ORed list per
-    bound volume, all of which must hold. ``unmodelled``: constraints that kube-scheduler
-    knows and this model does not, in words; such a pod is pinned softly. ``devices``: what it
-    asks of single devices.
-    """
-
+    #: Sorted (resource, amount) pairs, CPU in milli, everything else in base units (bytes, pieces),
+    #: always with ``("pods", 1)``.
     requests: tuple[tuple[str, int], ...]
+    #: Sorted (key, value) pairs of node labels.
     node_selector: tuple[tuple[str, str], ...] = ()
+    #: ORed terms; ``None`` asks nothing, ``()`` matches no node.
     node_affinity: tuple[NodeTerm, ...] | None = None
+    #: One ORed list per bound volume, all of which must hold.
     volume_affinity: tuple[tuple[NodeTerm, ...], ...] = ()
+    #: Its tolerations.
     tolerations: tuple[Toleration, ...] = ()
+    #: Ports that it claims on the node.
     host_ports: tuple[HostPort, ...] = ()
+    #: Its spread constraints.
     spread: tuple[SpreadConstraint, ...] = ()
+    #: Its required affinity terms.
     pod_affinity: tuple[PodAffinityTerm, ...] = ()
+    #: Its required anti-affinity terms.
     pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    #: Constraints that kube-scheduler knows and this model does not, in words; such a pod is pinned
+    #: softly.
     unmodelled: tuple[str, ...] = ()
+    #: What it asks of single devices.
     devices: DeviceAsks = NO_ASKS
 
     def request(self, resource: str) -> int:
@@ -159,5 +184,7 @@ class LabelSet:
     dropped key is reported as unmodelled.
     """
 
+    #: Its namespace.
     namespace: str
+    #: Sorted (key, value) pairs.
     labels: tuple[tuple[str, str], ...] = field(default=())

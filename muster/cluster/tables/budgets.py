@@ -15,16 +15,20 @@ from muster.cluster.tables.nodeview import NodeView
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BudgetView:
-    """One budget at one generation: ``used`` is what pods on its ``nodes`` (bool[n]) take."""
+    """One budget at one generation."""
 
+    #: Its name.
     name: str
+    #: The most that may be taken, by resource.
     caps: Mapping[str, int]
+    #: What pods on its nodes take, by resource.
     used: Mapping[str, int]
+    #: bool[n]: the nodes that it covers.
     nodes: NDArray[np.bool_]
 
 
 def selected(nodes: NodeView, requirements: Iterable[Requirement]) -> NDArray[np.bool_]:
-    """Return bool[n]: living nodes whose labels meet every requirement.
+    """Return bool[n]: living nodes with labels that meet every requirement.
 
     A requirement is evaluated once per label *value*; the column spreads the answer.
     """

@@ -13,9 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedColumn, PagedView
-from muster.cluster.columns.nametable import NameTable, NameView
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import (
+    NameTable,
+    NameView,
+    PagedColumn,
+    PagedList,
+    PagedListView,
+    PagedView,
+)
 from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.tables.gangview import GangFacts
@@ -42,33 +47,43 @@ FloatColumn = PagedColumn[np.float64, float]
 class GangColumns:
     """The frozen side of a ``GangTable``."""
 
+    #: Gang keys by row.
     keys: NameView[GangKey]
+    #: Shapes by id.
     shapes: NameView[GangSpec]
+    #: Reasons of refusals by id.
     reasons: NameView[str]
+    #: By row, the packed pod rows of the members.
     members: PagedListView[bytes]
+    #: Index into ``shapes``, -1 while it is unknown what the gang asks for.
     shape: PagedView[np.int32, int]
+    #: Plans made and refused.
     attempts: PagedView[np.int32, int]
+    #: Refusals since the last plan held.
     skips: PagedView[np.int32, int]
+    #: Index into ``reasons``: of the last refusal, -1 for none.
     reason: PagedView[np.int32, int]
+    #: Seconds since the epoch, 0 where unknown.
     submitted_at: PagedView[np.float64, float]
+    #: Seconds since the epoch, 0: not yet.
     first_bound_at: PagedView[np.float64, float]
+    #: Seconds since the epoch, 0: not yet.
     last_member_at: PagedView[np.float64, float]
 
     def facts(self, row: int) -> GangFacts:
-        """Return what a gang's row says."""
+        """Return what a gang's row holds."""
         shape, reason = self.shape[row], self.reason[row]
-        key = self.keys[row]
+        key, submitted_at = self.keys[row], self.submitted_at[row]
+        like = None if shape == NO_ROW else self.shapes[shape]
         return GangFacts(
             key=key,
-            spec=None
-            if shape == NO_ROW
-            else _restored(self.shapes[shape], key, self.submitted_at[row]),
             members=self.members[row],
             first_bound_at=self.first_bound_at[row] or None,
             last_member_at=self.last_member_at[row],
             attempts=self.attempts[row],
             skips=self.skips[row],
             last_reason="" if reason == NO_ROW else self.reasons[reason],
+            spec=None if like is None else _restored(like, key, submitted_at),
         )
 
 
@@ -100,7 +115,7 @@ class GangTable:
         if row is None:
             row = self.keys.add(key)
             if row >= self.members.capacity:
-                self.grow(len(self.keys))
+                self.grow(self.keys.count)
             self._frozen = None
         return row
 
@@ -121,23 +136,29 @@ class GangTable:
         return _restored(self.shapes[shape], self.keys[row], self.submitted_at[row])
 
     def keeps_standby(self, row: int) -> bool:
-        """Tell whether a gang wants hot spares."""
+        """Return whether a gang wants hot spares."""
         shape = self.shape[row]
         return shape != NO_ROW and self.shapes[shape].standby > 0
 
-    def min_count(self, row: int) -> int:
-        """Return how many members a gang needs, 0 while it is unknown."""
-        shape = self.shape[row]
-        return 0 if shape == NO_ROW else self.shapes[shape].min_count
+    def present_and_needed(self, row: int) -> tuple[int, int]:
+        """Return how many members a gang has, and how many it needs: 0 while that is unknown."""
+        members, shape = self.members[row], self.shape[row]
+        needed = 0 if shape == NO_ROW else self.shapes[shape].min_count
+        return len(members) // _ROW.size, needed
 
-    def set_spec(self, row: int, spec: GangSpec | None) -> None:
-        """Write or (``None``) drop what the gang asks for."""
+    def set_spec(self, row: int, spec: GangSpec | None) -> bool:
+        """Write or (``None``) drop what the gang asks for; return whether it was otherwise."""
+        shape, seconds = (None, 0.0) if spec is None else (_shape(spec), spec.submitted_at)
         old = self.shape[row]
-        self.shape[row] = NO_ROW if spec is None else self.shapes.acquire(_shape(spec))
-        self.submitted_at[row] = 0.0 if spec is None else spec.submitted_at
+        known = None if old == NO_ROW else self.shapes[old]
+        if known == shape and self.submitted_at[row] == seconds:
+            return False
+        self.shape[row] = NO_ROW if shape is None else self.shapes.acquire(shape)
+        self.submitted_at[row] = seconds
         if old != NO_ROW:
             self.shapes.release(old)
         self._frozen = None
+        return True
 
     def join(self, row: int, pod: int, now: float) -> None:
         """Add a member."""
@@ -170,7 +191,9 @@ class GangTable:
         """Count a plan that was held."""
         self.attempts[row] += 1
         self.skips[row] = 0
-        self._set_reason(row, "")
+        self._frozen = None
+        if self.reason[row] != NO_ROW:
+            self._set_reason(row, "")
 
     def skipped(self, row: int, reason: str) -> None:
         """Count a plan that could not be made."""
@@ -191,21 +214,22 @@ class GangTable:
     def freeze(self) -> GangColumns:
         """Return all columns read-only; O(pages), nothing is copied."""
         if self._frozen is None:
-            count = len(self.keys)
+            count = self.keys.count
             self._frozen = GangColumns(
+                **{name: getattr(self, name).freeze(count) for name in COLUMNS},
                 keys=self.keys.freeze(),
                 shapes=self.shapes.freeze(),
                 reasons=self.reasons.freeze(),
                 members=self.members.freeze(count),
-                **{name: getattr(self, name).freeze(count) for name in COLUMNS},
             )
         return self._frozen
 
     def grow(self, count: int) -> None:
         """Make room for ``count`` gangs."""
         self.members.grow(count)
+        capacity = self.members.capacity
         for name in COLUMNS:
-            getattr(self, name).grow(self.members.capacity)
+            getattr(self, name).grow(capacity)
 
     def _set_reason(self, row: int, reason: str) -> None:
         old = self.reason[row]
@@ -220,7 +244,7 @@ def _parts(key: GangKey) -> list[str]:
 
 
 def _shape(spec: GangSpec) -> GangSpec:
-    # Names that the key tells anyway are left out; others make a shape of their own.
+    # Names that stand in the key anyway are left out; others make a shape of their own.
     plain = _parts(spec.key) == [spec.dialect, spec.namespace, spec.name]
     return replace(
         spec,

@@ -15,44 +15,58 @@ Rows = NDArray[np.int32]
 # Numbers: numpy and Python 3.11 both take a while over a member of an Enum.
 _STANDBY: Final = PodState.STANDBY.value
 _FINISHED: Final = PodState.FINISHED.value
+_BOUND: Final = PodState.BOUND.value
+_TERMINATING: Final = PodFlag.TERMINATING.value
+_SUCCEEDED: Final = PodFlag.SUCCEEDED.value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GangView:
     """A gang at one generation.
 
-    ``spec``: ``None`` until the object that describes the gang was seen. Members are int32
-    pod rows sorted by (rank, name, uid), one array per state:
-    ``waiting`` can be planned now; ``blocked`` carry gates of others or are terminating
-    unbound; ``assumed`` and ``released`` hold room; ``bound`` stand on their node, and so do
-    ``leaving``, which are being deleted: their room is used, but whoever takes their place
-    in the gang cannot count on them. ``finished`` succeeded or failed; ``succeeded`` of
-    them count towards ``spec.min_count``.
-    ``standby``: seats without a pod, kept for members that may be lost; they are no members.
-    ``priority`` is the highest of the unfinished members'. ``submitted_at``,
-    ``first_bound_at``, ``last_member_at``: seconds since the epoch. ``attempts`` counts
-    plans made and refused, ``skips`` the refusals since the last plan held.
+    Members are int32 pod rows sorted by (rank, name, uid), one array per state.
     """
 
+    #: ``dialect/namespace/name``.
     key: GangKey
+    #: ``None`` until the object that describes the gang was seen.
     spec: GangSpec | None
+    #: Where it is in its life; the drawing is in ``muster.cluster.specs.gangspec``.
     phase: GangPhase
+    #: The highest of the unfinished members'.
     priority: int
+    #: Name of its queue, "" for none.
     queue: str
+    #: Can be planned now.
     waiting: Rows
+    #: Carry gates of others or are terminating unbound.
     blocked: Rows
+    #: Hold room.
     assumed: Rows
+    #: Hold room, and their pins are in the API server.
     released: Rows
+    #: Stand on their node.
     bound: Rows
+    #: Stand on their node and are being deleted: their room is used, but their places in the gang
+    #: are to be filled again.
     leaving: Rows
+    #: Succeeded or failed.
     finished: Rows
+    #: How many of ``finished`` count towards ``spec.min_count``.
     succeeded: int
+    #: Seconds since the epoch.
     submitted_at: float
+    #: Seconds since the epoch, ``None``: not yet.
     first_bound_at: float | None
+    #: Seconds since the epoch.
     last_member_at: float
+    #: Plans made and refused.
     attempts: int
+    #: Refusals since the last plan held.
     skips: int
+    #: Why the last plan was refused, "" for none.
     last_reason: str
+    #: Seats without a pod, kept for members that may be lost; they are no members.
     standby: Rows = field(default_factory=lambda: np.empty(0, dtype=np.int32))
 
     @property
@@ -66,39 +80,50 @@ class GangView:
 
 @dataclass(frozen=True, slots=True)
 class GangFacts:
-    """What a gang's row says beside its members; see ``GangView`` for the meanings."""
+    """A gang's row, without its members' rows."""
 
+    #: See ``GangView``.
     key: GangKey
+    #: See ``GangView``.
     spec: GangSpec | None
+    #: Packed pod rows.
     members: bytes
+    #: See ``GangView``.
     first_bound_at: float | None
+    #: See ``GangView``.
     last_member_at: float
+    #: See ``GangView``.
     attempts: int
+    #: See ``GangView``.
     skips: int
+    #: See ``GangView``.
     last_reason: str
 
 
 def view(facts: GangFacts, pods: PodView) -> GangView:
     """Sort a gang's members out. O(members), vectorised when their ranks are distinct."""
-    rows = _in_order(np.frombuffer(facts.members, dtype=np.int32), pods)
-    state = pods.state[rows]
+    rows = np.frombuffer(facts.members, dtype=np.int32)
+    ranks, state, flags = pods.rank[rows], pods.state[rows], pods.flags[rows]
+    priority = pods.priority[rows]
+    order = _order(rows, ranks, pods)
+    rows, state, flags, priority = rows[order], state[order], flags[order], priority[order]
     seats = state == _STANDBY
     standby = rows[seats]
     if len(standby):
-        rows, state = rows[~seats], state[~seats]
+        rows, state, flags, priority = (of[~seats] for of in (rows, state, flags, priority))
     by_state = {each: rows[state == number] for number, each in enumerate(STATES)}
-    unfinished = rows[state != _FINISHED]
-    counted = unfinished if len(unfinished) else rows
-    finished = by_state[PodState.FINISHED]
+    finished = state == _FINISHED
+    counted = priority if finished.all() else priority[~finished]
     standing = by_state[PodState.BOUND]
-    leaves = pods.has(standing, PodFlag.TERMINATING)
+    leaves = (flags[state == _BOUND] & _TERMINATING) != 0
     by_state[PodState.BOUND] = standing[~leaves]
-    succeeded = _succeeded(facts.spec, finished, pods)
+    succeeded = _succeeded(facts.spec, flags[finished])
+    submitted_at = _submitted_at(facts, rows, pods)
     return GangView(
         key=facts.key,
         spec=facts.spec,
         phase=phase(facts.spec, by_state, succeeded, leaving=int(leaves.sum())),
-        priority=int(pods.priority[counted].max()) if len(counted) else 0,
+        priority=int(counted.max()) if len(counted) else 0,
         queue=_queue(facts.spec, rows, pods),
         waiting=by_state[PodState.WAITING],
         blocked=by_state[PodState.BLOCKED],
@@ -106,9 +131,9 @@ def view(facts: GangFacts, pods: PodView) -> GangView:
         released=by_state[PodState.RELEASED],
         bound=by_state[PodState.BOUND],
         leaving=standing[leaves],
-        finished=finished,
+        finished=by_state[PodState.FINISHED],
         succeeded=succeeded,
-        submitted_at=_submitted_at(facts, rows, pods),
+        submitted_at=submitted_at,
         first_bound_at=facts.first_bound_at,
         last_member_at=facts.last_member_at,
         attempts=facts.attempts,
@@ -145,23 +170,25 @@ def phase(
     return GangPhase.PENDING
 
 
-def _succeeded(spec: GangSpec | None, finished: Rows, pods: PodView) -> int:
+def _succeeded(spec: GangSpec | None, flags: NDArray[np.uint8]) -> int:
+    """Return how many finished members count; ``flags``: theirs."""
     if spec is not None and spec.min_is_remaining:
         return 0
-    return int(np.count_nonzero(pods.has(finished, PodFlag.SUCCEEDED)))
+    return int(np.count_nonzero(flags & _SUCCEEDED))
 
 
-def _in_order(rows: Rows, pods: PodView) -> Rows:
-    ranks = pods.rank[rows]
+def _order(rows: Rows, ranks: NDArray[np.int32], pods: PodView) -> NDArray[np.intp]:
+    """Return the places of the members by (rank, name, uid)."""
     order = np.argsort(ranks, kind="stable")
-    rows, ranks = rows[order], ranks[order]
-    if len(rows) < 2 or bool((ranks[1:] != ranks[:-1]).all()):  # noqa: PLR2004  # one is in order
-        return rows
-    keyed = sorted(
-        zip(ranks.tolist(), rows.tolist(), strict=True),
-        key=lambda pair: (pair[0], pods.names[pair[1]], pods.uids[pair[1]]),
-    )
-    return np.fromiter((row for _, row in keyed), dtype=np.int32, count=len(keyed))
+    along = ranks[order]
+    if len(rows) < 2 or bool((along[1:] != along[:-1]).all()):  # noqa: PLR2004  # one is in order
+        return order
+    keys = [
+        (rank, pods.names[row], pods.uids[row], place)
+        for place, (rank, row) in enumerate(zip(ranks.tolist(), rows.tolist(), strict=True))
+    ]
+    keys.sort()
+    return np.fromiter((place for *_, place in keys), dtype=np.intp, count=len(keys))
 
 
 def _queue(spec: GangSpec | None, rows: Rows, pods: PodView) -> str:

@@ -8,8 +8,8 @@
         ▲                   └─┬──┬──┬─┘                      └─┬──────┬─┘
         │   forgotten         │  │  │                          │      │ node unfit: moves to a
         ├─────────────────────┘  │  │ bound                    │      │ fit spare, else *broken*
-        │   expired (deadline),  │  │                          │      │ (it stays pinned: told
-        │   node unfit or filled │  ▼                    bound │      │ once, and held on)
+        │   expired (deadline),  │  │                          │      │ (it stays pinned:
+        │   node unfit or filled │  ▼                    bound │      │ held, reported once)
         └────────────────────────┘ ┌───────────┐ ◄─────────────┘      │
                                    │ CONFIRMED │                      │
                                    └───────────┘        pod gone, finished or terminating:
@@ -21,13 +21,14 @@ annotation and rebuilds these entries. *Confirmed* is not stored: it is the boun
 
 A *standby* entry is a hot spare: a seat without a pod, kept for a member that the gang may
 lose. It never expires, is the first to yield where room is short, and is not in any API
-object: whoever leads next takes the seats anew, before anything else is planned.
+object: the next leader takes the seats anew, before anything else is planned.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from muster.cluster.events import PlanNote
 from muster.cluster.ids import GangKey
 
 
@@ -42,23 +43,59 @@ class HoldState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What one pod holds.
+    """What one pod holds."""
 
-    ``node``: where its room is counted. ``spares``: nodes where room (softly) and devices
-    (firmly) are kept for it besides. ``pins``: every node its pin allows, the planned one
-    first; it outlives a move to a spare. ``deadline``: epoch seconds, infinite once
-    released. ``devices``: by node of ``pins``. ``broken``: why it cannot bind anywhere now,
-    "" while it can.
-    """
-
+    #: Where it stands in the drawing.
     state: HoldState
+    #: Where its room is counted.
     node: str
+    #: Nodes where room (softly) and devices (firmly) are kept for it besides.
     spares: tuple[str, ...] = ()
+    #: Every node its pin allows, the planned one first; it outlives a move to a spare.
     pins: tuple[str, ...] = ()
+    #: Epoch seconds, infinite once released.
     deadline: float = float("inf")
+    #: The plan that the pod is part of.
     plan_id: str = ""
+    #: The gang of the pod, ``None`` for a pod without one.
     gang: GangKey | None = None
+    #: By node of ``pins``, the names of the devices that are chosen there.
     devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The number that the plan gave the pod, -1 for none.
     rank: int = -1
+    #: The snapshot's generation that the plan was made on.
     generation: int = 0
+    #: Why it cannot bind anywhere now, "" while it can.
     broken: str = ""
+
+    @classmethod
+    def of_note(cls, note: PlanNote, gang: GangKey | None) -> "Hold":
+        """Return the released hold of a pod with such a plan annotation."""
+        spares = tuple(dict.fromkeys(name for name in note.spares if name != note.node))
+        return cls(
+            state=HoldState.RELEASED,
+            node=note.node,
+            spares=spares,
+            pins=(note.node, *spares),
+            plan_id=note.plan_id,
+            gang=gang,
+            devices=note.devices,
+            rank=note.rank,
+            generation=note.generation,
+        )
+
+    def note(self) -> PlanNote:
+        """Return the content of the ``muster.dev/plan`` annotation: the plan as it was pinned.
+
+        A plan that has moved to a spare keeps the note it was released with: the pin still
+        reads so, and the annotation holds the devices of every node of it.
+        """
+        planned, *spares = self.pins or (self.node, *self.spares)
+        return PlanNote(
+            plan_id=self.plan_id,
+            node=planned,
+            spares=tuple(spares),
+            devices=self.devices,
+            rank=self.rank,
+            generation=self.generation,
+        )

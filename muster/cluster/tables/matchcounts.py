@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.columns.columns import Column
-from muster.cluster.columns.nametable import NameTable, NameView
+from muster.cluster.columns.paged import NameTable, NameView
 from muster.cluster.specs.matching import NamespaceLabels, in_namespaces, selects
 from muster.cluster.specs.podconstraints import HostPort, LabelSelector, LabelSet
 from muster.cluster.tables.pods import PodFlag, PodView
@@ -38,13 +38,17 @@ _WILDCARDS: Final = frozenset({"", "0.0.0.0"})  # noqa: S104  # compared with, n
 class PodQuery:
     """Pods in these namespaces that a selector matches."""
 
+    #: ``None`` matches no pod.
     selector: LabelSelector | None
+    #: Namespaces of the pods.
     namespaces: frozenset[str]
+    #: Adds the namespaces with labels that match, ``None`` none.
     namespace_selector: LabelSelector | None
+    #: Whether pods that are being deleted count.
     include_terminating: bool
 
     def matches(self, labels: LabelSet, known: NamespaceLabels) -> bool:
-        """Tell whether pods with these labels are meant."""
+        """Return whether pods with these labels are meant."""
         return in_namespaces(
             labels.namespace, self.namespaces, self.namespace_selector, known
         ) and selects(self.selector, dict(labels.labels))
@@ -52,9 +56,11 @@ class PodQuery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountView:
-    """Frozen counts per node row: in ``column`` where there is one, else in ``sparse``."""
+    """Frozen counts per node row."""
 
+    #: By node row, where there is no column.
     sparse: dict[int, int]
+    #: int32[n] where many nodes have a count, else ``None``.
     column: NDArray[np.int32] | None
 
     def dense(self, count: int) -> NDArray[np.int64]:
@@ -105,7 +111,7 @@ class NodeCounts:
             self._to_column()
 
     def empty(self) -> bool:
-        """Tell whether no node has any; a column never says so (it may come back)."""
+        """Return whether no node has any; never of a column (it may come back)."""
         return self._column is None and not self._sparse
 
     def freeze(self) -> CountView:
@@ -205,7 +211,7 @@ def port_conflicts(
 
 
 def collide(one: HostPort, other: HostPort) -> bool:
-    """Tell whether two ports cannot be claimed on the same node."""
+    """Return whether two ports cannot be claimed on the same node."""
     if (one.protocol or "TCP", one.port) != (other.protocol or "TCP", other.port):
         return False
     wild = one.address in _WILDCARDS or other.address in _WILDCARDS
@@ -251,7 +257,7 @@ class MatchCounters:
             self.drop(query)
 
     def forget_labels(self, labels_id: int) -> None:
-        """Forget a label set whose id is free for another one."""
+        """Forget a label set; its id is free for another one."""
         self._by_labels.pop(labels_id, None)
 
     def queries_of(

@@ -3,9 +3,9 @@
 ::
 
     one pod ──► put in its place at once                      ┐
-    a list's ──► kept as two columns ──whoever reads first──► ┴► int32 rows of each node, packed
+    a list's ──► kept as two columns ────at the first read───► ┴► int32 rows of each node, packed
 
-A list tells of a few thousand pods at a time, which stand on as many nodes, and the next page on
+A list has a few thousand pods at a time, which stand on as many nodes, and the next page on
 others: to add to each node's pods page by page costs more than to sort all of them once.
 """
 
@@ -16,8 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedColumn
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import PagedColumn, PagedList, PagedListView
 
 _ROW: Final = struct.Struct("i")  # as numpy packs an int32
 _ROWS: Final = np.dtype(np.int32)
@@ -50,6 +49,9 @@ class NodePods:
         """Put a pod among those of a node."""
         # Most pods of a node share one priority, so look from the end.
         packed = self[node]
+        if not packed:
+            self._lists[node] = _ROW.pack(row)
+            return
         rows, priority = _unpacked(packed), self._priority
         mine = priority[row]
         place = len(rows)
@@ -70,7 +72,7 @@ class NodePods:
     def insert_all(self, nodes: Nodes, rows: Rows) -> None:
         """Put many pods among those of their nodes, parallel; of priorities that stay as they are.
 
-        Whoever changes a priority takes the pod off its node before.
+        Before a priority is changed the pod is taken off its node.
         """
         self._later.append((nodes, rows))
 
@@ -83,7 +85,7 @@ class NodePods:
         return self.settled().freeze(count)
 
     def settled(self) -> PagedList[bytes]:
-        """Return the lists, with everybody in them."""
+        """Return the lists, with all pods in them."""
         if self._later:
             nodes, rows = map(np.concatenate, zip(*self._later, strict=True))
             self._later.clear()

@@ -1,7 +1,7 @@
 """Node columns: what every node has, what is taken, and who took it.
 
 One numpy column per resource, per flag and per label key; a row per node *name*. A row
-outlives its node while a pod still stands on it or names it (the API server may tell of
+outlives its node while a pod still stands on it or names it (the API server may show
 pods before their node, or after it): such a row is dead, has no capacity, and its ``free``
 is minus what its pods use. When the node comes, capacity is added and all sums are right.
 
@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import Column, PagedColumn
-from muster.cluster.columns.nametable import NameTable
+from muster.cluster.columns.columns import Column, freeze_all
 from muster.cluster.columns.nodelabels import LabelTable
+from muster.cluster.columns.paged import NameTable, PagedColumn
 from muster.cluster.ids import NO_ROW
 from muster.cluster.specs.podconstraints import Taint
 from muster.cluster.tables.nodepods import NodePods
@@ -34,6 +34,7 @@ class NodeTable:
         "alive",
         "allocatable",
         "free",
+        "kinds",
         "labels",
         "names",
         "pods",
@@ -50,7 +51,9 @@ class NodeTable:
         """``priority``: of each pod row, by which the pods of a node are ordered."""
         like = NodeView.empty() if like is None else like
         self.names: NameTable[str] = NameTable(like=like.names)
-        self.resources: NameTable[str] = NameTable(like=like.resource_names)
+        # Replaced, never changed in place: frozen views refer to it.
+        self.kinds: Mapping[str, int] = like.kinds
+        self.resources = list(like.resources)
         self.taint_sets: NameTable[tuple[Taint, ...]] = NameTable(like=like.taint_sets)
         self.labels = LabelTable(like.label_view)
         self.alive: Column[np.bool_, bool] = Column(np.bool_, False, like=like.alive)
@@ -89,12 +92,19 @@ class NodeTable:
         if not count and not self.alive[row]:
             self.names.remove(row)
 
+    def resource_ids(self, names: Iterable[str]) -> list[int]:
+        """Return the ids of resources; the columns of one appear when it is first seen."""
+        ids = self.kinds
+        return [ids[name] if name in ids else self.resource(name) for name in names]
+
     def resource(self, name: str) -> int:
         """Return the id of a resource; its columns appear when it is first seen."""
-        number = self.resources.find(name)
+        number = self.kinds.get(name)
         if number is not None:
             return number
-        number = self.resources.add(name)
+        number = len(self.resources)
+        self.kinds = {**self.kinds, name: number}
+        self.resources.append(name)
         for columns in (self.allocatable, self.free, self.spare):
             column: Column[np.int64, int] = Column(np.int64, 0)
             column.grow(self.alive.capacity)
@@ -105,7 +115,7 @@ class NodeTable:
 
     def capacity_of(self, row: int) -> dict[str, int]:
         """Return a node's non-zero allocatable amounts by resource."""
-        pairs = ((name, self.allocatable[i][row]) for i, name in self.resources.live())
+        pairs = ((name, self.allocatable[i][row]) for i, name in enumerate(self.resources))
         return {name: amount for name, amount in pairs if amount}
 
     def set_capacity(self, row: int, amounts: Mapping[str, int]) -> None:
@@ -150,21 +160,23 @@ class NodeTable:
 
     def freeze(self) -> NodeView:
         """Return all columns read-only; O(columns), nothing is copied."""
-        count = len(self.names)
+        count = self.names.count
         return NodeView(
-            names=self.names.freeze(),
-            resource_names=self.resources.freeze(),
-            taint_sets=self.taint_sets.freeze(),
+            count=count,
+            kinds=self.kinds,
+            resources=tuple(self.kinds),
             label_view=self.labels.freeze(count),
             alive=self.alive.freeze(count),
             ready=self.ready.freeze(count),
             unschedulable=self.unschedulable.freeze(count),
             taint_set=self.taint_set.freeze(count),
+            allocatable_columns=freeze_all(self.allocatable, count),
+            free_columns=freeze_all(self.free, count),
+            spare_columns=freeze_all(self.spare, count),
+            names=self.names.freeze(),
+            taint_sets=self.taint_sets.freeze(),
             refs=self.refs.freeze(count),
             pods=self.pods.freeze(count),
-            allocatable_columns=tuple(c.freeze(count) for c in self.allocatable),
-            free_columns=tuple(c.freeze(count) for c in self.free),
-            spare_columns=tuple(c.freeze(count) for c in self.spare),
         )
 
     def prepare(self) -> Iterator[None]:

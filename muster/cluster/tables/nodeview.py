@@ -1,14 +1,14 @@
 """The node columns of a snapshot, read-only. The row is the index."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedView, read_only
-from muster.cluster.columns.nametable import NameTable, NameView
+from muster.cluster.columns.columns import read_only
 from muster.cluster.columns.nodelabels import LabelColumn, LabelView
-from muster.cluster.columns.pagedlists import PagedListView
+from muster.cluster.columns.paged import NameTable, NameView, PagedListView, PagedView
 from muster.cluster.specs.podconstraints import Taint
 
 
@@ -16,24 +16,40 @@ from muster.cluster.specs.podconstraints import Taint
 class NodeView:
     """n rows, dead ones included: mask with ``alive`` before anything else.
 
-    ``alive``, ``ready``, ``unschedulable``: bool[n]. ``taint_set``: int32[n], index into
-    ``taint_sets``, -1 for dead rows. ``refs``: users of a row. Amounts are
-    int64[n]: CPU in milli, memory and storage in bytes, everything else in pieces.
+    Amounts are int64[n]: CPU in milli, memory and storage in bytes, everything else in pieces.
     """
 
+    #: n: rows, dead ones included.
+    count: int
+    #: Node names by row.
     names: NameView[str]
-    resource_names: NameView[str]
+    #: Resource → index into the columns of amounts.
+    kinds: Mapping[str, int]
+    #: Names of the resources that have a column, by index.
+    resources: tuple[str, ...]
+    #: Taints by id.
     taint_sets: NameView[tuple[Taint, ...]]
+    #: Labels by key.
     label_view: LabelView
+    #: bool[n]: False for rows that are kept for pods that stand there or name them.
     alive: NDArray[np.bool_]
+    #: bool[n].
     ready: NDArray[np.bool_]
+    #: bool[n].
     unschedulable: NDArray[np.bool_]
+    #: int32[n]: index into ``taint_sets``, -1 for dead rows.
     taint_set: NDArray[np.int32]
+    #: int32[n]: users of a row.
     refs: PagedView[np.int32, int]
+    #: By row, the packed rows of the pods that occupy it.
     pods: PagedListView[bytes]
+    #: By resource, int64[n]: see ``allocatable``.
     allocatable_columns: tuple[NDArray[np.int64], ...]
+    #: By resource, int64[n]: see ``free``.
     free_columns: tuple[NDArray[np.int64], ...]
+    #: By resource, int64[n]: see ``spare_reserved``.
     spare_columns: tuple[NDArray[np.int64], ...]
+    #: What was derived: ``used`` by resource, and zeros by "".
     _cache: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
@@ -42,8 +58,10 @@ class NodeView:
         flags = np.zeros(0, dtype=np.bool_)
         rows = np.zeros(0, dtype=np.int32)
         return cls(
+            count=0,
             names=NameTable[str]().freeze(),
-            resource_names=NameTable[str]().freeze(),
+            kinds={},
+            resources=(),
             taint_sets=NameTable[tuple[Taint, ...]]().freeze(),
             label_view=LabelView({}, {}, rows),
             alive=flags,
@@ -56,16 +74,6 @@ class NodeView:
             free_columns=(),
             spare_columns=(),
         )
-
-    @property
-    def count(self) -> int:
-        """Rows, dead ones included."""
-        return len(self.names)
-
-    @property
-    def resources(self) -> tuple[str, ...]:
-        """Names of the resources that have a column."""
-        return tuple(name for name in self.resource_names if name is not None)
 
     def name(self, row: int) -> str:
         """Return the name of a node row."""
@@ -108,7 +116,7 @@ class NodeView:
         return np.frombuffer(self.pods[row], dtype=np.int32)
 
     def _column(self, columns: tuple[NDArray[np.int64], ...], resource: str) -> NDArray[np.int64]:
-        number = self.resource_names.find(resource)
+        number = self.kinds.get(resource)
         if number is None:
             return self._zeros()
         return columns[number]

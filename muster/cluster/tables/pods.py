@@ -37,9 +37,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import PagedColumn, PagedView
-from muster.cluster.columns.nametable import NameTable, NameView
-from muster.cluster.columns.pagedlists import PagedList, PagedListView
+from muster.cluster.columns.paged import (
+    NameTable,
+    NameView,
+    PagedColumn,
+    PagedList,
+    PagedListView,
+    PagedView,
+)
 from muster.cluster.columns.uids import UidColumn, Uids, UidView
 from muster.cluster.ids import NO_ROW, PodUid
 
@@ -70,7 +75,7 @@ class PodFlag(IntFlag):
     PREEMPTIBLE = 4
     TERMINATING = 8
     SUCCEEDED = 16
-    STAYS = 32  # its owner asks that nobody move it
+    STAYS = 32  # its owner asks that it is never moved
 
 
 HELD: Final = frozenset({PodState.ASSUMED, PodState.RELEASED, PodState.STANDBY})
@@ -99,31 +104,41 @@ FloatColumn = PagedColumn[np.float64, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodView:
-    """The pod columns of a snapshot. Index a column with one row or an array of rows.
+    """The pod columns of a snapshot. Index a column with one row or an array of rows."""
 
-    ``node``: where the pod occupies room (bound or held), else -1. ``nominated``: node
-    row or -1. ``labels``: index into the snapshot's ``label_sets``. ``role``, ``queue``:
-    index into ``roles``, ``queues``. ``created``, ``started``: seconds since the epoch,
-    0 where unknown. ``names``: "namespace/name"; they are kept
-    only for managed pods that are not bound yet.
-    """
-
+    #: ``PodState``.
     state: PagedView[np.int8, int]
+    #: Bits of ``PodFlag``.
     flags: PagedView[np.uint8, int]
+    #: Where the pod occupies room (bound or held), else -1.
     node: PagedView[np.int32, int]
+    #: Node row, -1 for none.
     nominated: PagedView[np.int32, int]
+    #: Index into the snapshot's ``classes``.
     pod_class: PagedView[np.int32, int]
+    #: Index into the snapshot's ``label_sets``.
     labels: PagedView[np.int32, int]
+    #: Gang row, -1 for none.
     gang: PagedView[np.int32, int]
+    #: Index into ``roles``.
     role: PagedView[np.int32, int]
+    #: Index into ``queues``.
     queue: PagedView[np.int32, int]
+    #: As kube-scheduler has it.
     priority: PagedView[np.int32, int]
+    #: Index in the gang, -1 for none.
     rank: PagedView[np.int32, int]
+    #: Seconds since the epoch, 0 where unknown.
     created: PagedView[np.float64, float]
+    #: Seconds since the epoch, 0 where unknown.
     started: PagedView[np.float64, float]
+    #: UIDs.
     uids: UidView
+    #: "namespace/name", kept only for managed pods that are not bound yet.
     names: PagedListView[str]
+    #: Names of roles by id.
     roles: NameView[str]
+    #: Names of queues by id.
     queues: NameView[str]
 
     @property
@@ -136,7 +151,7 @@ class PodView:
         return self.uids[row]
 
     def has(self, rows: NDArray[np.integer], flag: PodFlag) -> NDArray[np.bool_]:
-        """Tell for each row whether a flag is set."""
+        """Return for each row whether a flag is set."""
         found: NDArray[np.bool_] = (self.flags[rows] & np.uint8(flag)) != 0
         return found
 
@@ -144,7 +159,7 @@ class PodView:
 class PodTable:
     """The live pod columns; ``freeze`` makes a ``PodView``."""
 
-    __slots__ = (*COLUMNS, "_free", "count", "names", "queues", "roles", "uids")
+    __slots__ = (*COLUMNS, "_capacity", "_free", "count", "names", "queues", "roles", "uids")
 
     state: PagedColumn[np.int8, int]
     flags: PagedColumn[np.uint8, int]
@@ -165,6 +180,7 @@ class PodTable:
         self._free: list[int] = []
         for name, (dtype, fill) in COLUMNS.items():
             setattr(self, name, PagedColumn(dtype, fill, like=getattr(like, name, None)))
+        self._capacity = self.state.capacity  # rows there is room for
         self.uids = UidColumn(None if like is None else like.uids)
         self.names: PagedList[str] = PagedList("", like=None if like is None else like.names)
         self.roles: NameTable[str] = NameTable(like=None if like is None else like.roles)
@@ -177,7 +193,7 @@ class PodTable:
         else:
             row = self.count
             self.count += 1
-            if self.count > self.uids.capacity:
+            if self.count > self._capacity:
                 self._grow()
         self.uids[row] = uid
         return row
@@ -191,7 +207,7 @@ class PodTable:
         """Return the first of ``len(uids)`` new rows; none may wait for reuse."""
         first = self.count
         self.count += len(uids)
-        if self.count > self.uids.capacity:
+        if self.count > self._capacity:
             self._grow()
         self.uids.put(first, uids)
         return first
@@ -205,7 +221,7 @@ class PodTable:
         self._free.append(row)
 
     def has(self, row: int, flag: int) -> bool:
-        """Tell whether a flag of one pod is set."""
+        """Return whether a flag of one pod is set."""
         return bool(self.flags[row] & flag)
 
     def live(self) -> Iterator[int]:
@@ -215,21 +231,21 @@ class PodTable:
     def freeze(self) -> PodView:
         """Return all columns read-only; O(pages), nothing is copied."""
         return PodView(
+            **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
             uids=self.uids.freeze(self.count),
             names=self.names.freeze(self.count),
             roles=self.roles.freeze(),
             queues=self.queues.freeze(),
-            **{name: getattr(self, name).freeze(self.count) for name in COLUMNS},
         )
 
     def peek(self) -> PodView:
         """Return the columns of this instant, to be read at once and dropped."""
         return PodView(
+            **{name: getattr(self, name).peek(self.count) for name in COLUMNS},
             uids=self.uids.peek(self.count),
             names=self.names.peek(self.count),
             roles=self.roles.freeze(),
             queues=self.queues.freeze(),
-            **{name: getattr(self, name).peek(self.count) for name in COLUMNS},
         )
 
     def free_rows(self) -> list[int]:
@@ -243,7 +259,8 @@ class PodTable:
         self._grow()
 
     def _grow(self) -> None:
-        self.uids.grow(self.count)
-        self.names.grow(self.uids.capacity)
         for name in COLUMNS:
-            getattr(self, name).grow(self.uids.capacity)
+            getattr(self, name).grow(self.count)
+        self._capacity = self.state.capacity
+        self.names.grow(self._capacity)
+        self.uids.grow(self.count)

@@ -27,37 +27,42 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.nametable import NameView
 from muster.cluster.columns.nodelabels import ABSENT
+from muster.cluster.columns.paged import NameView
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """One level, d domains over n node rows.
+    """One level, d domains over n node rows."""
 
-    ``domain``: int32[n], -1 for dead rows. ``parent``: int32[d], domain one level up (-1 at
-    the widest). ``starts``: int32[d], offsets into ``order``. ``labelled``: bool[d].
-    ``codes``: int32[d], index into ``values`` or -1 for a pseudo domain. ``along``:
-    int32[alive nodes], the domain of each entry of the topology's ``order``, ascending.
-    """
-
+    #: The label key.
     key: str
+    #: int32[n]: the domain of each node row, -1 for dead rows.
     domain: NDArray[np.int32]
+    #: int32[d]: the domain one level up, -1 at the widest.
     parent: NDArray[np.int32]
+    #: int32[d]: offsets into the topology's ``order``.
     starts: NDArray[np.int32]
+    #: bool[d]: False for pseudo domains.
     labelled: NDArray[np.bool_]
+    #: int32[d]: index into ``values``, -1 for a pseudo domain.
     codes: NDArray[np.int32]
+    #: Label values by code (host: node names by row), ``None`` where no node has the label.
     values: NameView[str] | None
+    #: int32[alive nodes]: the domain of each entry of the topology's ``order``, ascending.
     along: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Topology:
-    """See the module's docstring. ``order``: int32[alive nodes], node rows."""
+    """See the module's docstring."""
 
+    #: The levels' label keys, widest first.
     levels: tuple[str, ...]
+    #: int32[alive nodes]: node rows, sorted by path.
     order: NDArray[np.int32]
-    _levels: tuple[Level, ...]
+    #: The levels, widest first.
+    parts: tuple[Level, ...]
 
     def level_index(self, key: str) -> int | None:
         """Return the position of a level's label key, ``None`` when it is no level."""
@@ -65,31 +70,31 @@ class Topology:
 
     def domain(self, level: int) -> NDArray[np.int32]:
         """Return the domain id of every node row, int32[n], -1 for dead rows."""
-        return self._levels[level].domain
+        return self.parts[level].domain
 
     def along(self, level: int) -> NDArray[np.int32]:
         """Return the domain id of every entry of ``order``, int32[alive], ascending."""
-        return self._levels[level].along
+        return self.parts[level].along
 
     def parent(self, level: int) -> NDArray[np.int32]:
         """Return the domain id one level up of every domain, int32[d], -1 at level 0."""
-        return self._levels[level].parent
+        return self.parts[level].parent
 
     def labelled(self, level: int) -> NDArray[np.bool_]:
         """Return bool[d]: False for the pseudo domains of nodes that lack the label."""
-        return self._levels[level].labelled
+        return self.parts[level].labelled
 
     def starts(self, level: int) -> NDArray[np.int32]:
         """Return int32[d]: where each domain begins in ``order``."""
-        return self._levels[level].starts
+        return self.parts[level].starts
 
     def size(self, level: int) -> int:
         """Return the number of domains of a level."""
-        return len(self._levels[level].starts)
+        return len(self.parts[level].starts)
 
     def name(self, level: int, domain: int) -> str:
         """Return a domain's label value (host: node name), "" for a pseudo domain."""
-        found = self._levels[level]
+        found = self.parts[level]
         code = int(found.codes[domain])
         return "" if code == ABSENT or found.values is None else found.values[code]
 

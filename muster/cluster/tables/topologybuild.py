@@ -7,24 +7,25 @@
                                 at a time)
 
 At 130,000 nodes the whole takes about a tenth of a second, and no event loop may stand
-still so long: whoever cannot wait runs it with ``TopologyCell.steps``, everybody else
-gets the tree from ``TopologyCell.get``.
+still so long: a caller that cannot wait runs it with ``TopologyCell.steps``, all others
+get the tree from ``TopologyCell.get``.
 """
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.columns.columns import read_only
-from muster.cluster.columns.nametable import NameView
 from muster.cluster.columns.nodelabels import ABSENT, LabelColumn
+from muster.cluster.columns.paged import NameView
 from muster.cluster.ids import NO_ROW
-from muster.cluster.resumable import ITEMS_PER_STEP, Steps, sorted_order
+from muster.cluster.resumable import FEW, ITEMS_PER_STEP, Steps, sorted_order
 from muster.cluster.tables.nodeview import NodeView
 from muster.cluster.tables.topology import Level, Topology
+
+S = TypeVar("S", bound=np.generic)
 
 _BETWEEN: Final = "\0"
 """Sorts before all that names may contain, so joined names sort like tuples of names."""
@@ -37,9 +38,13 @@ _NO_LABEL: Final = "\x7f"
 class Inputs:
     """What the tree depends on, and nothing else: old columns must not be kept alive."""
 
+    #: The levels' label keys, widest first.
     levels: tuple[str, ...]
+    #: Node names by row.
     names: NameView[str]
+    #: bool[n].
     alive: NDArray[np.bool_]
+    #: A column for each level but the host, ``None`` where no node has the label.
     labels: tuple[LabelColumn | None, ...]
 
     @classmethod
@@ -52,14 +57,15 @@ class Inputs:
 class TopologyCell:
     """A topology that is built when it is first asked for, shared by many snapshots.
 
-    There is one building, whoever drives it: two that take ``steps`` take turns, and
+    There is one building: two that take ``steps`` take turns, and
     ``get`` in the middle of it does the rest.
     """
 
-    __slots__ = ("_building", "_topology")
+    __slots__ = ("_building", "_rows", "_topology")
 
     def __init__(self, nodes: NodeView, levels: tuple[str, ...]) -> None:
         self._building: Steps[Topology] | None = build(Inputs.of(nodes, levels))
+        self._rows = nodes.count
         self._topology: Topology | None = None
 
     def get(self) -> Topology:
@@ -69,7 +75,9 @@ class TopologyCell:
         return self._topology
 
     def steps(self) -> Steps[Topology]:
-        """Return the topology, built in slices."""
+        """Return the topology, built in slices unless nodes are few."""
+        if self._rows <= FEW:
+            return self.get()
         while self._topology is None:
             self._advance()
             yield
@@ -91,7 +99,7 @@ def build(inputs: Inputs) -> Steps[Topology]:
     by_path = yield from sorted_order(keys)
     order = rows[by_path]
     yield
-    count = len(inputs.names)
+    count = inputs.names.count
     built: list[Level] = []
     above = np.zeros(len(order), dtype=np.int32)  # the domain one level up, along `order`
     for key, column in zip(inputs.levels[:-1], inputs.labels, strict=True):
@@ -100,11 +108,11 @@ def build(inputs: Inputs) -> Steps[Topology]:
         built.append(level)
         above = level.along
         yield
-    # A node is its own host domain, whatever its hostname label says.
+    # A node is its own host domain, whatever its hostname label is.
     host = yield from _level(inputs.levels[-1], above, order, order, count, inputs.names)
     built.append(host)
     built[0] = _without_parents(built[0])
-    return Topology(inputs.levels, read_only(order), tuple(built))
+    return Topology(inputs.levels, _sealed(order), tuple(built))
 
 
 def _path_keys(inputs: Inputs, rows: NDArray[np.int32]) -> Steps[list[str]]:
@@ -134,7 +142,7 @@ def _texts(column: LabelColumn | None) -> list[str]:
 def _all(names: NameView[str]) -> list[str]:
     """Return all values by id; a freed id, which no row has, may show anything."""
     found: list[str] = list(chain.from_iterable(names.values.pages))  # type: ignore[arg-type]
-    del found[len(names) :]
+    del found[names.count :]
     return found
 
 
@@ -157,18 +165,24 @@ def _level(
     yield
     return Level(
         key=key,
-        domain=read_only(domain),
-        parent=read_only(above[starts]),
-        starts=read_only(starts),
-        labelled=read_only(codes[starts] != ABSENT),
-        codes=read_only(codes[starts]),
+        domain=_sealed(domain),
+        parent=_sealed(above[starts]),
+        starts=_sealed(starts),
+        labelled=_sealed(codes[starts] != ABSENT),
+        codes=_sealed(codes[starts]),
         values=values,
-        along=read_only(along),
+        along=_sealed(along),
     )
 
 
+def _sealed(array: NDArray[S]) -> NDArray[S]:
+    """Return an array that was made here, from now on read-only."""
+    array.flags.writeable = False
+    return array
+
+
 def _without_parents(level: Level) -> Level:
-    none = read_only(np.full(len(level.starts), NO_ROW, dtype=np.int32))
+    none = _sealed(np.full(len(level.starts), NO_ROW, dtype=np.int32))
     return replace(level, parent=none)
 
 

@@ -16,18 +16,19 @@ from dataclasses import dataclass
 
 import msgspec
 
+from muster.injection.errors import PatchError
 from muster.injection.overrides import guard
 from muster.injection.overrides.document import Document
 from muster.injection.overrides.edit import Edit
 from muster.injection.overrides.errors import OverrideError
 from muster.injection.overrides.owners import Chain, Owners, chain
 from muster.injection.overrides.places import Place, place
-from muster.injection.overrides.pointers import decoded
 from muster.injection.overrides.policy import Broken, Policies, Policy, PolicyName
 from muster.injection.overrides.selection import Choice, select
 from muster.injection.overrides.targets import Identity
 from muster.injection.patching import record
 from muster.injection.patching.operations import Operation
+from muster.injection.patching.pointers import decoded
 from muster.injection.patching.record import Record
 from muster.kube import wire
 
@@ -135,7 +136,7 @@ class _Run:
         try:
             if not self._edit(policy, edit):
                 return
-        except OverrideError as error:
+        except PatchError as error:
             self._fail(policy.name, policy.source, str(error))
             return
         self._document = edit.document
@@ -163,7 +164,7 @@ class _Run:
                     matched = True
                     for step in rule.steps:
                         step(edit)
-            except OverrideError as error:
+            except PatchError as error:
                 raise OverrideError(f"overrideRules[{index}]: {error}") from error
         if not matched:
             return False

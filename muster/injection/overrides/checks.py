@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from muster.injection.overrides.errors import OverrideError
+from muster.injection.errors import PatchError
 
 Check = Callable[[], object]
-"""Raises ``OverrideError`` for what is wrong; it is what the step itself asks first."""
+"""Raises ``PatchError`` for what is wrong; it is what the step itself asks first."""
 
 
 def told(checks: Iterable[Check]) -> Iterator[str]:
@@ -14,7 +14,7 @@ def told(checks: Iterable[Check]) -> Iterator[str]:
     for check in checks:
         try:
             check()
-        except OverrideError as error:
+        except PatchError as error:
             text = str(error)
             if text not in seen:
                 seen.add(text)

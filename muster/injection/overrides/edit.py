@@ -7,8 +7,8 @@ from typing import Final
 from muster.injection.overrides.document import Document
 from muster.injection.overrides.errors import OverrideError
 from muster.injection.overrides.places import Place
-from muster.injection.overrides.pointers import Json, Path
 from muster.injection.patching.additions import CONTAINERS, INIT_CONTAINERS
+from muster.injection.patching.pointers import Json, Path
 
 LISTS: Final = (INIT_CONTAINERS, CONTAINERS)  # in the order in which KubeAdmiral looks
 

@@ -13,8 +13,8 @@ import msgspec
 from muster.injection.overrides.document import Document
 from muster.injection.overrides.edit import LISTS
 from muster.injection.overrides.errors import OverrideError
-from muster.injection.overrides.pointers import Json, Path, same
 from muster.injection.patching import record
+from muster.injection.patching.pointers import Json, Path, same
 from muster.injection.podview import PodView
 from muster.kube import names, wire
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from muster.injection.overrides.edit import Edit
 from muster.injection.overrides.errors import OverrideError
-from muster.injection.overrides.pointers import Json, Path, same, tokens
+from muster.injection.patching.pointers import Json, Path, same, tokens
 
 _OPERATORS: Final = frozenset({"add", "remove", "replace", "test"})
 _SHARED: Final = (("metadata", "labels"), ("metadata", "annotations"))

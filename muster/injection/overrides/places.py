@@ -21,7 +21,7 @@ from typing import Final
 
 from muster.injection.overrides.errors import OverrideError
 from muster.injection.overrides.owners import Owner
-from muster.injection.overrides.pointers import Path, integer, tokens
+from muster.injection.patching.pointers import Path, integer, tokens
 from muster.workloads.dialects import jobset, kubeflow, leaderworkerset, ray, volcano
 
 ROLE: Final = "*"  # the token of a path that says which role: an index, or the role's own name

@@ -7,7 +7,7 @@ knows are made, so that a typo still fails.
 
 from typing import Final
 
-from muster.injection.overrides.pointers import Path
+from muster.injection.patching.pointers import Path
 
 _MAPS: Final = frozenset({
     "metadata.annotations", "metadata.labels", "spec", "metadata",

@@ -13,7 +13,7 @@ from typing import Final
 
 from muster.cluster.specs.matching import holds
 from muster.injection.overrides.errors import OverrideError
-from muster.injection.overrides.pointers import integer
+from muster.injection.patching.pointers import integer
 from muster.injection.profiles.clusterprofile import ClusterProfile
 from muster.kube.translation.selectors import requirement
 from muster.kube.wire import LabelSelector, LabelSelectorRequirement

@@ -17,14 +17,14 @@ Environment variables go before the user's, which may then refer to them as ``$(
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from muster.injection.patching import networks, record
+from muster.injection.patching import record
 from muster.injection.patching.additions import Additions, ContainerAdditions, Place
 from muster.injection.patching.containers import ContainerDraft, container_at
 from muster.injection.patching.emission import Wanted, WantedContainer, operations
 from muster.injection.patching.operations import Operation
 from muster.injection.patching.record import Record
-from muster.injection.patching.tolerate import tolerated
 from muster.injection.podview import PodView
+from muster.kube.kinds import multus
 from muster.kube.wire import Toleration
 
 
@@ -148,13 +148,13 @@ class Draft:
 
     def _networks(self, source: str, wanted: tuple[str, ...]) -> None:
         """Merge the list of networks; one that cannot be read is the user's and stays."""
-        name, notes = networks.ANNOTATION, self.pod.metadata.annotations
+        name, notes = multus.ANNOTATION, self.pod.metadata.annotations
         try:
             there = self._wanted.annotations.get(name, notes.get(name, ""))
-            text = networks.merged(there, wanted, self.pod.metadata.namespace)
-        except ValueError as error:
+            text = multus.completed(there, wanted, self.pod.metadata.namespace)
+        except multus.BadNetworks as error:
             self._keep(source, f"annotations[{name}]")
-            self.warnings.append(f"annotation {name} {error}; networks were not added")
+            self.warnings.append(f"{error}; networks were not added")
             return
         if text is not None:
             self._wanted.annotations[name] = text
@@ -186,3 +186,26 @@ class Draft:
             self._set.setdefault(source, []).extend(decision.put)
         for name in decision.kept:
             self._keep(source, name)
+
+
+def tolerated(wanted: Toleration, present: Iterable[Toleration]) -> bool:
+    """Return whether one of ``present`` tolerates all that ``wanted`` would, for as long.
+
+    The rule of core/v1 Toleration (k8s.io/api, ``ToleratesTaint``): an empty key with ``Exists``
+    tolerates every taint, an empty effect every effect, ``Exists`` every value.
+    """
+    for own in present:  # noqa: SIM110 - `any` is a call for each of them
+        if own.key in ("", wanted.key) and _covers(own, wanted):
+            return True
+    return False
+
+
+def _covers(own: Toleration, wanted: Toleration) -> bool:
+    if own.effect not in ("", wanted.effect) or own.toleration_seconds not in (
+        None,
+        wanted.toleration_seconds,
+    ):
+        return False
+    if own.operator == "Exists":
+        return own.key in ("", wanted.key)
+    return own.key == wanted.key and wanted.operator != "Exists" and own.value == wanted.value

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from muster.injection.patching.apply import Json
 from muster.injection.patching.operations import pointer
+from muster.injection.patching.pointers import Json
 
 
 def text(value: str) -> str:

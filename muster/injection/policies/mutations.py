@@ -15,7 +15,6 @@ from typing import Final
 
 import msgspec
 
-from muster.injection.patching import networks
 from muster.injection.patching.additions import (
     Additions,
     ContainerAdditions,
@@ -25,15 +24,16 @@ from muster.injection.patching.additions import (
     Sidecar,
     Volume,
 )
-from muster.injection.patching.apply import Json
 from muster.injection.patching.emission import HOST_DNS
 from muster.injection.patching.podsecurity import LABEL, Level, allowed, left_out
+from muster.injection.patching.pointers import Json
 from muster.injection.policies.cel import add, both, items, keys, literal, put, text, where
 from muster.injection.policies.matchedpods import LISTS, asked, pinned, told_by_affinity
 from muster.injection.policies.staticpart import SIZES, WORD, Block
 from muster.injection.rules import sharedmemory
 from muster.injection.rules.fabric import FOLLOWERS
 from muster.injection.subject import Facts
+from muster.kube.kinds import multus
 from muster.kube.wire import Toleration
 
 MOST_CONTAINERS: Final = 32  # of either list; CEL has to have a list to go through
@@ -75,7 +75,7 @@ def variables(block: Block, facts: Facts) -> Iterator[tuple[str, str]]:
     yield "memory", f"([0] + {amounts}).sum()"
     enforced = f'namespaceObject.metadata.?labels[?{text(LABEL)}].orValue("privileged")'
     yield "enforced", enforced
-    key = text(networks.ANNOTATION)
+    key = text(multus.ANNOTATION)
     yield "networks", f'object.metadata.?annotations[?{key}].orValue("").trim()'
     names = 'variables.networks.split(",").map(n, n.trim().split("@")[0])'
     yield "joined", f"{names}.map(n, {_qualified('n')})"
@@ -268,15 +268,18 @@ def _networks(wanted: Mapping[int, tuple[str, ...]]) -> str:
         counts = {size: str(entries.count(name)) for size, entries in wanted.items()}
         found, value = looked_up(counts, "variables.most")
         often = f"(({found}) ? int({value}) : 0)" if found else f"int({value})"
-        there = f"variables.joined.filter(n, n == {_qualified(text(name))}).size()"
+        present = f"variables.joined.filter(n, n == {_qualified(text(name))}).size()"
         every = literal(list(range(1, 1 + max(map(int, counts.values())))))
-        texts.append(f"{every}.filter(i, i <= {often} - {there}).map(i, {text(name)})")
+        texts.append(f"{every}.filter(i, i <= {often} - {present}).map(i, {text(name)})")
     added = " + ".join(texts)
-    before = 'variables.networks == "" ? [] : [variables.networks]'
+    there = "variables.networks"
+    before = f'{there} == "" ? [] : [{there}]'
     value = f'(({before}) + {added}).join(",")'
-    readable = 'variables.networks == "" || !("" in variables.joined)'
-    condition = both(('!variables.networks.startsWith("[")', readable, f"size({added}) > 0"))
-    tokens = ("annotations", networks.ANNOTATION)
+    entry = text(f"^{multus.SHORT_PATTERN}$")
+    readable = f'{there} == "" || {there}.split(",").all(n, n.trim().matches({entry}))'
+    in_json = f"{there}.matches({text(multus.JSON_PATTERN)})"
+    condition = both((f"!{in_json}", readable, f"size({added}) > 0"))
+    tokens = ("annotations", multus.ANNOTATION)
     return where(condition, put("object.metadata", _META, tokens, value))
 
 
@@ -287,7 +290,7 @@ def _qualified(name: str) -> str:
 
 
 def _tolerated(wanted: Toleration) -> str:
-    """Return whether what is there does what the new one would; see ``patching.tolerate``."""
+    """Return whether what is there does what the new one would; see ``draft.tolerated``."""
     key, value, effect = text(wanted.key), text(wanted.value), text(wanted.effect)
     seconds = "null" if wanted.toleration_seconds is None else str(wanted.toleration_seconds)
     lasts = "!has(t.tolerationSeconds)"

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Final, Literal
 
-from muster.injection.patching.apply import Json
+from muster.injection.patching.pointers import Json
 from muster.injection.policies import gate, guard, matchedpods
 from muster.injection.policies.mutations import mutations, variables
 from muster.injection.policies.staticpart import Block, blocks

@@ -32,7 +32,7 @@ class Pods(StrEnum):
 
 
 class Templates(StrEnum):
-    """Whose pod templates are completed when the object is made (``templates.completion``)."""
+    """Whose pod templates are completed when the object is made."""
 
     NEVER = "never"
     QUEUED = "queued"  # jobs that a queue counts by their template: Kueue's

@@ -42,8 +42,8 @@ import msgspec
 
 from muster.injection.choosing.choice import choose, fitting, pool, told_labels
 from muster.injection.errors import TemplateError
-from muster.injection.patching.apply import Json
 from muster.injection.patching.operations import Operation, pointer
+from muster.injection.patching.pointers import Json
 from muster.injection.podview import PodView
 from muster.injection.profiles.clusterprofile import Templates
 from muster.injection.run import Injection, inject

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from muster.injection.patching.apply import Json
+from muster.injection.patching.pointers import Json
 
 _MULTIPLIERS: Final = ("replicas", "parallelism", "size")  # of Jobs, sets, LeaderWorkerSets
 

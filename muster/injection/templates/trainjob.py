@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
-from muster.injection.patching.apply import Json
 from muster.injection.patching.operations import Operation, pointer
+from muster.injection.patching.pointers import Json
 from muster.injection.patching.record import Record
 from muster.injection.podview import PodView
 from muster.injection.run import Injection, inject

@@ -1,8 +1,7 @@
 """Where the fields of many protobuf messages are: one step of numpy for a field of all of them.
 
-A message on the wire is a row of fields; where one begins is known only once the one before it has
-been read. That is why it takes a step per field, but the messages of a page do not wait for each
-other::
+A message on the wire is a row of fields, and where one begins is known only when the one before it
+has been read. So it takes a step per field, but the messages of a page do not wait for each other::
 
     step 1      step 2      step 3                     number ──► first, begin, end, of each message
     ┌────┬──────────┬──────┐
@@ -13,8 +12,8 @@ other::
 
 (https://protobuf.dev/programming-guides/encoding). Only numbers below 64 are looked at, and sizes
 below 256 MiB; Kubernetes has no others, nor groups, nor fixed-width numbers. A message with
-anything of the kind, or that ends in the middle of a field, is *broken*, which only says: read it
-in another way.
+anything of the kind, or that ends in the middle of a field, is *broken*: it has to be decoded by
+itself.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,11 +42,11 @@ _LOOKED_AT: Final = 6  # bytes of a varint, all that is left of a word behind th
 _END_OF_TEN: Final = 0x0080_8080  # the highest bits of a varint's bytes 6 to 9
 _TIME_BYTES: Final = 8  # of a meta/v1 Time as Go writes it: seconds, and nanoseconds, which are 0
 _TIME, _TIME_BITS = np.array([0x0010_0080_8080_8008, -0x7F7F_7F7F_7F01], dtype=np.int64)
-"""Tags, and the highest bits of five bytes that say a number."""
+"""Tags, and the highest bits of the five bytes of a number."""
 _SECOND: Final = 0x7F80  # of a tag's second byte; a third would make the number too large
 _BLOCK: Final = 64  # bytes compared at once
 _IN_CACHE: Final = 1 << 19  # bytes: a fourth of a processor's own cache
-_GAP: Final = 32  # words that nobody wants: fewer are fetched faster than left out
+_GAP: Final = 32  # unwanted words between wanted ones: fewer are fetched faster than left out
 _TAILS: Final = np.array([(1 << 8 * size) - 1 for size in range(8)] + [-1], dtype=np.int64)
 
 
@@ -57,7 +56,7 @@ def single(*numbers: int) -> Wanted:
 
 
 def stretches(wanted: Flags) -> tuple[slice, ...]:
-    """Return where words are wanted: long rows of others need not be fetched, short ones may."""
+    """Return slices with all wanted words in them, and with short rows of others between them."""
     (some,) = np.nonzero(wanted)
     if not len(some):
         return ()
@@ -90,7 +89,7 @@ class Buffer:
         return bytes(self.body[begin:end])
 
     def have(self, text: bytes, ranges: "Ranges") -> Flags:
-        """Tell in which ranges a text stands. Mostly in none, which is seen at once."""
+        """Return bool[n]: in which ranges a text stands. Mostly in none, which is seen at once."""
         size = int((ranges.end - ranges.begin).max(initial=0))
         at = np.minimum(ranges.begin, len(self.body) - size)
         if text not in self.texts(at, max(size, 1)).tobytes():  # with what is behind, and more
@@ -132,10 +131,13 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The fields that begin at n places. ``after``: where the next ones begin."""
+    """The fields that begin at n places."""
 
+    #: int[n], or one number for all.
     number: Number
+    #: Where their values begin.
     begin: Places
+    #: Where the next fields begin.
     after: Places
     broken: Flags
 
@@ -206,7 +208,7 @@ def _sized(
 
 
 def _low_bits(word: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number that the varint in each word says, of 35 bits at most."""
+    """Return the number of the varint in each word, of 35 bits at most."""
     found: NDArray[np.int64] = (
         (word & 0x7F)
         | (word >> 1 & 0x7F << 7)
@@ -300,9 +302,9 @@ def walk(buffer: Buffer, messages: Ranges, wanted: Wanted) -> Fields:
 
 
 def seconds(buffer: Buffer, times: Ranges) -> tuple[NDArray[np.int64], Flags]:
-    """Return the seconds that times say, field 1, and which are broken: as ``walk`` has it.
+    """Return the seconds of times, which are field 1, and which times are broken.
 
-    Go writes five bytes of seconds, for any time from 1978 to 3058, and no nanoseconds.
+    Go writes five bytes of seconds for any time from 1978 to 3058, and no nanoseconds.
     """
     word, there = buffer.words(times.begin), times.begin < times.end
     as_go = (word & _TIME_BITS == _TIME) & (times.end - times.begin == _TIME_BYTES)
@@ -313,9 +315,9 @@ def seconds(buffer: Buffer, times: Ranges) -> tuple[NDArray[np.int64], Flags]:
 
 
 def entries(buffer: Buffer, stretch: Ranges) -> tuple[NDArray[np.intp], Ranges]:
-    """Return the values of a repeated field one by one: whose they are, ascending, and where.
+    """Return the values of a repeated field: of which message each is, ascending, and where it is.
 
-    ``stretch``: of messages that are not broken.
+    ``stretch``: where each message has the field; broken messages are left out before.
     """
     rows = np.flatnonzero(stretch.begin < stretch.end)
     at, end = stretch.begin[rows], stretch.end[rows]
@@ -334,7 +336,7 @@ def entries(buffer: Buffer, stretch: Ranges) -> tuple[NDArray[np.intp], Ranges]:
 
 
 def alike(buffer: Buffer, these: Ranges, those: Ranges) -> Flags:
-    """Tell for each pair of ranges whether they hold the same bytes."""
+    """Return bool[n]: whether the two ranges of a pair hold the same bytes."""
     length = these.end - these.begin
     same: Flags = length == those.end - those.begin
     rows = np.flatnonzero(same & (length > 0))

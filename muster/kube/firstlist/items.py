@@ -1,4 +1,4 @@
-"""Where the items of a list in protobuf are.
+"""Where the items of a list in protobuf begin and end.
 
 ::
 
@@ -15,7 +15,8 @@ from google.protobuf.message import DecodeError as BadMessage
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist.fieldtable import PADDING, Buffer, Places, Ranges
 from muster.kube.firstlist.onemessage import MORE, Body, varint
-from muster.kube.firstlist.protobuf import MAGIC, READ_META
+from muster.kube.firstlist.protobuf import READ_META
+from muster.kube.http.mediatypes import MAGIC
 from muster.kube.resources import Resource
 from muster.kube.watching.frames import ListMeta
 from muster.protogen import kubernetes_v1_pb2 as messages
@@ -51,8 +52,8 @@ def read_list(resource: Resource[Any], body: Body) -> tuple[ListMeta, Ranges]:
 def parts(body: Body, items: Ranges, size: int) -> Iterator[tuple[Buffer, Ranges]]:
     """Yield items in parts, each in bytes that go on behind it.
 
-    An answer has 20 MB, and to copy it takes longer than to find a field of all its pods: it is
-    read with ``PADDING`` behind it (``transport.Request.rooms``), and copied where it is not.
+    An answer has 20 MB, and a copy of it takes longer than to find a field of all its pods. So it
+    is read with ``PADDING`` behind it (``transport.Request.rooms``), and copied only without.
     """
     whole: Buffer | None = None
     for first in range(0, max(len(items), 1), size):
@@ -71,7 +72,7 @@ def _copied(body: Body, begin: Places, end: Places) -> tuple[Buffer, Ranges]:
 
 
 def is_whole(body: Body) -> bool:
-    """Tell whether a list, without ``PADDING``, ends where it says that it does."""
+    """Return whether a list, without ``PADDING``, is as long as its own head states."""
     if body[: len(MAGIC)] != MAGIC:
         return bytes(body[-_JSON_TAIL:]).rstrip().endswith(b"}")
     try:

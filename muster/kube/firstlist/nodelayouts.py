@@ -7,8 +7,8 @@
     *leaf*, its own                     └────────┘                          └──────┘
     free, not read      managed fields, provider ID, capacity, times of conditions
 
-kube-apiserver writes fields by their numbers, so whoever is the same up to the last condition has
-no further one if the next field is the same, too.
+kube-apiserver writes fields by their numbers. So a node that is the same up to the last condition
+has no further condition if the tag of the next field is the same, too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from itertools import repeat
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +35,7 @@ _WORD: Final = 8
 _KEY, _VALUE = 0x0A, 0x12  # tags of a map's entry
 _TEXT: Final = 0x0A  # tag of what a quantity is: one text
 _NOTHING: Final = -1  # behind the last field
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 class Part(Enum):
@@ -65,30 +67,33 @@ _LAST_READ: Final = max(_STATUS.DESCRIPTOR.fields_by_number)
 
 
 class Leaf(NamedTuple):
-    """A text of a node's own. ``begin``, ``end``: from where to where, from the node's begin on."""
+    """A text of a node's own."""
 
+    #: From where to where it stands, in bytes from the node's beginning.
     begin: int
     end: int
+    #: ``None`` for what is not read.
     part: Part | None
-    """``None`` for what nobody reads."""
+    #: Of a map's entry.
     key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A node, and what another one must have in common with it to be read by it.
-
-    ``words``: its head. ``mask``: the bits of it that count. ``leaves``: what is read of each.
-    ``pieces``: the words that count or are read, and few others.
-    ``size``: bytes of the head; ``after``: the byte behind it, if there is one.
-    """
+    """A node, and what another one must have in common with it to be read by it."""
 
     node: wire.Node
+    #: Its head.
     words: NDArray[np.uint64]
+    #: The bits of the head that must be the same.
     mask: NDArray[np.uint64]
+    #: The words that must be the same or are read, and few others.
     pieces: tuple[slice, ...]
+    #: What is read of each node.
     leaves: tuple[Leaf, ...]
+    #: Bytes of the head.
     size: int
+    #: The byte behind the head, ``_NOTHING`` where the node ends.
     after: int
 
     def read(self, buffer: Buffer, items: Ranges) -> tuple[Flags, list[wire.Node]]:
@@ -106,7 +111,7 @@ class Layout:
             return np.zeros(len(items), dtype=np.bool_), []
 
     def _ends_alike(self, buffer: Buffer, items: Ranges) -> Flags:
-        """Tell of nodes that are long enough whether the same field follows their heads."""
+        """Return bool[n]: whether the same field follows the heads. Nodes are long enough."""
         behind = items.begin + self.size
         if self.after == _NOTHING:
             ends: Flags = behind == items.end
@@ -115,7 +120,7 @@ class Layout:
         return next_one
 
     def _alike(self, buffer: Buffer, begins: Places) -> tuple[Flags, NDArray[np.uint8]]:
-        """Tell which nodes have all that counts, and which bytes differ in one of these."""
+        """Return which nodes have all that must be the same, and which bytes differ in these."""
         same = np.ones(len(begins), dtype=np.bool_)
         varies = np.zeros(len(self.words), dtype=np.uint64)
         for piece in self.pieces:
@@ -134,28 +139,45 @@ class Layout:
         """Read nodes that differ in some leaves. Raises ``ValueError``."""
         meta, status = self.node.metadata, self.node.status
         own = _Own(buffer, begins, leaves)
-        metas = map(
+        metas = _structs(
             wire.ObjectMeta,
-            own.texts(Part.NAME, meta.name),
-            repeat(meta.generate_name),
-            repeat(meta.namespace),
-            own.texts(Part.UID, meta.uid),
-            own.texts(Part.VERSION, meta.resource_version),
-            repeat(meta.generation),
-            own.times(meta.creation_timestamp),
-            repeat(meta.deletion_timestamp),
-            own.labels(meta.labels),
-            own.maps(Part.ANNOTATION, meta.annotations),
-            repeat(meta.owner_references, len(begins)),
+            name=own.texts(Part.NAME, meta.name),
+            generate_name=repeat(meta.generate_name),
+            namespace=repeat(meta.namespace),
+            uid=own.texts(Part.UID, meta.uid),
+            resource_version=own.texts(Part.VERSION, meta.resource_version),
+            generation=repeat(meta.generation),
+            creation_timestamp=own.times(meta.creation_timestamp),
+            deletion_timestamp=repeat(meta.deletion_timestamp),
+            labels=own.labels(meta.labels),
+            annotations=own.maps(Part.ANNOTATION, meta.annotations),
+            owner_references=repeat(meta.owner_references, len(begins)),
         )
-        said = cast("dict[str, str]", status.allocatable)  # in protobuf amounts are texts
-        amounts = own.maps(Part.AMOUNT, said)
+        texts = cast("dict[str, str]", status.allocatable)  # in protobuf amounts are texts
+        amounts = own.maps(Part.AMOUNT, texts)
         statuses = (
             repeat(status)
             if isinstance(amounts, repeat)
-            else map(wire.NodeStatus, amounts, repeat(status.conditions))
+            else _structs(
+                wire.NodeStatus, allocatable=amounts, conditions=repeat(status.conditions)
+            )
         )
-        return list(map(wire.Node, metas, repeat(self.node.spec), statuses))
+        nodes = _structs(wire.Node, metadata=metas, spec=repeat(self.node.spec), status=statuses)
+        return list(nodes)
+
+
+def _structs(struct: type[_Struct], **columns: Iterable[object]) -> Iterator[_Struct]:
+    """Yield structs of columns by the names of their fields, as long as no column ends.
+
+    ``map`` calls the struct with its fields in their order, which takes 0.26 us a node where a call
+    with keywords takes 0.36. The order is the struct's own. Raises ``TypeError`` unless there is a
+    column for each field and no other.
+    """
+    fields = struct.__struct_fields__
+    if columns.keys() != set(fields):
+        wrong = ", ".join(sorted(columns.keys() ^ set(fields)))
+        raise TypeError(f"{struct.__name__}: {wrong}: either a column or a field is missing")
+    return map(struct, *(columns[name] for name in fields))
 
 
 class _Own:
@@ -242,7 +264,7 @@ def layout_of(body: bytes, node: wire.Node) -> Layout:
     pieces = stretches(wanted.view(np.uint64) != 0)
     own = tuple(leaf for leaf in leaves if leaf.part is not None)
     if len({(leaf.part, leaf.key) for leaf in own}) < len(own):
-        raise ValueError(f"node {node.metadata.name} says something of its own twice")
+        raise ValueError(f"node {node.metadata.name} has two values of one key")
     words = np.frombuffer(body[:size].ljust(padded, b"\0"), dtype=np.uint64)
     after = body[size] if size < len(body) else _NOTHING
     return Layout(node, words, mask.view(np.uint64), pieces, own, size, after)
@@ -285,7 +307,7 @@ def _of_status(body: bytes, status: Field) -> Iterator[Leaf]:
 
 
 def _free(field: Field) -> Iterator[Leaf]:
-    """Yield what a field says, which nobody reads; of a number, its size would be unknown."""
+    """Yield the value of a field that is not read. That of a number may be of any size."""
     if field.kind == BYTES:
         yield Leaf(field.begin, field.end, None)
 

@@ -14,8 +14,8 @@
                                                                      │
             what differs among these is read, a column at a time ◄───┘
 
-Hosts of one make differ in their names, their place and a few amounts; their images, which differ
-most, stand behind everything that is read. A node that is like no other is decoded by itself.
+Hosts of one make differ in their names, their place and a few amounts. Their images, which differ
+most, stand behind all that is read. A node that is like no other is decoded by itself.
 """
 
 from collections import Counter
@@ -29,12 +29,14 @@ from muster.kube import wire
 from muster.kube.firstlist.fieldtable import PADDING, Buffer, Places, Ranges, heads
 from muster.kube.firstlist.items import is_whole, parts, read_list
 from muster.kube.firstlist.nodelayouts import Layout, layout_of
-from muster.kube.firstlist.protobuf import ACCEPT, BAD_INPUT, MAGIC, reader
+from muster.kube.firstlist.plain import PlainLists
+from muster.kube.firstlist.protobuf import ACCEPT, BAD_INPUT, reader
+from muster.kube.http.mediatypes import MAGIC
 from muster.kube.resources import NODES
-from muster.kube.watching.frames import Codec, Page
+from muster.kube.watching.frames import Page
 from muster.protogen import kubernetes_v1_pb2 as messages
 
-FIRST_NODES: Final = 5000  # a whole answer: who reads a first list answers nobody yet
+FIRST_NODES: Final = 5000  # a whole answer: before the first list is applied no call is answered
 PART_NODES: Final = 500  # of later ones: takes some 2 ms, so the event loop stays free
 _FEWEST: Final = 16  # nodes for which it pays to walk one by hand
 _TRIED: Final = 8  # layouts of one length
@@ -56,8 +58,8 @@ class NodeLists:
     is_whole = staticmethod(is_whole)
 
     def __init__(self, *, fewest: int = _FEWEST) -> None:
-        """``fewest``: nodes as long as each other that are worth to be compared."""
-        self._codec = Codec(NODES)
+        """``fewest``: nodes of one length that it takes to make a layout."""
+        self._plain = PlainLists(NODES, messages.Node)
         self._fewest = fewest
         self._size = FIRST_NODES
         self._layouts: dict[int, list[Layout]] = {}
@@ -65,7 +67,7 @@ class NodeLists:
     def pages(self, body: bytes | memoryview) -> Iterator[Page[wire.Node]]:
         """Decode an answer, a part at a time. Raises ``DecodeError`` if it is no list."""
         if body[: len(MAGIC)] != MAGIC:
-            yield from self._codec.pages(bytes(body).removesuffix(PADDING))
+            yield from self._plain.pages(bytes(body).removesuffix(PADDING))
             return
         meta, items = read_list(NODES, body)
         for buffer, part in parts(body, items, self._size):

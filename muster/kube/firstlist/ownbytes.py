@@ -1,4 +1,4 @@
-"""What a planned pod of a page in protobuf has of its own, and what tells it from its kin."""
+"""What a planned pod of a page has of its own, and what sets it apart from similar pods."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,39 +20,38 @@ _TOKEN: Final = re.compile(rb"(?<=kube-api-access-)[a-z0-9]{5}")
 
 
 class OwnBytes(NamedTuple):
-    """What of a planned pod may be its own, as it stands on its page.
-
-    ``labels``: and annotations and owners. ``pin``: its node affinity.
-    """
+    """What of a planned pod may be its own, as it stands on its page."""
 
     name: bytes
     uid: bytes
+    #: Labels, annotations and owners.
     labels: bytes
+    #: Node affinity.
     pin: bytes
     volumes: bytes
     conditions: bytes
 
     def is_planned(self) -> bool:
-        """Whether it carries a plan; see ``looks_planned``."""
+        """Return whether it carries a plan; see ``looks_planned``."""
         return looks_planned(self.labels)
 
-    def says_of_devices(self) -> bool:
-        """Whether it may say something of its devices: then it is like no other."""
+    def reports_devices(self) -> bool:
+        """Return whether it may report on its devices. Such a pod is like no other."""
         return _DEVICES in self.conditions
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """What tells a planned pod from its kin.
+    """What sets a planned pod apart from similar ones, besides its metadata."""
 
-    ``pin``: its node affinity, without the nodes of its plan. ``volumes``: without the name of its
-    token; ``cut``: what stood before and behind that. ``_forms``: bytes of affinities that are
-    this one, with marks for nodes; names of other lengths give others.
-    """
-
+    #: Its node affinity without the nodes of its plan.
     pin: bytes
+    #: Its volumes without the name of its token.
     volumes: bytes
+    #: What stood before and behind that name.
     cut: tuple[bytes, bytes] = field(compare=False)
+    #: Bytes of affinities that are ``pin``, with marks for nodes: one for each combination of
+    #: lengths of names.
     _forms: set[bytes] = field(compare=False)
 
     @classmethod
@@ -68,7 +67,7 @@ class Apart:
         return cls(pin, _TOKEN.sub(b"", own.volumes), cut, forms)
 
     def is_of(self, own: OwnBytes, node: str, spares: Sequence[str] = ()) -> bool:
-        """Tell whether it is what ``of`` returns; mostly without looking for the token."""
+        """Return whether it equals what ``of`` returns, mostly without a search for the token."""
         if not self._is_pinned(own.pin, (node, *spares)):
             return False
         (before, after), volumes = self.cut, own.volumes
@@ -79,7 +78,7 @@ class Apart:
         return _TOKEN.sub(b"", volumes) == self.volumes
 
     def _is_pinned(self, pin: bytes, nodes: Sequence[str]) -> bool:
-        """Tell of an affinity whether it is this one but for the nodes; mostly by its bytes."""
+        """Return whether an affinity is this one but for the nodes, mostly by its bytes."""
         form = _form(pin, nodes)
         if form in self._forms:
             return True
@@ -93,7 +92,7 @@ class Apart:
 
 
 def tokens(volumes: bytes) -> list[tuple[int, int]]:
-    """Return where names of tokens stand, which every pod has of its own."""
+    """Return where the names of tokens stand. Each pod has its own."""
     return [found.span() for found in _TOKEN.finditer(volumes)]
 
 
@@ -107,7 +106,7 @@ def pin_places(pin: bytes, name: bytes) -> Iterator[int]:
 
 
 def looks_planned(labels: bytes) -> bool:
-    """Tell whether there is a plan among labels and annotations, or something that looks so."""
+    """Return whether a plan is among labels and annotations, or bytes that look like one."""
     return _PLANNED in labels
 
 

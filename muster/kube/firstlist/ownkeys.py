@@ -1,4 +1,4 @@
-"""What of a pod's labels and annotations is its own, and what its siblings have, too."""
+"""The labels and annotations that each pod has of its own, and those that siblings share."""
 
 from collections.abc import Hashable, Mapping
 from typing import Final
@@ -21,7 +21,7 @@ _NONE: Final = wire.Affinity()
 def shared(meta: wire.ObjectMeta) -> Hashable:
     """Return what is read of a pod's metadata and is the same for all siblings.
 
-    Names and times aside: who takes pods for siblings by this reads ranks and plans one by one.
+    Names and times are left out. Ranks and plans of siblings are read one by one.
     """
     return (
         meta.namespace,

@@ -1,4 +1,4 @@
-"""What is looked at of a pod in protobuf, and where it is in many of them.
+"""Which fields of a pod in protobuf count, and where they are in many pods.
 
 ::
 
@@ -8,10 +8,10 @@
         └─ status ──── conditions, started │                             │ phase       ┘
                        own                   own, or of all of a gang      of all of a kind
 
-Of a spec all counts that does not differ from pod to pod of one owner, whether Muster reads it or
-not: volumes, node, hostname, node affinity (a DaemonSet's names the node) and most of a container
-are left out, as nothing of a bound stranger is judged by them
-(``muster.kube.translation.podclass``).
+*Counted* is what pods of one kind must have in common. Of a spec that is all that does not differ
+from pod to pod of one owner, whether Muster reads it or not. Volumes, node, hostname, node affinity
+(a DaemonSet's names the node) and most of a container are left out: a bound stranger is not judged
+by them (``muster.kube.translation.podclass``).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -36,17 +36,15 @@ from muster.protogen import kubernetes_v1_pb2 as messages
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What is looked at of a message.
+    """What counts of a message."""
 
-    ``shared``: fields that count as a whole. ``inner``: messages that are looked into. Of all
-    others only the size counts.
-    """
-
+    #: Fields that count as a whole. Of fields in neither of the two only the size counts.
     shared: Wanted
+    #: Messages of which a part counts, by the number of their field.
     inner: Mapping[int, "Tree"] = field(default_factory=dict)
 
     def shares(self, number: int) -> bool:
-        """Whether all of a field counts."""
+        """Return whether all of a field counts."""
         return any(low <= number <= high for low, high in self.shared)
 
 
@@ -58,9 +56,9 @@ _STATUS, _CONTAINER, _CONTAINER_STATUS = (
 )
 _TOP: Final = single(_POD.METADATA_FIELD_NUMBER, _POD.SPEC_FIELD_NUMBER, _POD.STATUS_FIELD_NUMBER)
 _SHARED_META: Final = single(_META.NAMESPACE_FIELD_NUMBER, _META.DELETIONTIMESTAMP_FIELD_NUMBER)
-TOLD: Final = (_META.LABELS_FIELD_NUMBER, _META.OWNERREFERENCES_FIELD_NUMBER)
-"""Labels, annotations and owners: what pods of one kind may differ in and gangs are made by."""
-_LABELS: Final = (TOLD,)
+LABELLING: Final = (_META.LABELS_FIELD_NUMBER, _META.OWNERREFERENCES_FIELD_NUMBER)
+"""First and last field of the *labelling*: labels, annotations and owners, which gangs go by."""
+_LABELS: Final = (LABELLING,)
 _OWN_META: Final = single(
     _META.NAME_FIELD_NUMBER,
     _META.UID_FIELD_NUMBER,
@@ -119,11 +117,11 @@ TREE: Final = Tree(
         _POD.STATUS_FIELD_NUMBER: Tree(_SHARED_STATUS, dict.fromkeys(_STATUSES, Tree(_OF_STATUS))),
     },
 )
-"""What pods of one shape have in common, which is what counts of a kind but for its labels."""
+"""What pods of one shape have in common: all that counts of a kind but its labelling."""
 
 
 class _Parts:
-    """The containers, or their statuses, of all pods: what of them counts."""
+    """What counts of the containers, or of their statuses, of many pods."""
 
     def __init__(self, buffer: Buffer, stretch: Ranges, wanted: Wanted) -> None:
         self._buffer = buffer
@@ -135,7 +133,7 @@ class _Parts:
         self.broken[self._owner[fields.broken]] = True
 
     def same(self, these: NDArray[np.intp], those: NDArray[np.intp]) -> Flags:
-        """Tell of pairs of pods whether both have the same."""
+        """Return bool[n]: whether the two of a pair have the same. Each of int[n], pods."""
         count = np.diff(self._first)
         same: Flags = count[these] == count[those]
         (pairs,) = np.nonzero(same)
@@ -153,7 +151,7 @@ class _Parts:
         return same
 
     def of(self, place: int) -> list[bytes]:
-        """Return what counts of a pod's parts."""
+        """Return what counts of the parts of one pod."""
         return [
             self._buffer.cut(one.begin[part], one.end[part])
             for part in range(self._first[place], self._first[place + 1])
@@ -162,7 +160,10 @@ class _Parts:
 
 
 class PodFields:
-    """Where what is looked at is, of m pods; ``broken``: bool[m], to be read in another way."""
+    """Where the fields of m pods are that count or are read."""
+
+    #: bool[m]: which pods have to be decoded by themselves.
+    broken: Flags
 
     def __init__(self, buffer: Buffer, items: Ranges) -> None:
         """``items``: where the pods are."""
@@ -193,13 +194,13 @@ class PodFields:
         self._parts = [_Parts(buffer, spec.stretch(n), _OF_CONTAINER) for n in _CONTAINERS]
         self._parts += [_Parts(buffer, status.stretch(n), _OF_STATUS) for n in _STATUSES]
         broken = [one.broken for one in (top, meta, spec, status, affinity)]
-        self.broken: Flags = np.logical_or.reduce([*broken, *(one.broken for one in self._parts)])
+        self.broken = np.logical_or.reduce([*broken, *(one.broken for one in self._parts)])
 
     def __len__(self) -> int:
         return len(self.items)
 
     def same(self, these: NDArray[np.intp], those: NDArray[np.intp]) -> Flags:
-        """Tell of pairs of pods whether what is counted is the same."""
+        """Return bool[n]: whether what counts is the same in the two pods of a pair."""
         each = alike(
             self._buffer,
             _joined([one.at(these) for one in self._shared]),
@@ -211,7 +212,7 @@ class PodFields:
         return same
 
     def counted(self, place: int) -> Hashable:
-        """Return what is counted of a pod."""
+        """Return what counts of one pod."""
         cut = self._buffer.cut
         whole = tuple(cut(one.begin[place], one.end[place]) for one in self._shared)
         return (whole, *(tuple(parts.of(place)) for parts in self._parts))

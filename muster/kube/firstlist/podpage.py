@@ -1,15 +1,15 @@
-"""A page of pods in protobuf, looked at in columns: what most of them say is found, not decoded.
+"""A page of pods in protobuf, as columns: most of what a pod holds is found and not decoded.
 
 ::
 
-    page ──► items ──► metadata, spec, status, containers   (``fieldtable``: where they are)
+    page ──► items ──► where the fields of each pod are   (``shapes``, ``podfields``)
                               │
              own ◄────────────┴──────────► shared, as ranges of bytes
-             uid, node, times              compared with those of the pod before it:
+             UID, node, times              compared with those of the pod before it:
                                            equal bytes, the same kind
 
-In a list the pods of one owner follow each other (etcd's keys: namespace, then name), so a kind is
-met in stretches, and only the first pod of each is decoded. A pod with anything that
+In a list the pods of one owner follow each other (etcd's keys: namespace, then name), so a kind
+comes in stretches, and only the first pod of each is decoded. A pod with anything that
 ``muster.kube.firstlist.fieldtable`` does not read is decoded by itself.
 """
 
@@ -27,19 +27,11 @@ from muster.kube.errors import DecodeError
 from muster.kube.firstlist.fieldtable import Buffer, Flags, Ranges, alike, seconds
 from muster.kube.firstlist.ownbytes import OwnBytes, looks_planned
 from muster.kube.firstlist.ownkeys import shared
-from muster.kube.firstlist.page import (
-    NO_VERSION,
-    VERSION_DIGITS,
-    ListedMeta,
-    ListedPage,
-    ListedPod,
-    Times,
-    Versions,
-)
 from muster.kube.firstlist.protobuf import BAD_INPUT, reader
 from muster.kube.firstlist.shapes import Shapes
 from muster.kube.firstlist.twins import FEWEST, TwinBytes, Twins, twins
 from muster.kube.firstlist.uids import UID_ROOM, UID_TEXT, read_uids
+from muster.kube.firstlist.versions import NO_VERSION, VERSION_DIGITS, Times, Versions
 from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.protogen import kubernetes_v1_pb2 as messages
@@ -48,67 +40,64 @@ _WORD: Final = 8
 _BASE: Final = 10  # of numbers in text
 
 
-class PackedPage(ListedPage):
-    """Pods of a page in protobuf.
+class PackedPage(Sequence[wire.Pod]):
+    """Some pods of a list in protobuf, in its order, and which of them are alike.
 
-    ``kin``: int[k], as ``leaders``, for pods whose labels, annotations and owners may differ.
+    As a sequence it decodes each pod that it is asked for, see ``pod``.
     """
 
-    def __init__(self, buffer: Buffer, items: Ranges, shapes: Shapes) -> None:
-        """``items``: where the pods are; ``shapes``: of ``TREE``, those met so far."""
-        self._buffer, self._items = buffer, items
-        echoes = self._echoes = shapes.echoes(buffer, items)
-        self._fields, self._broken = echoes.fields, echoes.broken
-        self.leaders, self.kin = self._leaders()
+    #: int[k], ascending, 0 first: where stretches begin of pods of one ``kind``.
+    leaders: NDArray[np.intp]
+    #: int[m], the same for *similar* pods: they may differ in labels, annotations and owners, too.
+    similar: NDArray[np.intp]
 
-    def _leaders(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def __init__(self, buffer: Buffer, items: Ranges, shapes: Shapes) -> None:
+        """``items``: where the pods are; ``shapes``: those of the pages before."""
+        self._buffer, self._items = buffer, items
+        located = self._located = shapes.locate(buffer, items)
+        self._fields, self._broken = located.fields, located.broken
+        self.leaders, self.similar = self._stretches()
+
+    def _stretches(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         if not len(self._items):
             return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
-        kin, says = self._echoes.kin, self._echoes.says
-        one, other = says[1:], says[:-1]
+        similar, texts = self._located.similar, self._located.labelling
+        one, other = texts[1:], texts[:-1]
         known = (one >= 0) & (other >= 0)
-        same = kin & known & (one == other)
-        (rows,) = np.nonzero(kin & ~known)
-        labels = self._echoes.spread(self._fields.labels)
+        same = similar & known & (one == other)
+        (rows,) = np.nonzero(similar & ~known)
+        labels = self._located.spread(self._fields.labels)
         same[rows] = alike(self._buffer, labels.at(rows + 1), labels.at(rows))
-        return _begins(same), _begins(kin)
+        return _begins(same), _begins(similar)
 
     def __len__(self) -> int:
         return len(self._items)
 
     @overload
-    def __getitem__(self, place: int) -> ListedPod: ...
+    def __getitem__(self, place: int) -> wire.Pod: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[ListedPod]: ...
-    def __getitem__(self, place: int | slice) -> ListedPod | Sequence[ListedPod]:
-        """Return a pod as far as it is told apart from others; nothing of it if it is none.
-
-        Raises ``IndexError``.
-        """
+    def __getitem__(self, place: slice) -> Sequence[wire.Pod]: ...
+    def __getitem__(self, place: int | slice) -> wire.Pod | Sequence[wire.Pod]:
+        """Return all of a pod. Raises ``IndexError``, and what ``pod`` raises."""
         if isinstance(place, slice):
             return [self[one] for one in range(*place.indices(len(self)))]
         if not -len(self) <= place < len(self):
             raise IndexError(f"pod {place} of a page of {len(self)}")
-        try:
-            meta = messages.Pod.FromString(self._item(place)).metadata
-        except BadMessage:
-            return ListedPod()
-        found = ListedMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
-        return ListedPod(metadata=found)
+        return self.pod(place)
 
     def uids(self) -> Uids:
-        """Return the UID of each; canonical ones all together (``translate.pod_uid``)."""
-        where = self._echoes.spread(self._fields.uid)
+        """Return the UID of each; canonical ones together, others by ``translate.pod_uid``."""
+        where = self._located.spread(self._fields.uid)
         words, odd = read_uids(self._buffer.texts(where.begin, UID_ROOM))
         odd |= (where.end - where.begin != UID_TEXT) | self._broken
         for place in np.flatnonzero(odd).tolist():
-            uid = pod_uid(self[place].metadata.uid)
+            uid = pod_uid(self._raw_meta(place).uid)
             words[place] = np.frombuffer(uid, dtype=np.uint64)
         return Uids(words)
 
     def nodes(self) -> Sequence[str]:
         """Return the node of each, "" for one that is not bound."""
-        where = self._echoes.spread(self._fields.node)
+        where = self._located.spread(self._fields.node)
         sizes = where.end - where.begin
         width = -(-int(sizes.max(initial=1)) // _WORD) * _WORD
         if width > LONGEST:
@@ -120,7 +109,7 @@ class PackedPage(ListedPage):
 
     def versions(self) -> Versions:
         """Return the resource version of each."""
-        where = self._echoes.spread(self._fields.version)
+        where = self._located.spread(self._fields.version)
         size = where.end - where.begin
         odd = (size < 1) | (size > VERSION_DIGITS) | self._broken
         width = min(VERSION_DIGITS, int(size.max(initial=1)))
@@ -141,27 +130,30 @@ class PackedPage(ListedPage):
         return self._times(self._fields.started)
 
     def kind(self, place: int) -> Hashable | None:
-        """Return what pods have in common; ``None`` for one that is decoded by itself."""
+        """Return what pods have in common that differ in name, node, times and volumes only.
+
+        ``None``: the pod is to be decoded by itself.
+        """
         if self._broken[place]:
             return None
         try:
             meta = shared(self.meta(place))
         except DecodeError:
             return None
-        return meta, self._fields.counted(int(self._echoes.source[place]))
+        return meta, self._fields.counted(int(self._located.source[place]))
 
     def namespace(self, place: int) -> str:
         """Return a pod's namespace."""
-        return self._text(*self._echoes.one(self._fields.namespace, place))
+        return self._text(*self._located.one(self._fields.namespace, place))
 
     def is_planned(self, place: int) -> bool:
-        """Whether a pod carries a plan."""
-        begin, end = self._echoes.one(self._fields.labels, place)
+        """Whether a pod carries a plan; may be true of one that only looks like it."""
+        begin, end = self._located.one(self._fields.labels, place)
         return looks_planned(self._buffer.cut(begin, end))
 
     def meta(self, place: int) -> wire.ObjectMeta:
         """Return a pod's metadata. Raises ``DecodeError`` where it cannot be read."""
-        begin, end = self._echoes.one(self._fields.meta, place)
+        begin, end = self._located.one(self._fields.meta, place)
         try:
             message = messages.ObjectMeta.FromString(self._buffer.cut(begin, end))
             found: wire.ObjectMeta = _READ_META(message)
@@ -170,28 +162,28 @@ class PackedPage(ListedPage):
         return found
 
     def twins(self, some: NDArray[np.intp]) -> Iterator[Twins]:
-        """Yield planned pods of one kin that are twins. ``some``: int[n], ascending places."""
+        """Yield planned pods that are twins. ``some``: int[n], ascending, similar pods."""
         some = some[~self._broken[some]]
         fields = self._fields
         who = fields.name, fields.uid, fields.node
         own = *who, fields.labels, fields.pin, fields.volumes
-        # As long in all of these as each other; the rest is theirs, addresses for instance.
-        walked, source = np.unique(self._echoes.source[some], return_inverse=True)
+        # Twins are as long as each other in all of these. The rest is any pod's own: addresses.
+        walked, source = np.unique(self._located.source[some], return_inverse=True)
         sizes = np.array([(one.end - one.begin)[walked] for one in own])
         _, number = np.unique(sizes, axis=1, return_inverse=True)
         kind = number[source]
         for one in range(int(kind.max(initial=-1)) + 1):
             those = some[kind == one]
             if len(those) >= FEWEST:
-                each = (self._echoes.spread(part, those) for part in (*own, fields.conditions))
+                each = (self._located.spread(part, those) for part in (*own, fields.conditions))
                 yield from twins(TwinBytes(self._buffer, *each), those)
 
     def own(self, some: NDArray[np.intp]) -> Iterator[OwnBytes]:
-        """Yield what planned pods of one kin, at some places, may differ in."""
+        """Yield what similar pods with a plan, at some places, may differ in."""
         fields, cut = self._fields, self._buffer.cut
         who = fields.name, fields.uid, fields.labels
         what = fields.pin, fields.volumes, fields.conditions
-        each = [self._echoes.spread(one, some) for one in (*who, *what)]
+        each = [self._located.spread(one, some) for one in (*who, *what)]
         columns = [zip(one.begin.tolist(), one.end.tolist(), strict=True) for one in each]
         for places in zip(*columns, strict=True):
             yield OwnBytes._make([cut(low, high) for low, high in places])
@@ -205,8 +197,15 @@ class PackedPage(ListedPage):
         return found
 
     def _called(self, place: int) -> str:
-        meta = self[place].metadata
+        meta = self._raw_meta(place)
         return f"{meta.namespace}/{meta.name}" if meta.name else "(unreadable)"
+
+    def _raw_meta(self, place: int) -> messages.ObjectMeta:
+        """Return a pod's metadata as it is in protobuf, empty if it cannot be read."""
+        try:
+            return messages.Pod.FromString(self._item(place)).metadata
+        except BadMessage:
+            return messages.ObjectMeta()
 
     def _item(self, place: int) -> bytes:
         return self._buffer.cut(self._items.begin[place], self._items.end[place])
@@ -215,9 +214,9 @@ class PackedPage(ListedPage):
         return self._buffer.cut(begin, end).decode(errors="replace")
 
     def _times(self, where: Ranges) -> Times:
-        """Return times; one before 1970, or that cannot be read, is no time."""
-        said, broken = seconds(self._buffer, self._echoes.spread(where))
-        found = said.astype(np.float64)
+        """Return times; NaN for one before 1970, or that cannot be read."""
+        read, broken = seconds(self._buffer, self._located.spread(where))
+        found = read.astype(np.float64)
         found[broken | self._broken] = np.nan
         return found
 
@@ -227,5 +226,5 @@ _READ_META: Final = reader(wire.ObjectMeta, messages.ObjectMeta)
 
 
 def _begins(same: Flags) -> NDArray[np.intp]:
-    """Return where stretches begin. ``same``: of each pod but the first, as the one before."""
+    """Return where stretches begin. ``same``: of each pod but the first, as the one before it."""
     return np.append(0, np.flatnonzero(~same) + 1)

@@ -1,24 +1,25 @@
-"""Pods of a page that have another one's shape: their fields are where that one's are.
+"""Pods of a page that have the shape of a known pod: their fields are where that pod's are.
 
 ::
 
-    a pod, read once ──► mask: what a pod of its shape must share with it, bit by bit
+    a pod, read once ──► mask: the bits that a pod of its shape must share with it
                               │      tags, sizes, numbers, and what counts of a kind (``Tree``)
                               ▼
-    pods as long as it ──► AND mask, all at once ──► what counts is the same: an *echo*
+    pods as long as it ──► AND mask, all at once ──► equal? ──yes──► they have its *shape*
 
-    a page ──► everybody echoes a pod of another page? ──yes──► nothing is walked
+    a page ──► each pod has the shape of a pod of another page? ──yes──► no field is looked for
                       │ no
                       ▼
-               the first echo of each, and whoever echoes none, are walked
+               fields are looked for in the first pod of each shape, and in each that has none
                (``muster.kube.firstlist.podfields``)
-
-What an echo says in its labels, annotations and owners is compared with what that pod says while
-its bytes are at hand anyway: pods of a DaemonSet say the same, and need not be compared once more.
 
 Pods of a DaemonSet differ in names, addresses, IDs and times, most of which are as long in one pod
 as in the next; so do pods of a gang, and those of Deployments of one make. A million pods may have
-some fifty shapes, and only of one pod of each it has to be found where its fields are.
+some fifty shapes, and only in one pod of each the fields have to be looked for.
+
+The *labelling* of a pod, its labels, annotations and owners, is no part of its shape. It is
+compared with that of the shape's pod while the bytes are at hand: pods of a DaemonSet have the same
+labelling.
 """
 
 from collections.abc import Hashable, Iterator
@@ -38,17 +39,17 @@ from muster.kube.firstlist.fieldtable import (
     stretches,
 )
 from muster.kube.firstlist.onemessage import VARINT, Body, fields_of
-from muster.kube.firstlist.podfields import TOLD, TREE, PodFields, Tree
+from muster.kube.firstlist.podfields import LABELLING, TREE, PodFields, Tree
 from muster.protogen import kubernetes_v1_pb2 as messages
 
-_FEWEST: Final = 32  # with fewer it takes less to find their fields
-_SHARE: Final = 4  # one in so many of a few must have a shape, or the others are not looked at
-_LEFT: Final = 16  # if one in so many of a page has no shape, some become shapes
+_FEWEST: Final = 32  # pods that make a shape worth it; of fewer the fields are found in less time
+_SHARE: Final = 4  # one in so many of a sample must have a shape, or the others are not looked at
+_LEFT: Final = 16  # if one in so many of a page or fewer has no shape, some of these become shapes
 _AT_ONCE: Final = 8  # so many of them: a shape takes 0.3 ms by hand, to walk a page some 5 ms
 _TRIED: Final = 8  # shapes of one length, each on a few of the pods that are as long
 _MOST: Final = 256  # shapes, of some 15 KB each; owners' pods come in a row, so the old ones go
 _WORD: Final = 8
-_NOBODY: Final = -1
+_NONE: Final = -1
 _META: Final = messages.Pod.METADATA_FIELD_NUMBER
 _ALL: Final = slice(None)
 
@@ -57,36 +58,35 @@ Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Echoes:
-    """Where the fields of a page's n pods are, by those of the pods that were walked.
+class FieldPlaces:
+    """Where the fields of a page's n pods are, by the places in m pods that were walked."""
 
-    ``fields``: of these. ``source``: int[n], which of these each pod echoes, or is. ``shift``:
-    int64[n], how far behind that one's bytes its own are. ``kin``: bool[n - 1], of each pod but the
-    first, whether what counts of it but its labels is the same as of the one before it. ``says``:
-    int[n], one number for all pods that say the same in labels, annotations and owners; -1 for
-    those of which that is not known.
-    """
-
+    #: Of the m pods.
     fields: PodFields
+    #: int[n]: which of the m pods each one has its shape from; a walked pod has it from itself.
     source: Rows
+    #: int64[n]: how far the bytes of a pod lie behind those of its source.
     shift: Places
-    kin: Flags
-    says: Rows
+    #: bool[n - 1]: whether a pod is similar to the one before it: all that counts of it is equal,
+    #: but for its labelling.
+    similar: Flags
+    #: int[n]: one number for all pods of one labelling, -1 where it is not known.
+    labelling: Rows
 
     @property
     def broken(self) -> Flags:
-        """Which pods are to be read in another way."""
+        """bool[n]: which pods have to be decoded by themselves."""
         return self.fields.broken[self.source]
 
     def spread(self, ranges: Ranges, some: slice | Rows = _ALL) -> Ranges:
-        """Return of pods where something is, from where it is in those that were walked."""
+        """Return where something is in pods. ``ranges``: where it is in the walked ones."""
         source = self.source[some]
         begin, end = ranges.begin[source], ranges.end[source]
-        shift = np.where(end, self.shift[some], 0)  # what is not there is at 0
+        shift = np.where(end, self.shift[some], 0)  # a field that is absent is at 0
         return Ranges(begin + shift, end + shift)
 
     def one(self, ranges: Ranges, place: int) -> tuple[int, int]:
-        """Return the same of one pod."""
+        """Return where something is in one pod. ``ranges``: where it is in the walked ones."""
         source = self.source[place]
         begin, end = int(ranges.begin[source]), int(ranges.end[source])
         shift = int(self.shift[place]) if end else 0
@@ -94,55 +94,57 @@ class Echoes:
 
 
 class _Piece(NamedTuple):
-    """Words of a shape among which most count. ``at``: bytes from the pod's beginning.
+    """A stretch of words of a shape; most of them count."""
 
-    ``mask``: the bits that count; ``counted``: they. ``told``: which words have labels,
-    annotations or owners in them, ``beside``: the bits of these that count if those may differ.
-    """
-
+    #: Bytes from the pod's beginning.
     at: int
+    #: The bits that count, with the labelling.
     mask: Words
+    #: The shape's words under ``mask``.
     counted: Words
-    told: slice
+    #: The words that have bytes of the labelling in them.
+    labelling: slice
+    #: The bits of these that count without the labelling.
     beside: Words
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A pod's words, and those of them that count. ``said``: labels, annotations and owners."""
+    """One pod, and which of its bits a pod of its shape shares."""
 
+    #: Bytes.
     length: int
     words: Words
-    said: bytes
+    labelling: bytes
     pieces: tuple[_Piece, ...]
 
 
 class Shapes:
-    """Shapes met so far; knows where the fields of their pods are."""
+    """The shapes of pods so far, and where the fields of their pods are."""
 
     def __init__(self, *, fewest: int = _FEWEST) -> None:
-        """``fewest``: pods as long as each other that are worth to be compared."""
+        """``fewest``: pods of one length that it takes to make a shape."""
         self._fewest = fewest
         self._book = _Book()
 
-    def echoes(self, buffer: Buffer, items: Ranges) -> Echoes:
-        """Find which of these pods are echoes, and of which others."""
+    def locate(self, buffer: Buffer, items: Ranges) -> FieldPlaces:
+        """Find the fields of pods. ``items``: where the pods are."""
         if len(self._book) > _MOST:
             self._book = _Book()
         known = len(self._book)
-        found = _Found.of_nobody(len(items))
+        found = _Found.nothing(len(items))
         self._find(buffer, items, found)
         number = found.number
-        left = np.flatnonzero(number == _NOBODY)
+        left = np.flatnonzero(number == _NONE)
         if _LEFT * len(left) <= len(items):
             self._remember(buffer, items, left, found)
         # Where owners are many each page has new shapes, and the page is less than the book.
-        if len(self._book) > known or (number == _NOBODY).any():
+        if len(self._book) > known or (number == _NONE).any():
             return _by_page(buffer, items, found)
-        return self._book.echoes(items, found)
+        return self._book.locate(items, found)
 
     def _find(self, buffer: Buffer, items: Ranges, found: "_Found") -> None:
-        """Find each pod's shape; new ones are those of many."""
+        """Find each pod's shape; make new ones where many pods are as long as each other."""
         lengths = items.end - items.begin
         each, counts = np.unique(lengths, return_counts=True)
         for length, count in zip(each.tolist(), counts.tolist(), strict=True):
@@ -152,7 +154,7 @@ class Shapes:
             rows = np.flatnonzero(lengths == length)
             for known in shapes:
                 alike = self._like_if_few_are(buffer, items.begin[rows], self._book.shapes[known])
-                rows = found.take(rows, alike, known, self._book.says[known])
+                rows = found.take(rows, alike, known, self._book.labelling[known])
             while len(rows) >= self._fewest:
                 middle = int(rows[len(rows) // 2])  # one of the most, where there are several
                 shape = _shape(buffer, items, middle)
@@ -162,22 +164,22 @@ class Shapes:
                 if np.count_nonzero(alike.same) < self._fewest:
                     break
                 new = self._book.add(shape)
-                rows = found.take(rows, alike, new, self._book.says[new])
+                rows = found.take(rows, alike, new, self._book.labelling[new])
 
     def _like_if_few_are(self, buffer: Buffer, begins: Places, shape: _Shape) -> "_Alike":
-        """Tell which pods have a shape; of many not if it does not fit a few of them."""
+        """Return which pods have a shape; none of many if a sample of them does not have it."""
         if len(begins) > _SHARE * self._fewest:
             few = begins[:: len(begins) // self._fewest]
             if _SHARE * np.count_nonzero(_like(buffer, few, shape).same) < len(few):
-                nobody = np.zeros(len(begins), dtype=np.bool_)
-                return _Alike(nobody, nobody)
+                none = np.zeros(len(begins), dtype=np.bool_)
+                return _Alike(none, none)
         return _like(buffer, begins, shape)
 
     def _remember(self, buffer: Buffer, items: Ranges, left: Rows, found: "_Found") -> None:
         """Make some shapes of pods that have none."""
         lengths = items.end[left] - items.begin[left]
         for _ in range(_AT_ONCE):
-            alone = found.number[left] == _NOBODY
+            alone = found.number[left] == _NONE
             if not alone.any():
                 return
             one = int(alone.argmax())
@@ -186,52 +188,55 @@ class Shapes:
                 return
             tried = left[alone & (lengths == lengths[one])]
             new = self._book.add(shape)
-            found.take(tried, _like(buffer, items.begin[tried], shape), new, self._book.says[new])
+            found.take(
+                tried, _like(buffer, items.begin[tried], shape), new, self._book.labelling[new]
+            )
 
 
 class _Alike(NamedTuple):
-    """Which pods have a shape, and which of them say what its pod says, too."""
+    """How some pods compare with the pod of a shape."""
 
+    #: Which have its shape.
     same: Flags
-    say: Flags
+    #: Which of these have its labelling, too.
+    labelling: Flags
 
 
 class _Found(NamedTuple):
-    """What is known of a page's pods. ``number``: of each one's shape; ``says``: as in ``Echoes``.
+    """What is known of a page's pods; ``_NONE`` for what is not."""
 
-    Both int[n], ``_NOBODY`` for what is not known.
-    """
-
+    #: int[n]: the number of each pod's shape.
     number: Rows
-    says: Rows
+    #: int[n], see ``FieldPlaces``.
+    labelling: Rows
 
     @classmethod
-    def of_nobody(cls, count: int) -> Self:
-        """Return what is known at first."""
-        return cls(np.full(count, _NOBODY, dtype=np.intp), np.full(count, _NOBODY, dtype=np.intp))
+    def nothing(cls, count: int) -> Self:
+        """Return what is known at first of so many pods."""
+        return cls(np.full(count, _NONE, dtype=np.intp), np.full(count, _NONE, dtype=np.intp))
 
-    def take(self, rows: Rows, alike: _Alike, number: int, says: int) -> Rows:
+    def take(self, rows: Rows, alike: _Alike, number: int, labelling: int) -> Rows:
         """Enter which of some pods have a shape; return the others."""
         self.number[rows[alike.same]] = number
-        self.says[rows[alike.say]] = says
+        self.labelling[rows[alike.labelling]] = labelling
         return rows[~alike.same]
 
 
-def _by_page(buffer: Buffer, items: Ranges, found: _Found) -> Echoes:
-    """Walk a page: the first of each shape, and whoever has none."""
+def _by_page(buffer: Buffer, items: Ranges, found: _Found) -> FieldPlaces:
+    """Walk a page: the first pod of each shape, and those that have none."""
     number = found.number
     source = np.arange(len(items))
-    known = np.flatnonzero(number != _NOBODY)
+    known = np.flatnonzero(number != _NONE)
     _, first, among = np.unique(number[known], return_index=True, return_inverse=True)
     source[known] = known[first][among]
     walked, source = np.unique(source, return_inverse=True)
     fields = PodFields(buffer, items.at(walked))
-    # Echoes of one pod are kin, and of two pods as these are: so each two are compared once.
+    # Pods of two shapes are as similar as the walked pods of these: each two are compared once.
     pairs, pair = np.unique(source[1:] * len(walked) + source[:-1], return_inverse=True)
     these, those = np.divmod(pairs, max(len(walked), 1))
-    kin = fields.same(these, those) & ~(fields.broken[these] | fields.broken[those])
+    similar = fields.same(these, those) & ~(fields.broken[these] | fields.broken[those])
     shift = items.begin - fields.items.begin[source]
-    return Echoes(fields, source, shift, kin[pair], found.says)
+    return FieldPlaces(fields, source, shift, similar[pair], found.labelling)
 
 
 class _Book:
@@ -239,9 +244,9 @@ class _Book:
 
     def __init__(self) -> None:
         self.shapes: list[_Shape] = []
-        self.says: list[int] = []
-        """Of each shape, the number of what its pod says."""
-        self._said: dict[bytes, int] = {}
+        #: Of each shape, the number of its pod's labelling.
+        self.labelling: list[int] = []
+        self._labellings: dict[bytes, int] = {}
         self._by_length: dict[int, list[int]] = {}
         self._fields: PodFields | None = None
         self._kind = np.zeros(0, dtype=np.intp)
@@ -258,17 +263,19 @@ class _Book:
         self._fields = None
         self.shapes.append(shape)
         number = len(self.shapes) - 1
-        self.says.append(self._said.setdefault(shape.said, len(self._said)))
+        known = self._labellings
+        self.labelling.append(known.setdefault(shape.labelling, len(known)))
         self._by_length.setdefault(shape.length, []).append(number)
         return number
 
-    def echoes(self, items: Ranges, found: _Found) -> Echoes:
-        """Return pods that all have a shape as echoes of the pods these were made of."""
+    def locate(self, items: Ranges, found: _Found) -> FieldPlaces:
+        """Find the fields of pods that all have a shape, by the pods these were made of."""
         number = found.number
         fields = self._fields or self._walked()
         kind = self._kind[number]
-        kin = (kind[1:] == kind[:-1]) & ~fields.broken[number[1:]]
-        return Echoes(fields, number, items.begin - fields.items.begin[number], kin, found.says)
+        similar = (kind[1:] == kind[:-1]) & ~fields.broken[number[1:]]
+        shift = items.begin - fields.items.begin[number]
+        return FieldPlaces(fields, number, shift, similar, found.labelling)
 
     def _walked(self) -> PodFields:
         """Walk the pods that the shapes were made of, and number what counts of them."""
@@ -293,35 +300,36 @@ def _shape(buffer: Buffer, items: Ranges, row: int) -> _Shape | None:
     try:
         for low, high in _free(buffer.body, begin, end, TREE):
             mask[low - begin : high - begin] = 0
-        low, high = _told(buffer.body, begin, end)
+        low, high = _labelling(buffer.body, begin, end)
     except (ValueError, IndexError):
         return None
     words = buffer.texts(np.array([begin]), size).view(np.uint64)[0]
     beside = mask.view(np.uint64).copy()
     mask[low - begin : high - begin] = 0xFF
-    told = slice((low - begin) // _WORD, -(-(high - begin) // _WORD))
-    pieces = tuple(_pieces(words, mask.view(np.uint64), beside, told))
+    labelling = slice((low - begin) // _WORD, -(-(high - begin) // _WORD))
+    pieces = tuple(_pieces(words, mask.view(np.uint64), beside, labelling))
     return _Shape(end - begin, words, bytes(buffer.body[low:high]), pieces)
 
 
-def _pieces(words: Words, mask: Words, beside: Words, told: slice) -> Iterator[_Piece]:
-    """Yield the words that count, and few others: what nobody reads need not be fetched."""
+def _pieces(words: Words, mask: Words, beside: Words, labelling: slice) -> Iterator[_Piece]:
+    """Yield the words that count, and few others: what is not read need not be fetched."""
     for some in stretches(mask != 0):
         low, high = some.start, some.stop
-        within = slice(max(told.start, low) - low, max(min(told.stop, high) - low, 0))
+        first, last = max(labelling.start, low), min(labelling.stop, high)
+        within = slice(first - low, max(last - low, 0))
         counted = words[some] & mask[some]
         yield _Piece(low * _WORD, mask[some], counted, within, beside[some][within])
 
 
-def _told(body: Body, at: int, end: int) -> tuple[int, int]:
+def _labelling(body: Body, at: int, end: int) -> tuple[int, int]:
     """Return from where to where a pod has labels, annotations and owners.
 
-    Raises ``ValueError``, ``IndexError`` for a pod of which that cannot be said.
+    Raises ``ValueError`` or ``IndexError`` for a pod that cannot be read.
     """
     (meta,) = (one for one in fields_of(body, at, end) if one.number == _META)
-    low, high = TOLD
-    told = [one for one in fields_of(body, meta.begin, meta.end) if low <= one.number <= high]
-    return (told[0].at, told[-1].end) if told else (at, at)
+    low, high = LABELLING
+    some = [one for one in fields_of(body, meta.begin, meta.end) if low <= one.number <= high]
+    return (some[0].at, some[-1].end) if some else (at, at)
 
 
 def _free(body: Body, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]]:
@@ -337,27 +345,27 @@ def _free(body: Body, at: int, end: int, tree: Tree) -> Iterator[tuple[int, int]
 
 
 def _like(buffer: Buffer, begins: Places, shape: _Shape) -> _Alike:
-    """Tell which messages, from these places on, have a shape, and say what its pod says."""
-    same, say = np.ones(len(begins), dtype=np.bool_), np.ones(len(begins), dtype=np.bool_)
+    """Compare messages, from these places on, with the pod of a shape."""
+    same, labelling = np.ones((2, len(begins)), dtype=np.bool_)
     for piece in shape.pieces:
         for some in steps(len(begins), piece.mask.nbytes):
-            _compare(buffer, begins[some] + piece.at, piece, _Alike(same[some], say[some]))
-    return _Alike(same, say)
+            _compare(buffer, begins[some] + piece.at, piece, _Alike(same[some], labelling[some]))
+    return _Alike(same, labelling)
 
 
 def _compare(buffer: Buffer, at: Places, piece: _Piece, alike: _Alike) -> None:
-    """Strike out whose words, from these places on, are others than a shape's."""
+    """Strike out messages that have other words, from these places on, than the shape."""
     words = buffer.texts(at, piece.mask.nbytes).view(np.uint64)
     words &= piece.mask
     equal = words == piece.counted
     if equal.all():
         return
     whole = equal.all(axis=1)
-    alike.say[:] &= whole
+    alike.labelling[:] &= whole
     if len(piece.beside):
         (others,) = np.nonzero(~whole)
         rest = equal[others]
-        beside = words[others, piece.told] & piece.beside
-        rest[:, piece.told] = beside == piece.counted[piece.told] & piece.beside
+        beside = words[others, piece.labelling] & piece.beside
+        rest[:, piece.labelling] = beside == piece.counted[piece.labelling] & piece.beside
         whole[others] = rest.all(axis=1)
     alike.same[:] &= whole

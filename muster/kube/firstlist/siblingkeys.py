@@ -7,7 +7,7 @@
     a sibling     the same       any value             the same     any value          the same
 
 Members of a gang differ in the values of a few keys of their own
-(``muster.kube.firstlist.ownkeys``). Whoever has the same bytes everywhere else is a sibling, and
+(``muster.kube.firstlist.ownkeys``). A pod that has the same bytes everywhere else is a sibling, and
 only these values are read of it.
 """
 
@@ -33,15 +33,13 @@ _VALUE: Final = 0x12  # and of its value
 
 
 class Entry(NamedTuple):
-    """A label or an annotation. ``tag``, ``begin``, ``end``: where it stands.
-
-    ``size``: where that of its value stands.
-    """
+    """A label or an annotation, and where it stands."""
 
     key: str
     is_label: bool
     tag: int
     begin: int
+    #: Where the size of its value stands.
     size: int
     end: int
 
@@ -84,31 +82,30 @@ def _entry(raw: bytes, found: Field, key: str) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A key with a value of the pod's own.
+    """A key with a value of the pod's own."""
 
-    ``before``: bytes from the last value of that sort up to the size of this entry. ``within``:
-    from there to the size of the value.
-    """
-
+    #: The bytes from the own value before it to the size of this entry.
     before: bytes
+    #: The bytes from there to the size of the value.
     within: bytes
     key: str
     is_label: bool
 
 
 class _Layout(NamedTuple):
-    """Where values stand in bytes of one length. ``same``: and what stands before, between, behind.
+    """Where values stand in bytes of one length.
 
-    Sizes of values are among what is the same, so whoever has that has its values there, too.
+    Sizes of values are among the bytes that are the same, so equal ones have values of equal sizes.
     """
 
+    #: The bytes before, between and behind the values, and where they stand.
     same: tuple[tuple[bytes, int], ...]
     values: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SiblingKeys:
-    """What siblings of one pod say in their labels, annotations and owners, in that order."""
+    """Reads the labels, annotations and owners of siblings by those of one pod."""
 
     meta: ObjectMeta
     _own: tuple[_Own, ...]
@@ -127,9 +124,9 @@ class SiblingKeys:
         return cls(meta, tuple(own), raw[seen:])
 
     def read(self, name: bytes, uid: bytes, raw: bytes) -> ObjectMeta | None:
-        """Return a sibling's metadata, ``None`` for who has not the same bytes.
+        """Return a sibling's metadata, ``None`` for a pod that has other bytes.
 
-        Times, versions and the beginning of its name are the first one's.
+        Times, version and ``generateName`` are those of the first pod.
         """
         try:
             values, called, known_as = self._values(raw), name.decode(), uid.decode()

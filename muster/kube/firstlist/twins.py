@@ -1,19 +1,18 @@
-"""Siblings that differ in names, nodes and numbers alone: found by columns, not read one by one.
+"""Siblings that differ in names, nodes and numbers only: found by columns, not read one by one.
 
 ::
 
     planned pods that are as long ──► layout of the first: where its nodes, its numbers, its token
       as each other in all of these        │  and the values of its own keys stand
                                            ▼
-      each as the one before it in all other bytes, ──yes──► twins of the first of such a row,
-      and what stands there what may stand there?            if its own layout is the same: it has
-                                                             the same keys, or is looked at itself
+      each equal to the one before it in all other ──yes──► twins of the first of such a row,
+      bytes, and the own ones of the right sort?            if its layout is the first pod's: it has
+                                                            the same keys, or is looked at itself
 
-Members of a gang say the same but for a few values of their own
-(``muster.kube.firstlist.ownkeys``), and of those only a rank is asked for: a pod that runs has no
-use for its spares any more. Whoever has anything else of its own is nobody's twin, and is read by
-itself (``extender.intake.firstlist.members``): devices in its plan, a job's network, names that are
-not plain.
+Members of a gang are equal but for a few values of their own (``muster.kube.firstlist.ownkeys``).
+Of these only the rank is needed: a pod that runs has no use for its spares any more. A pod that has
+anything else of its own has no twin and is read by itself (``extender.intake.firstlist.members``):
+devices in its plan, a job's network, names that are not plain.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,14 +51,13 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Pods of a page that say the same as the first of them.
+    """Pods of a page that hold the same as the first of them, but for names, nodes and numbers."""
 
-    ``places``: int[n], ascending. ``numbers``: of own keys whose values are numbers, int64[n].
-    ``planned``: int64[n], the rank that each one's plan says, -1 for none.
-    """
-
+    #: int[n], ascending.
     places: Places
+    #: int64[n] for each own key with numbers for values.
     numbers: Mapping[Key, Numbers]
+    #: int64[n]: the rank in each pod's plan, -1 for none.
     planned: Numbers
 
     def before(self, stop: int) -> Self:
@@ -80,15 +78,16 @@ class Twins:
 class TwinBytes:
     """Where planned pods have what may be their own, one range each.
 
-    ``labels``: and annotations and owners. The ranges of a column are equally long, but for
-    ``conditions``.
+    The ranges of a column are equally long, but for ``conditions``.
     """
 
     buffer: Buffer
     name: Ranges
     uid: Ranges
     node: Ranges
+    #: Labels, annotations and owners.
     labels: Ranges
+    #: Node affinity.
     pin: Ranges
     volumes: Ranges
     conditions: Ranges
@@ -163,10 +162,10 @@ def _others(labels: bytes) -> list[Span]:
 
 
 class _Columns:
-    """What pods have of their own, if they are laid out alike.
+    """What pods have of their own, if they are laid out alike."""
 
-    ``may``: bool[n], whose own values are such as may stand there.
-    """
+    #: bool[n]: which pods have own values of the right sort.
+    may: Flags
 
     def __init__(self, pods: TwinBytes, layout: _Layout) -> None:
         count = len(pods.node)
@@ -191,7 +190,7 @@ class _Columns:
             self._volumes[:, begin:end] = 0
 
     def as_before(self) -> Flags:
-        """Tell of each pod but the first whether it is as the one before it."""
+        """Return bool[n - 1]: whether each pod but the first equals the one before it."""
         same = self.may[1:] & self.may[:-1]
         for chars in (self._labels, self._pin, self._volumes):
             words = chars.view(np.uint64)
@@ -199,10 +198,10 @@ class _Columns:
         return same
 
     def are_laid_out(self, rows: Places, free: Sequence[Span]) -> Flags:
-        """Tell of pods that may be twins whether they have what is their own where the first has.
+        """Return which of some pods have what is their own where the first pod has it.
 
-        They have if nothing but values differs, and no node but where the first one's is. ``free``:
-        where those values are, that of the plan's id before others; an id is written as it is.
+        These are pods that differ from it in values only, and in nodes only where its nodes stand.
+        ``free``: where those values stand, that of the plan's id first; an id is written as it is.
         """
         labels, pins, volumes = (each[rows] for each in (self._labels, self._pin, self._volumes))
         alike = np.ones(len(rows), dtype=np.bool_)
@@ -215,9 +214,10 @@ class _Columns:
         return alike
 
     def _take_nodes(self, own: Chars, layout: _Layout) -> None:
-        """Have the nodes of a pod's plan stand where they may, and compare them no more.
+        """Check the nodes of each pod's plan, and clear them so that they are not compared.
 
-        ``own``: the one it is on, which is the first of its plan; no other may be there twice.
+        ``own``: the node that each pod is on, which must be the first of its plan. No node may be
+        there twice.
         """
         nodes = list[Chars]()
         for span, begins in zip(layout.plan.nodes, layout.pins, strict=True):
@@ -246,7 +246,7 @@ class _Columns:
         return found
 
     def _take_other(self, span: Span) -> None:
-        """Have what is no number stay none, and compare it no more."""
+        """Check that a text is no number, and clear it so that it is not compared."""
         chars = self._labels[:, slice(*span)]
         self.may &= (chars < _ASCII).all(axis=1)
         self.may &= (chars - np.uint8(_ZERO) >= _BASE).any(axis=1)

@@ -1,4 +1,4 @@
-"""UIDs in text → words: eight digits in a step, of all pods of a page.
+"""UIDs in text → words: eight digits in a step, for all pods of a page.
 
 ::
 
@@ -7,7 +7,7 @@
     digit   '7' = 0x37 ──► 7      'c' = 0x63 ──► 3 + 9, since bit 6 is set in letters alone
     pair    7 c ──► 0x7c          four bytes of eight digits
 
-A page has thousands, and a table look-up for each of their digits takes five times as long.
+A table look-up for each digit takes five times as long.
 """
 
 from typing import Final
@@ -74,7 +74,7 @@ def _digits(text: Words) -> Words:
 
 
 def _packed(digits: Words) -> tuple[Words, Flags]:
-    """Return the four bytes of eight digits each, and whose digits are none."""
+    """Return the four bytes of eight digits each, and which of them are no digits."""
     value = (digits & _LOW) + (digits >> np.uint64(6) & _ONE) * _NINE
     letter = value + _BELOW_TEN >> np.uint64(7) & _ONE
     written = value + _ZERO + letter * _TO_LETTER

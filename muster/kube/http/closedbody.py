@@ -2,7 +2,7 @@
 
 kube-apiserver writes a list object by object, and net/http makes two chunks of each pod for who
 asks with HTTP/1.1: to take ten thousand chunks apart and to put their bytes together takes three
-times what the kernel takes to hand them over (docs/adr/0042). HTTP/1.0 knows no chunks::
+times what the kernel takes to hand them over (docs/design/first-list.md). HTTP/1.0 has none::
 
     request ──► head ──┬─► neither a length nor chunks: the body, until the server closes
                        │       recv_into its place, a list says itself whether it is whole

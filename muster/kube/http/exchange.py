@@ -4,7 +4,7 @@ A gang's release is thousands of small requests, and a general client costs more
 everything else that is done for a pod: measured with TLS, 135 µs of CPU per request with
 aiohttp and 30 µs here (docs/adr/0008). A list comes in two chunks for each pod (kube-apiserver
 writes its items one by one, through 2 KiB of net/http), which cost more there than to read the
-pod (docs/adr/0040), and is asked for with HTTP/1.0 where that is served
+pod (docs/design/first-list.md), and is asked for with HTTP/1.0 where that is served
 (``muster.kube.http.closedbody``). So only
 what whole answers need is here; the bytes are parsed by httptools (llhttp, as in Node.js)::
 

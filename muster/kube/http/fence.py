@@ -2,7 +2,7 @@
 
 ::
 
-            permit(), leads            now ≥ until (nobody has to notice), or shut()
+            permit(), leads            now ≥ until (no code has to notice), or shut()
     CLOSED ───────────────────► OPEN ───────────────────────────────────────► CLOSED
                                 │  ▲
                                 └──┘ extend(until): a renewal was acknowledged
@@ -10,7 +10,7 @@
 The transport asks before each attempt of each write, after everything that waits (a free
 connection slot, a back-off), and its sockets ask again in the call that hands bytes to the
 kernel. They ask a clock, not a flag: a process that was stopped for a minute finds the fence
-closed before anything has told it so.
+closed before any message arrives.
 
 What was sent in time must also end in time, with the process frozen or cut off::
 
@@ -21,7 +21,7 @@ What was sent in time must also end in time, with the process frozen or cut off:
     │  the kernel gives  │  counted from when it came in)                │
     │  the data up)      │                                               │
 
-so that whoever takes the Lease next finds all of it done, or never done.
+so that the next holder of the Lease finds all of it done, or never done.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ NETWORK_SHARE: Final = 0.25
 
 
 def monotonic() -> float:
-    """Return seconds on a clock that nobody sets and that counts while the machine sleeps.
+    """Return seconds on a clock that is never set and that counts while the machine sleeps.
 
     ``time.monotonic`` stands still during a suspend (clock_gettime(2), CLOCK_MONOTONIC), in
     which a lease goes on to age.
@@ -52,7 +52,7 @@ class Fence:
 
     def __init__(self, *, write_timeout_s: float, clock: Callable[[], float] = monotonic) -> None:
         self.write_timeout_s = write_timeout_s
-        self.on_refused: Callable[[], None] = lambda: None  # told of every write not sent
+        self._listeners: list[Callable[[], None]] = []
         self._clock = clock
         self._until = NEVER
         self._permitted = False
@@ -74,6 +74,10 @@ class Fence:
         """Whether a write may be sent now."""
         return self._permitted and self._clock() < self._until
 
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have ``listener`` called for each write that is not sent."""
+        self._listeners.append(listener)
+
     def extend(self, until: float) -> None:
         """Move the end of the leader's time, on the fence's clock."""
         self._until = until
@@ -91,7 +95,8 @@ class Fence:
     def write(self, what: str) -> Iterator[None]:
         """Enclose one attempt of one write. Raises ``Fenced``, and then nothing was sent."""
         if not self.is_open():
-            self.on_refused()
+            for listener in self._listeners:
+                listener()
             raise Fenced(f"{what}: was not sent, this replica does not lead (any more)")
         self._in_flight += 1
         self._idle.clear()

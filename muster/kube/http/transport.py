@@ -28,7 +28,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -133,7 +133,7 @@ class Transport:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self.observer: Observer = lambda _verb, _resource, _code, _seconds: None
+        self._observers: list[Observer] = []
         self._auth = auth
         self._slots = asyncio.Semaphore(connections)
         self._timeout_s = timeout_s
@@ -147,6 +147,10 @@ class Transport:
         self._sleep = sleep
         self._jitter = jitter
         self._session: aiohttp.ClientSession | None = None
+
+    def observe(self, observer: Observer) -> None:
+        """Have ``observer`` called with every attempt of a request, however it ends."""
+        self._observers.append(observer)
 
     async def __aenter__(self) -> Self:
         # Streams hold a connection each and for ever, so only `send` is limited, by a semaphore.
@@ -228,7 +232,7 @@ class Transport:
             return await self._attempt(within, credentials, fence.write_timeout_s)
 
     def _observed(self, request: Request, *, watches: bool = False) -> "_Attempt":
-        return _Attempt(self.observer, request, watches)
+        return _Attempt(self._observers, request, watches)
 
     async def _attempt(
         self, request: Request, credentials: Credentials, within_s: float
@@ -318,9 +322,9 @@ class Transport:
 
 @dataclass(slots=True)
 class _Attempt:
-    """Tells the observer of one attempt, however it ends; every release is one."""
+    """Calls the observers of one attempt, however it ends; every release is one."""
 
-    observer: Observer
+    observers: Sequence[Observer]
     request: Request
     watches: bool
     began: float = 0.0
@@ -337,7 +341,9 @@ class _Attempt:
         code = OK if error is None else error.code if isinstance(error, APIError) else NO_ANSWER
         request = self.request
         verb, resource = verb_and_resource(request.method, request.path, watches=self.watches)
-        self.observer(verb, resource, code, time.perf_counter() - self.began)
+        took_s = time.perf_counter() - self.began
+        for observer in self.observers:
+            observer(verb, resource, code, took_s)
 
 
 class Stream:

@@ -1,16 +1,21 @@
-"""The annotation by which Multus is told a pod's further networks, read and merged.
+"""The annotation that names a pod's further networks for Multus, read and merged.
 
 ``k8s.v1.cni.cncf.io/networks`` (multi-net-spec, section 4.1) has two forms that say the same::
 
     short   team-a/storage@net1, rdma                 comma-separated [namespace/]name[@interface]
     JSON    [{"name":"storage","namespace":"team-a","interface":"net1"}, …]    with more fields
 
-Multus takes for JSON what contains one of ``[{"``. An address can only be asked for in JSON, so
-what is short is rewritten, entry by entry and in order: the order gives interfaces without a name
-theirs. Fields that are not known here are kept as they are.
+The grammar is the one that Multus reads (multus-cni, ``parsePodNetworkAnnotation``): JSON is what
+contains one of ``[{"``, everything else is short, and one entry that cannot be read fails the pod.
+Each entry is one interface, so the same name twice is two of them, and the order gives interfaces
+without a name theirs. Fields that are not known here are kept as they are.
+
+Two callers add to it. A job's network needs an address, which only JSON can ask for, so ``merged``
+rewrites what is short. Injection adds names alone, so ``completed`` keeps the text in its form.
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,11 +24,13 @@ import msgspec
 from muster.kube.kinds.jobnetworks import ATTACHMENT_PREFIX, INTERFACE
 
 ANNOTATION: Final = "k8s.v1.cni.cncf.io/networks"
-_JSON: Final = frozenset('[{"')
+#: What occurs in the JSON form alone, also as a regular expression of CEL.
+JSON_PATTERN: Final = r'[\[{"]'
+_JSON: Final = re.compile(JSON_PATTERN)
 _NAME: Final = r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"
-_SHORT: Final = re.compile(
-    rf"(?:(?P<namespace>{_NAME})/)?(?P<name>{_NAME})(?:@(?P<interface>\S+))?"
-)
+#: One entry of the short form, also as a regular expression of CEL.
+SHORT_PATTERN: Final = rf"(?:(?P<namespace>{_NAME})/)?(?P<name>{_NAME})(?:@(?P<interface>\S+))?"
+_SHORT: Final = re.compile(SHORT_PATTERN, re.ASCII)
 
 Element = dict[str, object]
 
@@ -50,12 +57,18 @@ class Selection:
         }
 
 
+class _Named(msgspec.Struct, frozen=True, omit_defaults=True):
+    name: str
+    namespace: str | None = ""
+
+
 class _Ours(msgspec.Struct, frozen=True):
     name: str = ""
     ips: tuple[str, ...] = ()
 
 
 _ELEMENTS: Final = msgspec.json.Decoder(list[Element])
+_NAMED: Final = msgspec.json.Decoder(list[_Named])
 _ADDRESSES: Final = msgspec.json.Decoder(list[_Ours])
 
 
@@ -74,14 +87,33 @@ def merged(before: str, mine: Selection) -> str:
     return msgspec.json.encode([*kept, mine.element()]).decode()
 
 
+def completed(present: str, wanted: tuple[str, ...], namespace: str = "") -> str | None:
+    """Return the annotation with ``wanted`` at its end, ``None`` where nothing is missing.
+
+    ``wanted``: ``name`` or ``namespace/name``, once per interface. A name that the pod asks for
+    as often as wanted, or oftener, is not added again; a name alone means ``namespace``, the
+    pod's own. What is there stays in its form and order. Raises ``BadNetworks``.
+    """
+    text = present.strip()
+    there = [_Named(str(e["name"]), str(e.get("namespace") or "")) for e in elements(text)]
+    missing = _missing(there, wanted, namespace)
+    if not missing:
+        return None
+    if not _is_json(text):
+        return ",".join([text, *missing] if text else missing)
+    added = msgspec.json.encode([_named(name) for name in missing]).decode()
+    return f"{text[:-1].rstrip()},{added[1:]}" if there else added
+
+
 def elements(text: str) -> list[Element]:
-    """Return the entries of either form. Raises ``BadNetworks``."""
+    """Return the entries of either form; each has a name. Raises ``BadNetworks``."""
     if not text.strip():
         return []
-    if not _JSON & set(text):
+    if not _is_json(text):
         return [_short(item.strip()) for item in text.split(",")]
     try:
         found = _ELEMENTS.decode(text)
+        _NAMED.decode(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError) as error:
         raise BadNetworks(f"annotation {ANNOTATION}: is no list of networks: {error}") from None
     return found
@@ -104,6 +136,29 @@ def vni_of(text: str) -> int | None:
     for found in re.findall(rf'"{ATTACHMENT_PREFIX}(\d{{1,8}})"', text):
         return int(found)
     return None
+
+
+def _is_json(text: str) -> bool:
+    return _JSON.search(text) is not None
+
+
+def _missing(there: list[_Named], wanted: tuple[str, ...], namespace: str) -> list[str]:
+    """Return what of ``wanted`` is not there yet, counted entry by entry."""
+    left = Counter((each.namespace or namespace, each.name) for each in there)
+    missing = []
+    for name in wanted:
+        each = _named(name)
+        full = (each.namespace or namespace, each.name)
+        if left[full]:
+            left[full] -= 1
+        else:
+            missing.append(name)
+    return missing
+
+
+def _named(name: str) -> _Named:
+    namespace, _, short = name.rpartition("/")
+    return _Named(short, namespace)
 
 
 def _short(item: str) -> Element:

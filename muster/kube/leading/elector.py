@@ -43,7 +43,7 @@ from muster.kube.leading.election import (
     Take,
 )
 from muster.kube.leading.lease import LEASES, Lease, LeaseRef
-from muster.kube.watching.listwatch import ListWatch, Timing
+from muster.kube.watching.listwatch import ListWatch, Runtime, Timing, WatchConsumer, WatchScope
 
 log = logging.getLogger(__name__)
 
@@ -238,14 +238,18 @@ class Elector:
         watch = ListWatch(
             self.client,
             LEASES,
-            namespace=self.ref.namespace,
-            selectors={"fieldSelector": f"metadata.name={self.ref.name}"},
+            scope=WatchScope(
+                namespace=self.ref.namespace,
+                selectors={"fieldSelector": f"metadata.name={self.ref.name}"},
+            ),
+            consumer=WatchConsumer(on_problem=self._watch_failed),
             timing=Timing(back_off_s=(0.25, self.rules.retry_s)),
-            on_problem=lambda text: log.info("lease watch", extra=self._told() | {"problem": text}),
-            clock=self.clock,
-            jitter=self.jitter,
+            runtime=Runtime(clock=self.clock, jitter=self.jitter),
         )
         await watch.run(self._changed)
+
+    def _watch_failed(self, problem: str) -> None:
+        log.info("lease watch", extra=self._told() | {"problem": problem})
 
     def _changed(self, changes: Sequence[Change[Lease]]) -> None:
         known = None if self.record is None else self.record.version

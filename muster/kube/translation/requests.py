@@ -25,15 +25,13 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from muster.kube.quantity import NANOS, QuantityError, round_up, to_nanos
+from muster.kube.quantity import CPU, QuantityError, rounded_amounts, to_nanos
 from muster.kube.wire import Container, ContainerStatus, PodSpec, PodStatus, Quantities, Quantity
 
-CPU: Final = "cpu"
 PODS: Final = "pods"
 MEMORY: Final = "memory"
 HUGE_PAGES: Final = "hugepages-"
 MOST_SIZES: Final = 1024  # of nodes, of some 2 KiB each
-_MILLI: Final = NANOS // 1000
 
 Nanos = dict[str, int]
 
@@ -53,16 +51,7 @@ def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> dict[str, in
             if name in (CPU, MEMORY) or name.startswith(HUGE_PAGES)
         }
     _add(total, _read(spec.overhead))
-    rounded = {name: rounded_amount(name, nanos) for name, nanos in total.items() if nanos}
-    return rounded | {PODS: 1}
-
-
-def rounded_amount(resource: str, nanos: int) -> int:
-    """Return ``nanos`` in the unit the model counts ``resource`` in, rounded up."""
-    try:
-        return round_up(nanos, _MILLI if resource == CPU else NANOS, f"{nanos}n")
-    except QuantityError as error:
-        raise QuantityError(f"{resource}: {error}") from None
+    return rounded_amounts({name: nanos for name, nanos in total.items() if nanos}) | {PODS: 1}
 
 
 def amounts(quantities: Quantities) -> Mapping[str, int]:
@@ -75,7 +64,7 @@ def amounts(quantities: Quantities) -> Mapping[str, int]:
 
 @lru_cache(maxsize=MOST_SIZES)
 def _amounts(written: tuple[tuple[str, Quantity], ...]) -> Mapping[str, int]:
-    return {name: rounded_amount(name, nanos) for name, nanos in _read(dict(written)).items()}
+    return rounded_amounts(_read(dict(written)))
 
 
 def resized_containers(spec: PodSpec, status: PodStatus) -> dict[str, Nanos]:

@@ -1,7 +1,7 @@
-"""What a watch has told its consumer, so that a new list can be reconciled with it.
+"""What a consumer was shown by its watch, so that a new list can be reconciled with it.
 
 Objects are told apart by UID and found by name: one that was deleted and created again
-under the same name while nobody listened is first reported as gone, then as there, in
+under the same name while no watch was open is first reported as gone, then as there, in
 this order, so consumers that go by name (nodes, namespaces) end with the new one.
 """
 
@@ -31,7 +31,7 @@ class Known(Generic[T]):
     def begin(self) -> None:
         """Prepare for a list that begins, or begins again."""
         self._reconciles = self._told_any
-        self._misses = bool(self._told)  # a first list has all that is told
+        self._misses = bool(self._told)  # a first list has everything
         self._listed.clear()
         self._seen.clear()
 
@@ -55,7 +55,7 @@ class Known(Generic[T]):
         return changes
 
     def missing(self) -> list[Gone]:
-        """Return what was told before and is not in the list; ends the list."""
+        """Return what was shown before and is not in the list; ends the list."""
         gone = [key for key in self._told if key not in self._listed] if self._misses else []
         self._listed.clear()
         return [_gone(key, self._told.pop(key)) for key in gone]

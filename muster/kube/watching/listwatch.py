@@ -8,7 +8,7 @@
    ───► │ LISTING  ├───────────────► │  WATCHING  ├──────┐ resumed at the last
         └─┬────▲───┘  Synced         └──────┬─────┘ ◄────┘ version, without a list
       404 │    │ slowly                     │
-          ▼    │                            │ 410; or nothing at all was heard for a
+          ▼    │                            │ 410; or nothing at all has come for a
      ┌─────────┴──┐                         │ whole watch; or it failed time and again
      │ NOT SERVED │        LISTING ◄────────┘ (what is known then is reconciled by UID)
      └────────────┘
@@ -21,7 +21,7 @@ there is ``room``; its frames then go to ``sink`` synchronously, which only take
 *Versions.* A watch started without a version sends its initial events in no order, so none
 of them may be resumed from; this one always starts at the version of a finished list, and
 bookmarks keep that version young. A watch at a version the server has not reached yet (etcd
-was restored from a backup) is silent for ever, not refused; hence the "nothing was heard"
+was restored from a backup) is silent for ever, not refused; hence the "nothing came"
 rule: an idle watch gets a bookmark every minute.
 
 *Versions of a kind.* A kind may be served in one version or another (``others``). The
@@ -78,37 +78,86 @@ async def _no_wait() -> None:
     """Go on at once."""
 
 
+def _keeps_up() -> bool:
+    """Return that nothing has to wait."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Times in seconds.
+    """Times in seconds, and how often a watch is resumed."""
 
-    ``watch_s``: shortest and longest a watch is asked for (client-go: 5 to 10 minutes).
-    ``idle_s``: silence after which the connection counts as dead; bookmarks come every
-    minute. ``back_off_s``: first and longest wait after failures. ``absent_s``: between
-    questions for a resource that is not served (a CRD that is installed while pods of its
-    kind already wait is noticed so much later at most). ``resumes``: failed watches in a row at
-    one version before the list is read again. ``steady_s``: one that stood so long does not count,
-    though nothing came: a balancer that cuts what is idle would else keep a quiet kind waiting.
-    """
-
+    #: shortest and longest that a watch is asked for (client-go: 5 to 10 minutes)
     watch_s: tuple[float, float] = (300.0, 600.0)
+    #: silence after which the connection counts as dead; bookmarks come every minute
     idle_s: float = 150.0
+    #: first and longest wait after failures
     back_off_s: tuple[float, float] = (0.25, 30.0)
+    #: between questions for a resource that is not served: a CRD that is installed while pods of
+    #: its kind already wait is noticed so much later at most
     absent_s: float = 20.0
+    #: failed watches in a row at one version before the list is read again
     resumes: int = 5
+    #: a watch that stood so long did not fail, though nothing came: a balancer that cuts what is
+    #: idle would else keep a quiet kind waiting
     steady_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """How a list is told: page by page to ``sink``, with whether it begins, or begins again.
+    """How a list is handed on page by page, for a consumer that finds out what has gone."""
 
-    ``resource``: the same objects, decoded as a consumer of very many wants them, who finds out
-    by itself what has gone.
-    """
-
+    #: the same objects, decoded as a consumer of very many wants them
     resource: Resource[T]
+    #: called with a page, and with whether the list begins with it, or begins again
     sink: Callable[[Sequence[T], bool], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchScope(Generic[T]):
+    """Which objects of a resource are followed, and how they are listed."""
+
+    #: further versions of the same kind, best first
+    others: Sequence[Resource[T]] = ()
+    #: None: those of all namespaces
+    namespace: str | None = None
+    #: ``labelSelector`` and ``fieldSelector``
+    selectors: Mapping[str, str] | None = None
+    #: whether the watch remembers every object, so that it can say what a list has lost
+    tracks: bool = True
+    #: how lists are handed on, where not as changes; asks for ``tracks=False``
+    listing: Listing[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchConsumer:
+    """How much the consumer of a watch can take now. As it stands, it is never behind."""
+
+    #: returns when a further page of a list can be taken: a list may be kept waiting, and is larger
+    #: than any memory
+    room: Callable[[], Awaitable[None]] = _no_wait
+    #: returns whether events should wait as bytes for now
+    is_behind: Callable[[], bool] = _keeps_up
+    #: returns when it ``is_behind`` no more
+    room_for_events: Callable[[], Awaitable[None]] = _no_wait
+    #: awaited between events that arrived together; must not take long
+    breathe: Callable[[], Awaitable[None]] = _no_wait
+    #: returns versions that the consumer has taken over already
+    #: (``muster.kube.watching.ownwrites``)
+    ours: Callable[[], AbstractSet[bytes]] = frozenset
+    #: called once per failure and per object that cannot be decoded
+    on_problem: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The clock and the dice of a watch."""
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    #: seconds, only ever growing
+    clock: Callable[[], float] = time.monotonic
+    #: a random number in [0, 1)
+    jitter: Callable[[], float] = random.random
 
 
 class WatchState(StrEnum):
@@ -121,11 +170,7 @@ class WatchState(StrEnum):
 
 @dataclass(slots=True)
 class WatchStats:
-    """For metrics and readiness; only ever written by the watch.
-
-    ``received``: lines of watches that have come in, but for those that must come again.
-    ``handed_on``: of these, those that are told, or need not be.
-    """
+    """For metrics and readiness; only ever written by the watch."""
 
     state: WatchState = WatchState.LISTING
     synced: bool = False
@@ -134,7 +179,9 @@ class WatchStats:
     events: int = 0
     bookmarks: int = 0
     problems: int = 0
+    #: lines of watches that have come in, but for those that must come again
     received: int = 0
+    #: of these, those that the consumer has, or need not have
     handed_on: int = 0
     last_error: str = ""
 
@@ -178,53 +225,35 @@ class ListWatch(Generic[T]):
         client: Client,
         resource: Resource[T],
         *,
-        others: Sequence[Resource[T]] = (),
-        namespace: str | None = None,
-        selectors: Mapping[str, str] | None = None,
-        tracks: bool = True,
-        listing: Listing[Any] | None = None,
-        room: Callable[[], Awaitable[None]] = _no_wait,
-        is_behind: Callable[[], bool] = lambda: False,
-        room_for_events: Callable[[], Awaitable[None]] = _no_wait,
-        breathe: Callable[[], Awaitable[None]] = _no_wait,
-        ours: Callable[[], AbstractSet[bytes]] = frozenset,
+        scope: WatchScope[T] | None = None,
+        consumer: WatchConsumer | None = None,
         timing: Timing | None = None,
-        on_problem: Callable[[str], None] | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        clock: Callable[[], float] = time.monotonic,
-        jitter: Callable[[], float] = random.random,
+        runtime: Runtime | None = None,
     ) -> None:
-        """``others``: further versions of the same kind, best first.
-
-        ``room`` returns when the consumer can take a further page of a list: a list may be kept
-        waiting, and is larger than anybody's memory. ``room_for_events`` does when it ``is_behind``
-        with events no more: what a watch has brought waits as bytes. ``breathe`` is awaited between
-        events that arrived together, and must not take long. ``listing`` asks for ``tracks=False``.
-        ``ours``: versions that the consumer has taken over already
-        (``muster.kube.watching.ownwrites``). ``on_problem`` is told once per failure and per object
-        that cannot be decoded.
-        """
+        scope, consumer, runtime = (
+            scope or WatchScope(),
+            consumer or WatchConsumer(),
+            runtime or Runtime(),
+        )
+        #: the version of the kind that is followed now
         self.resource = resource
-        self._versions = (resource, *others)
+        self._versions = (resource, *scope.others)
         self._absent_versions = 0
         self.stats = WatchStats()
         self._client = client
         self._codec = client.codec(resource)
-        self._namespace = namespace
-        self._selectors = selectors
-        self._listing = listing
-        self._room = room
-        self._is_behind = is_behind
-        self._room_for_events = room_for_events
-        self._breathe = breathe
-        self._ours = ours
+        self._namespace, self._selectors = scope.namespace, scope.selectors
+        self._listing = scope.listing
+        self._room = consumer.room
+        self._is_behind = consumer.is_behind
+        self._room_for_events = consumer.room_for_events
+        self._breathe = consumer.breathe
+        self._ours = consumer.ours
+        self._on_problem = consumer.on_problem
         self._timing = timing or Timing()
-        self._on_problem = on_problem
-        self._sleep = sleep
-        self._clock = clock
-        self._jitter = jitter
+        self._sleep, self._clock, self._jitter = runtime.sleep, runtime.clock, runtime.jitter
         self._absent_told = False
-        self._known: Known[T] = Known(tracks=tracks)
+        self._known: Known[T] = Known(tracks=scope.tracks)
         self._version = ""
         self._failures = 0
 
@@ -236,7 +265,8 @@ class ListWatch(Generic[T]):
     def has_told(self, version: str) -> bool:
         """Whether all there was at a resource version has been handed on.
 
-        Versions are integers that grow (KEP-5504). One that is none has been told when a list has.
+        Versions are integers that grow (KEP-5504). One that is none has been handed on as soon as
+        a list has.
         """
         if not (version.isdecimal() and self._version.isdecimal()):
             return bool(self._version)
@@ -278,7 +308,7 @@ class ListWatch(Generic[T]):
         self.stats.synced = True
 
     async def _pages(self, resource: Resource[L], told: Callable[[Sequence[L], bool], None]) -> str:
-        """Tell all pages, each when there is room for it; return the version of the list."""
+        """Hand on all pages, each when there is room for it; return the version of the list."""
         version, begins = "", True
         pages = self._client.pages(resource, namespace=self._namespace, selectors=self._selectors)
         async for page in pages:
@@ -311,11 +341,11 @@ class ListWatch(Generic[T]):
         began = self._clock()
         async with opening as stream:
             try:
-                heard = await self._read(stream, sink)
+                came = await self._read(stream, sink)
             finally:
                 if self._clock() - began >= self._timing.steady_s:
                     self._failures = 0
-        if heard:
+        if came:
             return
         if self._clock() - began < asked_s / 2:
             raise TransportError("the watch ended before it had begun")
@@ -323,7 +353,7 @@ class ListWatch(Generic[T]):
 
     async def _read(self, stream: Stream, sink: Sink[T]) -> bool:
         """Hand on frames until the server ends the stream; return whether there were any."""
-        heard = False
+        came = False
         ahead = ReadAhead(stream, f"watch of {self.resource}", self._came)
         try:
             while lines := await ahead.next():
@@ -332,11 +362,11 @@ class ListWatch(Generic[T]):
                 self._decode(lines, sink)
                 self.stats.handed_on += lines.count(b"\n")
                 await self._breathe()
-                heard = True
+                came = True
                 self._failures = 0
         finally:
             self.stats.received = self.stats.handed_on  # what is left will come again
-        return heard
+        return came
 
     def _came(self, lines: int) -> None:
         self.stats.received += lines
@@ -399,7 +429,7 @@ class ListWatch(Generic[T]):
         self.resource, self._codec = resource, self._client.codec(resource)
 
     async def _failed(self, error: KubeError) -> None:
-        """Wait, longer each time until something is heard; give the version up after some."""
+        """Wait, longer each time until something comes; give the version up after some."""
         self._failures += 1
         self._report((f"{self.resource}: {error}; attempt {self._failures}",))
         if self._failures % self._timing.resumes == 0:

@@ -1,7 +1,7 @@
-"""Leaving out what a watch tells of our own writes, before it is decoded.
+"""Leaving out what a watch shows of our own writes, before it is decoded.
 
 Of the four events of a pod that is planned and bound one is the release that we wrote ourselves,
-and took over when its reply came. A resource version is that of one write, so it tells the event::
+and took over when its reply came. A resource version is that of one write, so it finds the event::
 
     {"type":"MODIFIED","object":{…"metadata":{…"resourceVersion":"4711"…   4711 ours? left out
 """

@@ -6,10 +6,10 @@
                         ▲                              │ no
                         └──── a task reads on ◄────────┘ until there is
 
-An API server cuts a watch whose reader is late, so reading must not wait for whoever is behind. But
-to decode at once what nobody has time for costs memory: an event that waits decoded takes three
+An API server cuts a watch whose reader is late, so reading must not wait for a slow consumer. But
+to decode at once what it has no time for costs memory: an event that waits decoded takes three
 times its JSON, in small objects among others that stay, so that none of it goes back to the system
-when they are gone. Pieces of lines do (docs/adr/0047).
+when they are gone. Pieces of lines do (docs/design/first-list.md).
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class ReadAhead:
     """Reads one stream to its end."""
 
     def __init__(self, stream: Stream, what: str, came: Callable[[int], None]) -> None:
-        """Be told ``what`` is read, for messages; tell ``came`` each time how many lines came."""
+        """Call ``came`` with the number of lines that came, each time; ``what``: for messages."""
         self._stream, self._what, self._told = stream, what, came
         self._kept: deque[bytes] = deque()
         self._rest: list[bytes] = []

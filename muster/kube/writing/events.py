@@ -122,14 +122,15 @@ class EventRecorder:
         controller: str,
         instance: str,
         limit: int = 4096,
-        wanted: Callable[[], bool] = lambda: True,
+        wanted: Callable[[], bool] | None = None,
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Report as ``controller`` (like ``muster.dev/extender``), from the pod ``instance``.
 
-        ``wanted``: whether occurrences count; on a standby the leader reports the same ones.
+        ``wanted`` returns whether occurrences count, without it all do; on a standby the leader
+        reports the same ones.
         ``clock`` (epoch seconds) dates what is written, ``steady`` spaces the writes: a clock set
         back by hours must not silence a series for as long.
         """
@@ -154,7 +155,7 @@ class EventRecorder:
         self, regarding: Regarding, reason: str, note: str, *, action: str, warning: bool = False
     ) -> None:
         """Count one occurrence. ``reason`` and ``action``: CamelCase words of a fixed set."""
-        if not self._wanted():
+        if self._wanted is not None and not self._wanted():
             return
         key = (regarding.uid, reason, action)
         series = self._waiting.get(key) or self._written.pop(key, None)

@@ -138,8 +138,8 @@ async def release_pod(
     pod: PodRef,
     note: PlanNote,
     *,
-    pin: Pin,
-    seen: Pod | None,
+    pin: Pin = Pin.AFFINITY,
+    seen: Pod | None = None,
     extra: Extra = NOTHING,
 ) -> ReleaseOutcome:
     """Lift Muster's gate and hold the pod to ``note``.
@@ -161,7 +161,7 @@ async def release_pod(
 
 
 async def bind_pod(
-    client: Client, pod: PodRef, node: str, *, annotations: Mapping[str, str]
+    client: Client, pod: PodRef, node: str, *, annotations: Mapping[str, str] | None = None
 ) -> BindOutcome:
     """Create the Binding; a pod that is bound to ``node`` already counts as bound.
 
@@ -174,7 +174,7 @@ async def bind_pod(
             "name": pod.name,
             "namespace": pod.namespace,
             "uid": pod.uid,
-            "annotations": dict(annotations),
+            "annotations": dict(annotations or {}),
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
@@ -193,7 +193,12 @@ async def bind_pod(
 
 
 async def evict_pod(client: Client, pod: PodRef, *, unbound: bool = False) -> bool:
-    """Evict the pod of this UID; see ``KubeClient.evict_pod``.
+    """Evict through the Eviction API, only the pod of this UID.
+
+    A pod that is gone, or whose name belongs to another one now, counts as done. With
+    ``unbound`` a pod that has a node by now is left alone: returns False. Raises
+    ``TooManyRequests`` where a disruption budget does not allow it now, nothing is retried;
+    ``Conflict`` where the pod changed in between.
 
     The pod is looked at first, and what is evicted is the pod as it was seen: in between
     kube-scheduler may bind it. With a resourceVersion an eviction is also answered at once;

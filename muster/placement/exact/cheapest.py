@@ -28,22 +28,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.resumable import Steps
-from muster.placement.exact.hostvectors import Stock, with_fewer_kinds
+from muster.placement.exact.hostvectors import HostStock, with_fewer_kinds
 from muster.placement.exact.polish import polished
 from muster.placement.exact.treeprogram import (
     NEVER,
-    Budget,
-    Field,
+    HostOption,
     Item,
-    Option,
+    SearchBudget,
     Shifts,
     Solved,
+    TreeTask,
     Units,
     prices,
     states,
     sweep,
 )
-from muster.placement.tree import Ints, Tree
+from muster.placement.tree import DomainTree, Ints
 
 MOST_KINDS: Final = 4
 MOST_HOSTS: Final = 1024
@@ -60,12 +60,11 @@ _MOST_OPTIONS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Slices of one level: ``makeups``: what a slice consists of, and how many are like that.
-
-    The units of a make-up are the slices of the layer inside, innermost pods per kind.
-    """
+    """Slices of one level."""
 
     level: int
+    #: What a slice consists of (slices of the layer inside, innermost pods per kind), and how many
+    #: slices are like that.
     makeups: tuple[tuple[Units, int], ...]
 
     @property
@@ -81,49 +80,51 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """``units`` that go to a domain (of a layer's level) or to a host's position."""
+class DomainShare:
+    """What goes to one domain, or to one host."""
 
+    #: The domain of a layer's level, or a host's position.
     place: int
+    #: How many units of each kind.
     units: Units
-    inside: tuple["Share", ...] = ()
+    inside: tuple["DomainShare", ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Exact:
-    """``amounts``: int64[kinds, positions]; ``None``: proven that nothing fits.
+class CheapestAmounts:
+    """The cheapest placement."""
 
-    ``shares``: the same by layer, in tree order.
-    """
-
+    #: int64[kinds, positions]; ``None``: proven that nothing fits.
     amounts: NDArray[np.int64] | None
-    shares: tuple[Share, ...] = ()
+    #: The same by layer, in tree order.
+    shares: tuple[DomainShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quest:
-    """``wanted`` pods per kind from ``stock``. ``order``: levels, the weightiest first.
+    """What is to be placed, and from what."""
 
-    ``layers``: slices, widest first.
-    """
-
-    tree: Tree
-    stock: Stock
+    tree: DomainTree
+    #: What the hosts can take.
+    stock: HostStock
+    #: Pods per kind.
     wanted: Units
+    #: Levels, the weightiest first.
     order: Sequence[int]
+    #: Slices, widest first.
     layers: tuple[Layer, ...] = ()
 
 
-def cheapest(quest: Quest, budget: Budget) -> Steps[Exact | None]:
+def cheapest(quest: Quest, budget: SearchBudget) -> Steps[CheapestAmounts | None]:
     """Return the best placement; ``None``: too large, or the budget is used up."""
     if len(quest.wanted) > MOST_KINDS:
         return None
     if not len(quest.stock.positions):
-        return Exact(None)
+        return CheapestAmounts(None)
     plot = _Plot(quest)
     shares = yield from plot.solve(plot.cost(None), budget)
     if not shares:
-        return None if shares is None else Exact(None)
+        return None if shares is None else CheapestAmounts(None)
     found = plot.amounts(shares)
     finer = yield from plot.solve(plot.cost(plot.used(found)), budget)
     shares = finer or shares
@@ -131,7 +132,7 @@ def cheapest(quest: Quest, budget: Budget) -> Steps[Exact | None]:
     if len(quest.wanted) > 1 and not quest.layers:
         positions = np.flatnonzero(found.any(axis=0))
         found = yield from polished(quest.tree, found, quest.stock.of(positions))
-    return Exact(found, shares)
+    return CheapestAmounts(found, shares)
 
 
 _Cost = dict[tuple[int, str], int]
@@ -140,20 +141,21 @@ _Cost = dict[tuple[int, str], int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """A solved sweep. ``inside``: domain and table of each item, or of hosts the position."""
+    """A solved sweep."""
 
     solved: Solved
     layer: Layer | None
+    #: Domain and table of each item; of hosts the position.
     inside: Sequence[tuple[int, "_Table | None"]]
 
-    def shares(self, units: Units) -> Iterator[Share]:
+    def shares(self, units: Units) -> Iterator[DomainShare]:
         """Yield the way of giving ``units`` away at the least price."""
         for item, given in self.solved.back(units):
             place, table = self.inside[item]
-            inner: tuple[Share, ...] = ()
+            inner: tuple[DomainShare, ...] = ()
             if table is not None and self.layer is not None:
                 inner = tuple(table.shares(self.layer.units(given)))
-            yield Share(place, given, inner)
+            yield DomainShare(place, given, inner)
 
 
 def _most_slices(layer: Layer, room: Units) -> Units:
@@ -193,14 +195,14 @@ class _Plot:
         held = amounts.sum(axis=0)[self._stock.positions] > 0
         return {level: len(np.unique(self._at[level][held])) for level in self._levels}
 
-    def amounts(self, shares: Sequence[Share]) -> NDArray[np.int64]:
+    def amounts(self, shares: Sequence[DomainShare]) -> NDArray[np.int64]:
         """Return int64[kinds, positions]."""
         found = np.zeros((len(self._quest.wanted), self._quest.tree.size), dtype=np.int64)
         for share in _hosts(shares):
             found[:, share.place] = share.units
         return found
 
-    def solve(self, cost: _Cost, budget: Budget) -> Steps[tuple[Share, ...] | None]:
+    def solve(self, cost: _Cost, budget: SearchBudget) -> Steps[tuple[DomainShare, ...] | None]:
         """Return the cheapest shares, ``()``: nothing fits, ``None``: too much work."""
         paid = dict(zip(cost, prices(list(cost.values())), strict=True))
         layers = self._quest.layers
@@ -248,14 +250,14 @@ class _Plot:
 class _Pricing:
     """The sweeps of one pass, layer inside layer."""
 
-    def __init__(self, plot: _Plot, paid: _Cost, budget: Budget) -> None:
+    def __init__(self, plot: _Plot, paid: _Cost, budget: SearchBudget) -> None:
         self._plot, self._paid, self._budget = plot, paid, budget
         self._quest = plot.quest
         host = self._quest.tree.host
         self._opening = [plot.opening(paid, level) for level in range(host + 1)]
         self._kinds = paid.get((host, "kinds"), 0)
         self._shifts: dict[Units, Shifts] = {}
-        self._shared: dict[tuple[int, int], tuple[Option, ...]] = {}
+        self._shared: dict[tuple[int, int], tuple[HostOption, ...]] = {}
 
     def table(self, depth: int, hosts: tuple[int, int], top: int) -> Steps[_Table | None]:
         """Price what a range of hosts can take, in the units of a depth of layers."""
@@ -280,11 +282,11 @@ class _Pricing:
                 items.append(Item(path, options))
                 inside.append((domain, inner))
             yield
-        task = Field(layer.wanted, tuple(self._opening[level] for level in swept), items)
+        task = TreeTask(layer.wanted, tuple(self._opening[level] for level in swept), items)
         solved = yield from self._sweep(task)
         return None if solved is None else _Table(solved, layer, inside)
 
-    def _sweep(self, task: Field) -> Steps[Solved | None]:
+    def _sweep(self, task: TreeTask) -> Steps[Solved | None]:
         if not task.is_kept:
             return None
         shifts = self._shifts.get(task.wanted)
@@ -292,7 +294,9 @@ class _Pricing:
             shifts = self._shifts[task.wanted] = Shifts(task.wanted)
         return (yield from sweep(task, self._budget, shifts))
 
-    def _slices(self, layer: Layer, inner: _Table, domain: int, most: Units) -> Iterator[Option]:
+    def _slices(
+        self, layer: Layer, inner: _Table, domain: int, most: Units
+    ) -> Iterator[HostOption]:
         """Yield what a domain can take: every number of slices of every make-up."""
         is_host = layer.level == self._quest.tree.host  # its price is in the pods' already
         price = 0 if is_host else int(self._opening[layer.level][domain])
@@ -302,7 +306,7 @@ class _Pricing:
             if any(slices) and all(n <= m for n, m in zip(units, room, strict=True)):
                 inside = inner.solved.price(units)
                 if inside < NEVER:
-                    yield Option(slices, price + inside)
+                    yield HostOption(slices, price + inside)
 
     def _of_hosts(self, hosts: tuple[int, int], top: int) -> Steps[_Table | None]:
         low, high = hosts
@@ -318,7 +322,7 @@ class _Pricing:
             if i % _ITEMS_PER_STEP == _ITEMS_PER_STEP - 1:
                 yield
         opening = tuple(self._opening[level] for level in swept)
-        solved = yield from self._sweep(Field(self._wanted(options), opening, items))
+        solved = yield from self._sweep(TreeTask(self._wanted(options), opening, items))
         return None if solved is None else _Table(solved, None, [(p, None) for p in positions])
 
     def _wanted(self, options: Sequence[tuple[Units, ...]]) -> Units:
@@ -329,18 +333,18 @@ class _Pricing:
         totals = [sum(column) for column in zip(*rooms, strict=True)]
         return tuple(min(n, m) for n, m in zip(self._quest.wanted, totals, strict=True))
 
-    def _host_options(self, vectors: tuple[Units, ...], position: int) -> tuple[Option, ...]:
+    def _host_options(self, vectors: tuple[Units, ...], position: int) -> tuple[HostOption, ...]:
         price = int(self._opening[self._quest.tree.host][position])
         key = (id(vectors), price)  # equal hosts share the very tuple, which the stock keeps
         found = self._shared.get(key)
         if found is None:
             chosen = with_fewer_kinds(vectors) if self._kinds else vectors
-            found = tuple(Option(u, price + self._kinds * sum(map(bool, u))) for u in chosen)
+            found = tuple(HostOption(u, price + self._kinds * sum(map(bool, u))) for u in chosen)
             self._shared[key] = found
         return found
 
 
-def _hosts(shares: Sequence[Share]) -> Iterator[Share]:
+def _hosts(shares: Sequence[DomainShare]) -> Iterator[DomainShare]:
     for share in shares:
         if share.inside:
             yield from _hosts(share.inside)

@@ -30,14 +30,14 @@ def mixes(leaves: NDArray[np.int64], wanted: Units) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stock:
-    """``positions``: int64[hosts], ascending; ``options``: maximal vectors, along them.
+class HostStock:
+    """What hosts can take of several kinds of pods."""
 
-    ``room``: int64[hosts], members of the kind that is hardest to place.
-    """
-
+    #: int64[hosts], ascending.
     positions: Ints
+    #: The maximal vectors of each host, along ``positions``.
     options: Sequence[tuple[Units, ...]]
+    #: int64[hosts], members of the kind that is hardest to place.
     room: Ints
 
     def of(self, positions: Ints) -> list[tuple[Units, ...]]:
@@ -45,18 +45,18 @@ class Stock:
         return [self.options[i] for i in np.searchsorted(self.positions, positions).tolist()]
 
 
-def equal_stock(leaf: Ints, need: int) -> Stock:
+def equal_stock(leaf: Ints, need: int) -> HostStock:
     """Return the stock for equal pods: a host's one maximal vector is its capacity."""
     positions = np.flatnonzero(leaf)
     room = leaf[positions]
     most = np.minimum(room, need).tolist()
     shared = {size: ((size,),) for size in set(most)}
-    return Stock(positions, [shared[size] for size in most], room)
+    return HostStock(positions, [shared[size] for size in most], room)
 
 
 def mixed_stock(
     leaves: NDArray[np.int64], free: NDArray[np.int64], asked: NDArray[np.int64], wanted: Units
-) -> Steps[Stock]:
+) -> Steps[HostStock]:
     """Return the stock for several kinds of pods.
 
     ``leaves``: int64[kinds, positions], what a host takes of each kind alone. ``free``:
@@ -78,7 +78,7 @@ def mixed_stock(
     options = [vectors[number] for number in numbers.reshape(-1).tolist()]
     totals = np.maximum(leaves.sum(axis=1), 1)
     hardest = int(np.argmax(np.array(wanted) / totals))
-    return Stock(positions, options, leaves[hardest, positions])
+    return HostStock(positions, options, leaves[hardest, positions])
 
 
 def _relevant(

@@ -7,7 +7,7 @@ anew, by the kinds that each is to hold::
     h1  A A B      A and B are both on both hosts       h1  A A A
     h2  A B B  ─►  one exchange later they are not  ─►  h2  B B B
 
-The first exchange that lowers the cost of the best ring (``ranking``) is made, until none
+The first exchange that lowers the cost of the best ring (``ringorder``) is made, until none
 does, the ring costs what every ring must, or the trials are used up.
 """
 
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from muster.cluster.resumable import Steps
 from muster.placement.exact.treeprogram import Units
-from muster.placement.ranks.ringorder import Fabric
-from muster.placement.tree import Ints, Tree
+from muster.placement.ranks.ringorder import RingHosts
+from muster.placement.tree import DomainTree, Ints
 
 TRIALS: Final = 400
 """Rings computed for one gang; each is a fraction of a millisecond."""
@@ -36,7 +36,7 @@ Held = list[Units]
 
 
 def polished(
-    tree: Tree, amounts: NDArray[np.int64], options: Sequence[tuple[Units, ...]]
+    tree: DomainTree, amounts: NDArray[np.int64], options: Sequence[tuple[Units, ...]]
 ) -> Steps[NDArray[np.int64]]:
     """Return amounts, int64[kinds, positions], on the same hosts with fewer crossings.
 
@@ -45,7 +45,7 @@ def polished(
     positions = np.flatnonzero(amounts.any(axis=0))
     if len(positions) > _MOST_HOSTS:
         return amounts
-    fabric = Fabric(tree, positions, len(amounts))
+    fabric = RingHosts(tree, positions, len(amounts))
     held: Held = [tuple(row) for row in amounts[:, positions].T.tolist()]
     cost, least, trials = fabric.ring(_where(held)).cost, fabric.least(), TRIALS
     improved = True

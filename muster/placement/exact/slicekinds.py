@@ -25,14 +25,15 @@ LOOSE_STEP: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """``layers``: widest first. Along them ``inside``: per slice, the units that it consists of.
+    """What the slices of a gang consist of."""
 
-    ``types``: per slice, its make-up by number; ``kinds``: int64[members], innermost.
-    """
-
+    #: Widest first.
     layers: tuple[Layer, ...]
+    #: Per layer and slice, the units that it consists of.
     inside: tuple[list[Ints], ...]
+    #: Per layer and slice, its make-up by number.
     types: tuple[Ints, ...]
+    #: int64[members], the kind of each member.
     kinds: Ints
 
 

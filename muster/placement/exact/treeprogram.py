@@ -10,7 +10,7 @@ the items so far take at least the units ``v``::
 
 That is exact for any number of levels, because prices add up: a lexicographic objective
 becomes one number whose digits are the objectives (``prices``). A host needs only its
-maximal options, since it may take less than an option says: ``v - x`` stops at zero.
+maximal options, since it may take less than an option: ``v - x`` stops at zero.
 
 The work is counted in *ticks*, about 3 ns each, so a budget needs no clock.
 """
@@ -45,42 +45,44 @@ Units = tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Budget:
+class SearchBudget:
     """Ticks that a search may still use."""
 
     left: int
 
     def spend(self, ticks: int) -> bool:
-        """Take ticks; tell whether there were enough."""
+        """Take ticks; return whether there were enough."""
         self.left -= ticks
         return self.left >= 0
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """``units`` that an item may take, and the price of that."""
+class HostOption:
+    """What an item may take."""
 
     units: Units
+    #: Price of taking these units.
     price: int
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """``path``: the item's domain at every swept level, widest first."""
+    """One host, or one domain of the layer inside."""
 
+    #: Its domain at every swept level, widest first.
     path: tuple[int, ...]
-    options: tuple[Option, ...]
+    options: tuple[HostOption, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field:
-    """``wanted`` units; ``opening``: int64[domains] prices per swept level.
+class TreeTask:
+    """Units to give to items under a tree of domains."""
 
-    ``items`` in tree order.
-    """
-
+    #: Units per kind.
     wanted: Units
+    #: int64[domains] per swept level, the price of using a domain.
     opening: tuple[Ints, ...]
+    #: In tree order.
     items: Sequence[Item]
 
     @property
@@ -90,7 +92,7 @@ class Field:
 
     @property
     def is_kept(self) -> bool:
-        """Tell whether the tables are of a size that can be kept."""
+        """Return whether the tables are of a size that can be kept."""
         return self.states <= MOST_STATES and self.states * len(self.items) <= _MOST_CELLS
 
     def ticks(self) -> int:
@@ -109,14 +111,13 @@ _Table = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Event:
-    """One step of the sweep: ``item`` taken or not, or (-1) a domain opened or closed.
+    """One step of the sweep: an item taken or not, a domain opened or closed."""
 
-    ``before``: the table it began with. For a closing, ``partner`` is the index of the
-    opening and ``before`` the table inside.
-    """
-
+    #: Index of the item; -1: a domain.
     item: int
+    #: The table before the step; for a closing, the table inside.
     before: _Table
+    #: For a closing, the index of the opening.
     partner: int = -1
 
 
@@ -124,7 +125,7 @@ class _Event:
 class Solved:
     """The outcome of a sweep: prices of every vector of units, and how each is reached."""
 
-    field: Field
+    field: TreeTask
     _final: _Table
     _events: list[_Event]
     _shifts: "Shifts"
@@ -196,7 +197,9 @@ class Shifts:
         return tuple(difference.tolist())
 
 
-def sweep(task: Field, budget: Budget, shifts: Shifts | None = None) -> Steps[Solved | None]:
+def sweep(
+    task: TreeTask, budget: SearchBudget, shifts: Shifts | None = None
+) -> Steps[Solved | None]:
     """Return the solved field, ``None`` when the budget does not last."""
     if not task.is_kept or not budget.spend(task.ticks()):
         return None
@@ -217,7 +220,7 @@ def sweep(task: Field, budget: Budget, shifts: Shifts | None = None) -> Steps[So
 class _Sweep:
     """The tables of the domains that are open, the whole field's first."""
 
-    task: Field
+    task: TreeTask
     shifts: Shifts
     tables: list[_Table] = field(init=False)
     path: tuple[int, ...] = ()

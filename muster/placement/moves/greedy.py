@@ -1,10 +1,10 @@
-"""A set of moves for gangs that cannot be counted seat by seat: clear a domain, put back.
+"""A set of moves for gangs that cannot be counted node by node: clear a domain, put back.
 
 For several kinds of members, slices, and rules between pods; and where the search gave up::
 
     the domains that lack least ─► lift every pod that may move ─► does the gang fit?
       ─► put back gang by gang, then pod by pod, the dearest first, while it still fits
-      ─► find seats for those that are left
+      ─► find places for those that are left
            none? ─► lift the lightest nodes elsewhere too, so that their pods close ranks
 
 The result is small (no pod of it could stay), not proven to be the cheapest.
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.placement import gang as gang_placement
 from muster.placement.decision import Plan
-from muster.placement.moves.movablepods import Movable, Prices, devices_of
-from muster.placement.moves.search import Found
-from muster.placement.moves.trial import Asked, Seater
+from muster.placement.moves.movablepods import Movable, MovePrices, devices_of
+from muster.placement.moves.search import FoundMoves
+from muster.placement.moves.trial import Trial, decided
+from muster.placement.question import Question
 from muster.placement.search.arena import Arena
 from muster.placement.tree import ROOT
 
@@ -48,13 +48,13 @@ class Clearing:
     """Clears domains of one snapshot for one gang."""
 
     snapshot: Snapshot
-    asked: Asked
-    prices: Prices
-    seater: Seater
+    question: Question
+    prices: MovePrices
+    trial: Trial
 
-    def run(self, arenas: Sequence[Arena], may: Movable) -> Steps[Found]:
+    def run(self, arenas: Sequence[Arena], may: Movable) -> Steps[FoundMoves]:
         """Return the best set that clearing a domain leads to."""
-        best = Found(None, None, certain=False)
+        best = FoundMoves(None, None, certain=False)
         for rows in self._domains(arenas, may):
             found = yield from self._clear(rows, may)
             if found.rows is None:
@@ -82,18 +82,18 @@ class Clearing:
                 lightest = sorted(rows, key=lambda row: (self.prices.devices(row), row))
                 yield sorted(lightest[:MOST_PODS], key=lambda row: (self.prices.of([row]), row))
 
-    def _clear(self, rows: list[int], may: Movable) -> Steps[Found]:
-        nothing = Found(None, None, certain=False)
+    def _clear(self, rows: list[int], may: Movable) -> Steps[FoundMoves]:
+        nothing = FoundMoves(None, None, certain=False)
         if not (yield from self._fits(rows)):
             return nothing
         rows = yield from self._put_back(rows)
-        settled, _ = yield from self.seater.settle(rows, self._seats(rows))
+        settled, _ = yield from self.trial.settle(rows, self._seats(rows))
         if settled is not None:
-            return Found(tuple(rows), settled, certain=False)
+            return FoundMoves(tuple(rows), settled, certain=False)
         return (yield from self._supported(rows, may))
 
-    def _supported(self, rows: list[int], may: Movable) -> Steps[Found]:
-        """Seat the moved with the help of nodes elsewhere, lightest first, as few as will do."""
+    def _supported(self, rows: list[int], may: Movable) -> Steps[FoundMoves]:
+        """Place the moved with the help of nodes elsewhere, lightest first, as few as will do."""
         light = self._light_nodes(rows, may)
         count = 1
         while count <= min(len(light), SUPPORT):
@@ -101,9 +101,11 @@ class Clearing:
             if found.rows is not None:
                 return (yield from self._fewer(rows, light[:count], found))
             count *= 2
-        return Found(None, None, certain=False)
+        return FoundMoves(None, None, certain=False)
 
-    def _fewer(self, rows: list[int], support: list[list[int]], found: Found) -> Steps[Found]:
+    def _fewer(
+        self, rows: list[int], support: list[list[int]], found: FoundMoves
+    ) -> Steps[FoundMoves]:
         """Leave out again every node that is not needed."""
         for node in list(support)[-TAKEN_BACK:]:
             less = [each for each in support if each is not node]
@@ -112,12 +114,12 @@ class Clearing:
                 support, found = less, again
         return found
 
-    def _with_support(self, rows: list[int], support: list[list[int]]) -> Steps[Found]:
+    def _with_support(self, rows: list[int], support: list[list[int]]) -> Steps[FoundMoves]:
         every = [*rows, *(row for node in support for row in node)]
-        settled, _ = yield from self.seater.settle(every, self._seats(rows))
+        settled, _ = yield from self.trial.settle(every, self._seats(rows))
         if settled is None:
-            return Found(None, None, certain=False)
-        return Found(tuple(every), settled, certain=False)
+            return FoundMoves(None, None, certain=False)
+        return FoundMoves(tuple(every), settled, certain=False)
 
     def _light_nodes(self, rows: list[int], may: Movable) -> list[list[int]]:
         """Return the pods of nodes that could be emptied, those with least to move first."""
@@ -152,16 +154,7 @@ class Clearing:
     def _fits(self, rows: Sequence[int]) -> Steps[bool]:
         lifted = self.snapshot.overlay(moved=[(row, NO_ROW) for row in rows])
         yield
-        plan = yield from gang_placement.plan(
-            lifted,
-            self.asked.gang,
-            spare_count=0,
-            refused=self.asked.refused,
-            kept=self.asked.kept,
-            now=self.asked.now,
-            scoring=self.asked.scoring,
-        )
-        return isinstance(plan, Plan)
+        return isinstance((yield from decided(lifted, self.question)), Plan)
 
     def _seats(self, rows: Sequence[int]) -> list[int]:
         return sorted({int(self.snapshot.pods.node[row]) for row in rows})

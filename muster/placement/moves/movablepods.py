@@ -1,7 +1,7 @@
 """Who may be moved, and what moving costs.
 
 A move ends a pod; its controller makes another, which is placed anew. So it is proposed only
-for pods that Muster places, that somebody would make again, and that nobody asked to leave
+for pods that Muster places, that a controller would make again, and that no owner asked to leave
 alone. A pod is left alone for the first of these reasons that holds::
 
     not Muster's to place (DaemonSets, static pods, other schedulers) ─► nobody would make it
@@ -58,11 +58,11 @@ _REASONS: Final = tuple(Stays)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Movable:
-    """``rows``: int64 pod rows that may be moved. ``why``: int8[pods], index into the reasons
-    of those that stand on a node and may not, else -1.
-    """  # noqa: D205  # one sentence
+    """Which pods may be moved, and why the others may not."""
 
+    #: int64, pod rows that may be moved.
     rows: Rows
+    #: int8[pods], index into the reasons of those that are on a node and may not move, else -1.
     why: NDArray[np.int8]
 
     def staying(self, on: NDArray[np.int64]) -> dict[Stays, int]:
@@ -76,7 +76,7 @@ def movable(snapshot: Snapshot, waiting: GangView) -> Movable:
     """Sort the pods that stand on nodes out: who may be moved for ``waiting``, who may not."""
     pods = snapshot.pods
     flags, state = pods.flags.array(), pods.state.array()
-    own = snapshot.tables.gangs.keys.find(waiting.key)
+    own = snapshot.gang_columns.keys.find(waiting.key)
     standing = pods.node.array() >= 0
 
     def without(flag: PodFlag) -> NDArray[np.bool_]:
@@ -111,21 +111,20 @@ NOTHING: Final = Price(-(1 << 31), 0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """A running gang as its moves are priced.
-
-    ``standing``: members that count towards ``needed``, of the whole gang and (role, standing,
-    needed) of each role with a minimum. ``devices``: of all bound members, in thousandths.
-    """
+    """A running gang as its moves are priced."""
 
     key: GangKey
     priority: int
+    #: Members that count towards ``needed``.
     standing: int
     needed: int
+    #: Devices of all bound members, in thousandths.
     devices: int
+    #: (role, standing, needed) of each role with a minimum.
     roles: tuple[tuple[int, int, int], ...] = ()
 
     def stops(self, roles: Collection[int]) -> bool:
-        """Tell whether the gang stops when members of these ``roles``, one entry each, go."""
+        """Return whether the gang stops when members of these ``roles``, one entry each, go."""
         if self.standing - len(roles) < self.needed:
             return True
         gone = list(roles)
@@ -133,7 +132,7 @@ class Crew:
 
 
 @dataclass(slots=True)
-class Prices:
+class MovePrices:
     """Prices of sets of pod rows in one snapshot; gangs are looked at once."""
 
     snapshot: Snapshot
@@ -161,7 +160,7 @@ class Prices:
         return found
 
     def stops(self, gang: int, rows: Collection[int]) -> bool:
-        """Tell whether a gang stops while these members of it move."""
+        """Return whether a gang stops while these members of it move."""
         role = self.snapshot.pods.role
         return self.crew(gang).stops([int(role[row]) for row in rows])
 

@@ -1,4 +1,4 @@
-"""What moving pods off each node would gain: seats for the gang, node by node.
+"""What moving pods off each node would gain: room for the gang, node by node.
 
 A *field* is one domain that could hold the gang if pods moved. On each of its nodes an
 *option* is a set of pods whose going makes room for more members; of the sets that gain the
@@ -7,7 +7,7 @@ same only those remain of which no part would do::
     node n1  8 GPUs   [a 4][b 2][c 2]       the gang asks 4 a member
                       options:  {a} +1   {b,c} +1   {a,b,c} +2
 
-Pods of a node that nothing tells apart (equal class and labels, members of one gang, or each
+Pods of a node that no rule can tell apart (equal class and labels, members of one gang, or each
 alone) count as so many of a kind, so that eight lone pods make eight options and not 255.
 
 Gains are not computed here: the pods are lifted in a scratch snapshot and the planner's own
@@ -24,51 +24,58 @@ import numpy as np
 from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.placement.moves.movablepods import Movable, Prices
+from muster.placement.moves.movablepods import Movable, MovePrices
 from muster.placement.nodelabels import Mask
 from muster.placement.rules.feasibility import BETWEEN_PODS
 from muster.placement.search.arena import Arena, arena
 from muster.placement.tree import ROOT, Ints
 
 MOST_NODES: Final = 128
-"""Nodes whose pods are looked at, in the domains that lack least; a rack has 8 to 64."""
+"""Nodes that are looked at, in the domains that lack least; a rack has 8 to 64."""
 
 MOST_SETS: Final = 64
 """Sets of pods looked at on a node."""
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """``rows``: pods of one node; ``gain``: members for which their going makes room."""
+class MoveOption:
+    """Pods of one node that could go."""
 
+    #: Their pod rows.
     rows: tuple[int, ...]
+    #: Members for which they make room.
     gain: int
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A node's options; ``row``: its node row, ``base``: members it takes as it is."""
+class NodeOptions:
+    """A node and what could go from it."""
 
+    #: The node row.
     row: int
+    #: Members that it takes as it is.
     base: int
-    options: tuple[Option, ...]
+    options: tuple[MoveOption, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One domain: ``lack`` members more must fit than do now. ``nodes``: all with any room."""
+class DomainOptions:
+    """One domain that could hold the gang."""
 
     level: int
     domain: int
+    #: How many more members must fit than do now.
     lack: int
-    nodes: tuple[Node, ...]
+    #: All nodes with any room.
+    nodes: tuple[NodeOptions, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """The domains that could hold the gang. ``complete``: nothing that could was left out."""
+class AllOptions:
+    """The domains that could hold the gang."""
 
-    fields: tuple[Field, ...]
+    fields: tuple[DomainOptions, ...]
+    #: No domain that could is left out.
     complete: bool
 
 
@@ -85,21 +92,21 @@ class _Sets:
         chosen = zip(self.kinds, self.vectors[number], strict=True)
         return tuple(row for rows, count in chosen for row in rows[:count])
 
-    def options(self) -> Iterator[Option]:
+    def options(self) -> Iterator[MoveOption]:
         """Yield the sets that gain something and of which no part gains as much."""
         kept: list[tuple[tuple[int, ...], int]] = []
         for number in sorted(range(len(self.vectors)), key=lambda n: sum(self.vectors[n])):
             vector, gain = self.vectors[number], self.gains[number]
             if gain > 0 and not any(g >= gain and _within(v, vector) for v, g in kept):
                 kept.append((vector, gain))
-                yield Option(self.rows(number), gain)
+                yield MoveOption(self.rows(number), gain)
 
 
 def _within(part: Sequence[int], whole: Sequence[int]) -> bool:
     return all(a <= b for a, b in zip(part, whole, strict=True))
 
 
-def fields_of(here: Arena, need: int, may: Movable, prices: Prices) -> Steps[Fields]:
+def fields_of(here: Arena, need: int, may: Movable, prices: MovePrices) -> Steps[AllOptions]:
     """Return the domains of the required level that could hold ``need`` members."""
     domains, complete = _domains(here, may)
     yield
@@ -113,16 +120,16 @@ def fields_of(here: Arena, need: int, may: Movable, prices: Prices) -> Steps[Fie
     found = []
     for domain, nodes in domains:
         made = [
-            Node(row, int(here.leaf[position]), tuple(sets[row].options()))
+            NodeOptions(row, int(here.leaf[position]), tuple(sets[row].options()))
             for row, position in nodes
         ]
         lack = need - sum(node.base for node in made)
         if sum(_most(node) for node in made) >= lack:
-            found.append(Field(here.wish.required, domain, lack, tuple(made)))
-    return Fields(tuple(found), complete)
+            found.append(DomainOptions(here.wish.required, domain, lack, tuple(made)))
+    return AllOptions(tuple(found), complete)
 
 
-def _most(node: Node) -> int:
+def _most(node: NodeOptions) -> int:
     return max((option.gain for option in node.options), default=0)
 
 
@@ -162,12 +169,12 @@ def _domains(here: Arena, may: Movable) -> tuple[list[tuple[int, list[tuple[int,
 
 
 def _able(here: Arena) -> Mask:
-    """Return bool[nodes]: those that no rule about nodes removes, whoever stands on them."""
+    """Return bool[nodes]: those that no rule about nodes removes, whatever pods are on them."""
     between = any(r.removed for r in here.feasibility.rules if r.rule in BETWEEN_PODS)
     return here.world.snapshot.nodes.alive if between else here.feasibility.suitable
 
 
-def _sets(snapshot: Snapshot, node: int, may: Movable, prices: Prices) -> tuple[_Sets, bool]:
+def _sets(snapshot: Snapshot, node: int, may: Movable, prices: MovePrices) -> tuple[_Sets, bool]:
     """Return the sets of pods that may move off a node, cheapest first, and whether all are."""
     kinds: dict[tuple[int, ...], list[int]] = {}
     for row in snapshot.on_node(node).tolist():
@@ -188,7 +195,7 @@ def _first_kinds(members: Sequence[Sequence[int]], number: int) -> tuple[int, ..
     return tuple(len(rows) if at < number else 0 for at, rows in enumerate(members))
 
 
-def _kind(snapshot: Snapshot, row: int, prices: Prices) -> tuple[int, ...]:
+def _kind(snapshot: Snapshot, row: int, prices: MovePrices) -> tuple[int, ...]:
     pods, gang = snapshot.pods, int(snapshot.pods.gang[row])
     crew = prices.crew(gang)
     alone = crew.standing == 1

@@ -5,20 +5,21 @@
     plan the gang ─► it fits ─────────────────────────────► Unhelpful(FITS_NOW)
       │              never, or not complete ──────────────► Unhelpful(NEVER, NOT_READY)
       ▼
-    who may move (movable) ─► what each node could gain (options) ─► the cheapest set (search)
+    who may move (movablepods) ─► what each node could gain (options) ─► the cheapest set (search)
       │                        several kinds, slices, or too much: clear a domain (greedy)
       ▼
-    everybody seated (settle) ─► the same plan on the cluster as it would be ─► Proposal
-      nobody's going helps ───────────────────────────────► Unhelpful(HELD_FAST)
+    a place for every pod (trial) ─► the same plan on the cluster as it would be ─► Proposal
+      no pod's going helps ───────────────────────────────► Unhelpful(HELD_FAST)
       those that go find no room ─────────────────────────► Unhelpful(NO_ROOM)
 
-A move is no preemption: whoever moves gets another seat at once, found with the same rules as
-the one it has. That is why pods of the gang's own priority may be asked to move, and those of a
-higher one may not. A pure function of the snapshot, in slices; the budget is counted in steps.
+A move is no preemption: a pod that moves gets another node at once, found with the same rules
+as the one that it has. That is why pods of the gang's own priority may be asked to move, and those
+of a higher one may not. A pure function of the snapshot, in slices; the budget is counted in
+steps.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -26,19 +27,19 @@ import numpy as np
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
-from muster.placement import gang as gang_placement
-from muster.placement.assignment import kin_of
+from muster.placement.assignment import placed_members
 from muster.placement.decision import Plan, Reject, Wait, WaitReason
 from muster.placement.moves.greedy import Clearing
-from muster.placement.moves.movablepods import Movable, Price, Prices, Stays, movable
+from muster.placement.moves.movablepods import Movable, MovePrices, Price, Stays, movable
 from muster.placement.moves.options import fields_of
-from muster.placement.moves.search import Found, Search
-from muster.placement.moves.trial import Asked, Seater
+from muster.placement.moves.search import FoundMoves, Search
+from muster.placement.moves.trial import Trial, decided
+from muster.placement.question import Question
 from muster.placement.reasons.waiting import scarcest
-from muster.placement.request import Request, read
+from muster.placement.request import GangRequest, read
 from muster.placement.rules.feasibility import BETWEEN_PODS
-from muster.placement.rules.refusednodes import named
-from muster.placement.search.arena import Arena, Board, arenas_of
+from muster.placement.rules.refusednodes import Closed, named
+from muster.placement.search.arena import Arena, SearchBoard, arenas_of
 from muster.placement.search.nearplaced import region_of
 from muster.placement.tree import tree_of
 from muster.placement.world import World
@@ -65,32 +66,31 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Disturbed:
-    """A gang of which members move. ``stops``: all of it stops, not just those that move.
-
-    ``devices``: thousandths of devices whose work is interrupted.
-    """
+    """A gang with members that move."""
 
     gang: GangKey
     priority: int
     members: int
+    #: The whole gang stops, not only the members that move.
     stops: bool
+    #: Devices that stop working, in thousandths.
     devices: int
     moves: tuple[Move, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """Moves after which ``plan``, made on the snapshot ``after`` them, places the gang.
-
-    ``proven``: no set of moves of a lower price does.
-    """
+    """Moves after which the gang fits."""
 
     gang: GangKey
     generation: int
     disturbed: tuple[Disturbed, ...]
     price: Price
+    #: Places the gang, made on the snapshot ``after``.
     plan: Plan
+    #: The cluster with all moves done.
     after: Snapshot
+    #: No set of moves of a lower price does.
     proven: bool
 
     @property
@@ -101,33 +101,25 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Unhelpful:
-    """No moves. ``certain``: it is known that none would do. ``staying``: pods on the nodes
-    the gang could use that nothing may move, by reason.
-    """  # noqa: D205  # one sentence
+    """No moves are proposed."""
 
     gang: GangKey
     generation: int
     reason: NoHelp
     detail: str = ""
+    #: It is known that none would do.
     certain: bool = True
+    #: How many pods, on the nodes that the gang could use, nothing may move, by reason.
     staying: tuple[tuple[Stays, int], ...] = ()
 
 
 Answer = Proposal | Unhelpful
 
 
-def propose(snapshot: Snapshot, asked: Asked) -> Steps[Answer]:
+def propose(snapshot: Snapshot, question: Question) -> Steps[Answer]:
     """Return the moves that make room for a gang. Raises ``KeyError`` for an unknown one."""
-    gang = asked.gang
-    decision = yield from gang_placement.plan(
-        snapshot,
-        gang,
-        spare_count=0,
-        refused=asked.refused,
-        kept=asked.kept,
-        now=asked.now,
-        scoring=asked.scoring,
-    )
+    gang = question.gang
+    decision = yield from decided(snapshot, question)
     if isinstance(decision, Plan):
         return Unhelpful(gang, snapshot.generation, NoHelp.FITS_NOW)
     if isinstance(decision, Reject):
@@ -135,7 +127,7 @@ def propose(snapshot: Snapshot, asked: Asked) -> Steps[Answer]:
     if decision.reason in (WaitReason.MEMBERS_MISSING, WaitReason.NOT_ADMITTED):
         detail = decision.explanation.remedy
         return Unhelpful(gang, snapshot.generation, NoHelp.NOT_READY, detail)
-    return (yield from _Case(snapshot, asked, decision).run())
+    return (yield from _Case(snapshot, question, decision).run())
 
 
 @dataclass(slots=True)
@@ -143,58 +135,55 @@ class _Case:
     """One gang that waits for room."""
 
     snapshot: Snapshot
-    asked: Asked
+    question: Question
     wait: Wait
 
     def run(self) -> Steps[Answer]:
-        """Search, and say what came of it."""
-        snapshot, key = self.snapshot, self.asked.gang
-        request = read(snapshot, key, spare_count=0, members=None, now=self.asked.now)
+        """Return what the search came to."""
+        snapshot, key = self.snapshot, self.question.gang
+        request = read(snapshot, replace(self.question, spare_count=0))
         view = snapshot.gang(key)
-        if not isinstance(request, Request) or view is None:
+        if not isinstance(request, GangRequest) or view is None:
             return Unhelpful(key, snapshot.generation, NoHelp.NOT_READY)
-        prices, may = Prices(snapshot), movable(snapshot, view)
+        prices, may = MovePrices(snapshot), movable(snapshot, view)
         yield
         arenas = yield from self._arenas(request)
-        seater = Seater(snapshot, self.asked, prices, _is_plain(snapshot, request, arenas))
-        found = Found(None, None, certain=False)
+        trial = Trial(snapshot, self.question, prices, _is_plain(snapshot, request, arenas))
+        found = FoundMoves(None, None, certain=False)
         helps, complete = True, True
         if len(request.groups) == 1 and not request.wish.slice_size:
             here, need = scarcest(snapshot, request, arenas)
             fields = yield from fields_of(here, need, may, prices)
-            helps, complete = bool(fields.fields), fields.complete and seater.plain
-            found = yield from Search(fields, prices, seater, may.rows).run()
+            helps, complete = bool(fields.fields), fields.complete and trial.plain
+            found = yield from Search(fields, prices, trial, may.rows).run()
         if found.rows is None and not found.certain:
-            found = yield from Clearing(snapshot, self.asked, prices, seater).run(arenas, may)
+            found = yield from Clearing(snapshot, self.question, prices, trial).run(arenas, may)
         if found.rows is None or found.settled is None:
             certain = found.certain or (complete and not helps)
             return self._nothing(arenas, may, helps=helps, certain=certain)
         return self._proposal(found, prices)
 
-    def _arenas(self, request: Request) -> Steps[list[Arena]]:
+    def _arenas(self, request: GangRequest) -> Steps[list[Arena]]:
         topology = yield from self.snapshot.topology_steps()
-        board = Board(topology, tree_of(topology))
-        yield
-        world = World(
-            self.snapshot,
-            refused=named(self.snapshot, self.asked.refused),
-            kept=named(self.snapshot, self.asked.kept),
-            scoring=self.asked.scoring,
+        closed = Closed(
+            named(self.snapshot, self.question.refused), named(self.snapshot, self.question.kept)
         )
-        arenas = yield from arenas_of(world, board, request.groups, request.wish)
-        kin = kin_of(self.snapshot, board, request)
-        if not kin.amounts.any():
+        board = SearchBoard(topology, tree_of(topology), closed, self.question.scoring)
+        yield
+        arenas = yield from arenas_of(World(self.snapshot), board, request.groups, request.wish)
+        placed = placed_members(self.snapshot, board, request)
+        if not placed.amounts.any():
             return arenas
-        region = region_of(board.tree, request.wish.required, kin.amounts)
+        region = region_of(board.tree, request.wish.required, placed.amounts)
         return [arena.within(region) for arena in arenas]
 
-    def _proposal(self, found: Found, prices: Prices) -> Answer:
+    def _proposal(self, found: FoundMoves, prices: MovePrices) -> Answer:
         settled = found.settled
         if settled is None:
-            raise ValueError(f"gang {self.asked.gang}: a proposal needs seats")
+            raise ValueError(f"gang {self.question.gang}: a proposal needs seats")
         targets = settled.targets
-        if not targets:  # everybody got the old node back, and the gang fits beside them
-            return Unhelpful(self.asked.gang, self.snapshot.generation, NoHelp.FITS_NOW)
+        if not targets:  # all pods got the old node back, and the gang fits beside them
+            return Unhelpful(self.question.gang, self.snapshot.generation, NoHelp.FITS_NOW)
         at = self.snapshot.pods.node
         disturbed = []
         for gang, rows in prices.by_gang(sorted(targets)).items():
@@ -212,7 +201,7 @@ class _Case:
                 )
             )
         return Proposal(
-            gang=self.asked.gang,
+            gang=self.question.gang,
             generation=self.snapshot.generation,
             disturbed=tuple(sorted(disturbed, key=lambda d: (-d.devices, d.gang))),
             price=prices.of(list(targets)),
@@ -229,7 +218,7 @@ class _Case:
         on = np.flatnonzero((node >= 0) & np.append(suits, False)[node])
         staying = may.staying(on)
         return Unhelpful(
-            gang=self.asked.gang,
+            gang=self.question.gang,
             generation=self.snapshot.generation,
             reason=NoHelp.NO_ROOM if helps else NoHelp.HELD_FAST,
             certain=certain,
@@ -237,8 +226,8 @@ class _Case:
         )
 
 
-def _is_plain(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> bool:
-    """Tell whether room is all that counts: one kind of member, and no rule between pods."""
+def _is_plain(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> bool:
+    """Return whether room is all that counts: one kind of member, and no rule between pods."""
     pod_class = request.groups[0].pod_class
     between = [r for arena in arenas for r in arena.feasibility.rules if r.rule in BETWEEN_PODS]
     return (

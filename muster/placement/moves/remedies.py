@@ -26,43 +26,46 @@ from muster.cluster.tables.gangview import GangView
 from muster.placement.decision import Plan, Wait, WaitReason
 from muster.placement.moves import text
 from muster.placement.moves.proposals import Proposal, propose
-from muster.placement.moves.trial import Asked, decided
+from muster.placement.moves.trial import decided
+from muster.placement.question import Question
 from muster.placement.reasons.text import moment, short
 
 FOR_ROOM: Final = frozenset(
     {WaitReason.NO_DOMAIN_FITS, WaitReason.NOT_ENOUGH_ROOM, WaitReason.SPREAD_UNSATISFIABLE}
 )
-"""Reasons to wait that somebody's going, or a lesser wish, could cure."""
+"""Reasons to wait that the end of other gangs, or a lesser wish, could cure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """What was found. ``fewer``: members that fit now, 0 for none. ``wider``: a level's key, ""
-    for none required, ``None``: no level helps. ``ends``: gangs of which all must end. ``moves``:
-    ``None`` where none are proposed. ``relaxes_at``: when it fits without anything else, because
-    its preferred level is no longer required; seconds since the epoch.
-    """  # noqa: D205  # one sentence
+class Remedies:
+    """What would make a gang fit."""
 
+    #: Members that fit now, 0 for none.
     fewer: int = 0
+    #: A level's key, "" for none required; ``None``: no level helps.
     wider: str | None = None
+    #: Gangs that must all end.
     ends: tuple[GangKey, ...] = ()
+    #: ``None`` where none are proposed.
     moves: Proposal | None = None
+    #: When it fits without anything else, because its preferred level is no longer required;
+    #: seconds since the epoch.
     relaxes_at: float | None = None
 
 
-def ways(snapshot: Snapshot, asked: Asked, wait: Wait) -> Steps[Ways]:
+def ways(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[Remedies]:
     """Return what would make a gang fit that waits for room."""
-    view = snapshot.gang(asked.gang)
+    view = snapshot.gang(question.gang)
     if wait.reason not in FOR_ROOM or view is None or view.spec is None:
-        return Ways()
+        return Remedies()
     relaxes_at = None
     if wait.explanation.relaxes_at is not None:
-        later = replace(asked, now=wait.explanation.relaxes_at)
+        later = replace(question, now=wait.explanation.relaxes_at)
         relaxes_at = wait.explanation.relaxes_at if (yield from _fits(snapshot, later)) else None
-    wider = yield from _wider(snapshot, asked, view.spec)
-    ends = yield from _ends(snapshot, asked, wait)
-    answer = yield from propose(snapshot, asked)
-    return Ways(
+    wider = yield from _wider(snapshot, question, view.spec)
+    ends = yield from _ends(snapshot, question, wait)
+    answer = yield from propose(snapshot, question)
+    return Remedies(
         fewer=_fewer(snapshot, view, wait),
         wider=wider,
         ends=ends,
@@ -71,13 +74,15 @@ def ways(snapshot: Snapshot, asked: Asked, wait: Wait) -> Steps[Ways]:
     )
 
 
-def lines(asked: Asked, spec: GangSpec | None, found: Ways) -> list[str]:
+def lines(gang: GangKey, spec: GangSpec | None, found: Remedies) -> list[str]:
     """Return the ways as a person reads them; nothing where there are none."""
-    told = list(_each(asked, spec, found))
-    return ["what would make it fit:", *(f"  {line}" for line in told)] if told else []
+    found_lines = list(_each(gang, spec, found))
+    return (
+        ["what would make it fit:", *(f"  {line}" for line in found_lines)] if found_lines else []
+    )
 
 
-def _each(asked: Asked, spec: GangSpec | None, found: Ways) -> Iterator[str]:
+def _each(gang: GangKey, spec: GangSpec | None, found: Remedies) -> Iterator[str]:
     if found.relaxes_at is not None and spec is not None:
         level = short(spec.preferred_level or "")
         yield f"time: one {level} is only preferred from {moment(found.relaxes_at)} on"
@@ -89,12 +94,12 @@ def _each(asked: Asked, spec: GangSpec | None, found: Ways) -> Iterator[str]:
     if found.ends:
         yield f"the end of {', '.join(found.ends)}"
     if found.moves is not None:
-        name = asked.gang.partition("/")[2]
+        name = gang.partition("/")[2]
         yield f"{text.summary(found.moves)}: muster defrag {name}"
 
 
 def _fewer(snapshot: Snapshot, view: GangView, wait: Wait) -> int:
-    """Return how many equal members fit at once now; 0 where that cannot be told from counts."""
+    """Return how many equal members fit at once now; 0 where counts cannot show that."""
     nearest, spec = wait.explanation.nearest, view.spec
     classes = np.unique(snapshot.pods.pod_class[view.waiting])
     if nearest is None or spec is None or spec.slice_size or spec.roles or len(classes) > 1:
@@ -103,25 +108,25 @@ def _fewer(snapshot: Snapshot, view: GangView, wait: Wait) -> int:
     return nearest.fits if nearest.fits < nearest.needed and not placed else 0
 
 
-def _wider(snapshot: Snapshot, asked: Asked, spec: GangSpec) -> Steps[str | None]:
+def _wider(snapshot: Snapshot, question: Question, spec: GangSpec) -> Steps[str | None]:
     if spec.required_level not in snapshot.levels:
         return None
     at = snapshot.levels.index(spec.required_level)
     for level in (*reversed(snapshot.levels[:at]), None):
         changed = GangUpserted(replace(spec, required_level=level))
-        if (yield from _fits(snapshot.overlay(facts=(changed,)), asked)):
+        if (yield from _fits(snapshot.overlay(facts=(changed,)), question)):
             return level or ""
     return None
 
 
-def _ends(snapshot: Snapshot, asked: Asked, wait: Wait) -> Steps[tuple[GangKey, ...]]:
+def _ends(snapshot: Snapshot, question: Question, wait: Wait) -> Steps[tuple[GangKey, ...]]:
     """Try each of the largest holders, then the largest together, one more at a time."""
     nearest = wait.explanation.nearest
-    keys = [] if nearest is None else [key for key, _ in nearest.held_by if key != asked.gang]
+    keys = [] if nearest is None else [key for key, _ in nearest.held_by if key != question.gang]
     tries = [[key] for key in keys] + [keys[:count] for count in range(2, len(keys) + 1)]
     for gone in tries:
         rows = _standing(snapshot, gone)
-        if rows and (yield from _fits(snapshot.overlay(without_pods=rows), asked)):
+        if rows and (yield from _fits(snapshot.overlay(without_pods=rows), question)):
             return tuple(gone)
     return ()
 
@@ -136,6 +141,6 @@ def _standing(snapshot: Snapshot, keys: Sequence[GangKey]) -> list[int]:
     ]
 
 
-def _fits(snapshot: Snapshot, asked: Asked) -> Steps[bool]:
+def _fits(snapshot: Snapshot, question: Question) -> Steps[bool]:
     yield
-    return isinstance((yield from decided(snapshot, asked)), Plan)
+    return isinstance((yield from decided(snapshot, question)), Plan)

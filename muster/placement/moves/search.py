@@ -4,13 +4,13 @@
 
     heap: (bound, …)                 pop the smallest
       │   part of a set ───────────► the next node: each of its options, or none of them
-      │   a whole set, its price ──► settle it: do the moved and the gang find seats?
+      │   a whole set, its price ──► try it: do the moved and the gang find places?
       │                                yes: nothing cheaper does; the proposal
-      └── a set that does not settle ◄─ no: the same set and one pod more, each in turn
+      └── a set that finds none ◄─ no: the same set and one pod more, each in turn
 
 A *bound* never exceeds the price of any set that can grow from a part, so sets leave the heap in
 the order of their prices. It counts what the chosen pods interrupt and, for the members that
-still lack room, the cheapest devices a seat that the nodes to come offer; a gang that stops
+still lack room, the cheapest devices per member that the nodes to come offer; a gang that stops
 whole is shared out among all of its pods that could be chosen.
 
 The last arrow finds moves that only make room for other moves. With it the search is complete:
@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from muster.cluster.resumable import Steps
-from muster.placement.moves.movablepods import NOTHING, Price, Prices, Rows
-from muster.placement.moves.options import Field, Fields, Node, Option
-from muster.placement.moves.trial import Seater, Settled
+from muster.placement.moves.movablepods import NOTHING, MovePrices, Price, Rows
+from muster.placement.moves.options import AllOptions, DomainOptions, MoveOption, NodeOptions
+from muster.placement.moves.trial import Settled, Trial
 
 POPS: Final = 20_000
 """Parts of sets looked at before the search gives up; some 20 µs each."""
@@ -43,17 +43,19 @@ _POPS_PER_STEP: Final = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """What the search came to. ``rows``: the set, None for none; ``certain``: it is the best."""
+class FoundMoves:
+    """What the search came to."""
 
+    #: The set; ``None``: none.
     rows: tuple[int, ...] | None
     settled: Settled | None
+    #: It is the best, or there is none.
     certain: bool
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Part:
-    """Part of a set in one field; whole when ``lack`` is 0 or less."""
+    """Part of a set in one domain; whole when ``lack`` is 0 or less."""
 
     bound: Price
     lack: int
@@ -66,17 +68,17 @@ class _Part:
 
 @dataclass(slots=True)
 class _Ground:
-    """One field with what bounds need: the cheapest seats of the nodes from each one on."""
+    """One field with what bounds need: the cheapest places on the nodes from each one on."""
 
-    ground: Field
-    prices: Prices
+    ground: DomainOptions
+    prices: MovePrices
     least_priority: int = NOTHING.priority
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[NodeOptions] = field(default_factory=list)
     _share: dict[int, int] = field(default_factory=dict)
     _rest: dict[int, tuple[list[int], list[float], list[float]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Share out what gangs cost, and put the nodes with the cheapest seats first."""
+        """Share out what gangs cost, and put the nodes with the cheapest places first."""
         rows = {row for node in self.ground.nodes for o in node.options for row in o.rows}
         for gang, mine in self.prices.by_gang(sorted(rows)).items():
             for row in mine:
@@ -94,21 +96,21 @@ class _Ground:
         return sum(self._share[row] for row in rows)
 
     def rest(self, node: int, lack: int) -> float | None:
-        """Return the least that ``lack`` seats of the nodes from ``node`` on cost; None: none."""
+        """Return the least that ``lack`` places on the nodes from ``node`` on cost; None: none."""
         if lack <= 0:
             return 0.0
         if node not in self._rest:
             self._rest[node] = self._sorted_from(node)
-        seats, ratios, costs = self._rest[node]
-        at = bisect_left(seats, lack)
-        if at == len(seats):
+        places, ratios, costs = self._rest[node]
+        at = bisect_left(places, lack)
+        if at == len(places):
             return None
-        before = seats[at - 1] if at else 0
+        before = places[at - 1] if at else 0
         spent = costs[at - 1] if at else 0.0
         return spent + (lack - before) * ratios[at]
 
     def _sorted_from(self, node: int) -> tuple[list[int], list[float], list[float]]:
-        seats: list[int] = []
+        places: list[int] = []
         ratios: list[float] = []
         costs: list[float] = []
         total, spent = 0, 0.0
@@ -118,12 +120,12 @@ class _Ground:
         )
         for ratio, gain in offers:
             total, spent = total + gain, spent + ratio * gain
-            seats.append(total)
+            places.append(total)
             ratios.append(ratio)
             costs.append(spent)
-        return seats, ratios, costs
+        return places, ratios, costs
 
-    def _ratio(self, option: Option) -> float:
+    def _ratio(self, option: MoveOption) -> float:
         return self.share(option.rows) / option.gain
 
     def _least_priority(self) -> int:
@@ -146,9 +148,9 @@ class _Ground:
 class Search:
     """One search; see the module's docstring. ``support``: pods that may be added to a set."""
 
-    fields: Fields
-    prices: Prices
-    seater: Seater
+    fields: AllOptions
+    prices: MovePrices
+    trial: Trial
     support: Rows
     _heap: list[_Part] = field(default_factory=list)
     _grounds: list[_Ground] = field(default_factory=list)
@@ -156,16 +158,16 @@ class Search:
     _number: int = 0
     _certain: bool = True
 
-    def run(self) -> Steps[Found]:
-        """Return the cheapest set of moves with everybody's seat."""
-        self._certain = self.fields.complete and self.seater.plain
+    def run(self) -> Steps[FoundMoves]:
+        """Return the cheapest set of moves with a place for every pod."""
+        self._certain = self.fields.complete and self.trial.plain
         self._grounds = [_Ground(each, self.prices) for each in self.fields.fields]
         for place, ground in enumerate(self._grounds):
             self._push(place, 0, (), ground.ground.lack)
         yield
         for pops in range(POPS):
             if not self._heap:
-                return Found(None, None, self._certain)
+                return FoundMoves(None, None, self._certain)
             if pops % _POPS_PER_STEP == _POPS_PER_STEP - 1:
                 yield
             part = heapq.heappop(self._heap)
@@ -177,7 +179,7 @@ class Search:
             found = yield from self._settle(part)
             if found is not None:
                 return found
-        return Found(None, None, certain=False)
+        return FoundMoves(None, None, certain=False)
 
     def _most_settled(self) -> int:
         """Where no pod is ever added to a set, further sets differ little from those tried."""
@@ -208,15 +210,15 @@ class Search:
         )
         heapq.heappush(self._heap, _Part(bound, lack, -self._number, place, node, rows))
 
-    def _settle(self, part: _Part) -> Steps[Found | None]:
+    def _settle(self, part: _Part) -> Steps[FoundMoves | None]:
         key = frozenset(part.rows)
         if key in self._tried:
             return None
         self._tried.add(key)
-        seats = [node.row for node in self._meant(part)]
-        settled, sure = yield from self.seater.settle(part.rows, seats)
+        places = [node.row for node in self._meant(part)]
+        settled, sure = yield from self.trial.settle(part.rows, places)
         if settled is not None:
-            return Found(part.rows, settled, self._certain)
+            return FoundMoves(part.rows, settled, self._certain)
         self._certain = self._certain and sure
         for rows in self._with_one_more(part.rows):
             self._number += 1
@@ -225,7 +227,7 @@ class Search:
             heapq.heappush(self._heap, whole)
         return None
 
-    def _meant(self, part: _Part) -> Iterator[Node]:
+    def _meant(self, part: _Part) -> Iterator[NodeOptions]:
         """Yield the nodes of the field where the gang is to sit: those with room, then."""
         at = self.prices.snapshot.pods.node
         freed = {int(at[row]) for row in part.rows}

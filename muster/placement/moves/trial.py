@@ -1,69 +1,48 @@
-"""Where everybody goes: the pods of a set of moves, and the gang they make room for.
+"""Where all of them go: the pods of a set of moves, and the gang that they make room for.
 
 ::
 
     lift the pods off their nodes (as if they waited)
       │
-      ├─ 1  the moved first, away from the seats meant for the gang; then the gang
+      ├─ 1  the moved first, away from the nodes meant for the gang; then the gang
       ├─ 2  the gang first, wherever the planner puts it; then the moved
-      └─ 3  every way to seat the moved, one by one; at each end the gang   (small sets only)
+      └─ 3  every way to place the moved, one by one; at each end the gang   (small sets only)
 
-It is the planner that seats them, gang by gang and beside the members that stay, so whatever
+It is the planner that places them, gang by gang and beside the members that stay, so whatever
 holds for placing a pod holds for moving it: required level, affinity, devices, taints. The
-third way is tried where the first two fail, within a budget; it tells whether there is *no* way.
+third way is tried where the first two fail, within a budget; it can prove that there is *no* way.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
-from muster.cluster.ids import NO_ROW, GangKey
+from muster.cluster.ids import NO_ROW
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.placement import gang as gang_placement
 from muster.placement.decision import Decision, Plan
-from muster.placement.moves.movablepods import Prices
+from muster.placement.moves.movablepods import MovePrices
 from muster.placement.nodelabels import Mask
+from muster.placement.question import Question
 from muster.placement.rules.feasibility import feasible
-from muster.placement.scoring.profiles import DEFAULT, Scoring
 
-SEATINGS: Final = 300
-"""Seats of moved pods tried one by one in all of a proposal; each costs a snapshot."""
+NODES_TRIED: Final = 300
+"""Nodes for moved pods tried one by one in all of a proposal; each costs a snapshot."""
 
 MOST_MOVED: Final = 6
-"""Moved pods whose seats are tried one by one."""
+"""Most moved pods for which nodes are tried one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """About which gang, and what the planner would be asked with (``placement.gang.plan``)."""
-
-    gang: GangKey
-    now: float | None = None
-    refused: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    scoring: Scoring = DEFAULT
-
-
-def decided(snapshot: Snapshot, asked: Asked) -> Steps[Decision]:
-    """Return what the planner says of the gang; spares are not part of the question."""
-    return (
-        yield from gang_placement.plan(
-            snapshot,
-            asked.gang,
-            spare_count=0,
-            refused=asked.refused,
-            kept=asked.kept,
-            now=asked.now,
-            scoring=asked.scoring,
-        )
-    )
+def decided(snapshot: Snapshot, question: Question) -> Steps[Decision]:
+    """Return what the planner decides about the gang; spares are not part of the question."""
+    return (yield from gang_placement.plan(snapshot, replace(question, spare_count=0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class TrialStage:
     """One plan and the snapshot it was made on."""
 
     snapshot: Snapshot
@@ -72,41 +51,42 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """Everybody has a seat. ``targets``: pod row → node row of those that really move.
+    """All pods have a place."""
 
-    ``stages``: the plans of the moved, in the order made; ``last``: the waiting gang's, on the
-    cluster with all moves done.
-    """
-
+    #: Pod row and node row of those that really move.
     targets: dict[int, int]
-    stages: tuple[Stage, ...]
-    last: Stage
+    #: The plans of the moved, in the order made.
+    stages: tuple[TrialStage, ...]
+    #: The plan of the waiting gang, on the cluster with all moves done.
+    last: TrialStage
 
 
 @dataclass(slots=True)
-class Seater:
-    """Settles sets of moves of one snapshot. ``left``: seats that may still be tried."""
+class Trial:
+    """Finds places for sets of moves of one snapshot."""
 
     snapshot: Snapshot
-    asked: Asked
-    prices: Prices
+    question: Question
+    prices: MovePrices
+    #: Room is all that counts for the gang: one kind of member, and no rule between pods.
     plain: bool
-    left: int = SEATINGS
+    #: Places that may still be tried one by one.
+    left: int = NODES_TRIED
     _plain_crews: dict[int, bool] = field(default_factory=dict)
 
     def settle(
-        self, rows: Sequence[int], seats: Sequence[int]
+        self, rows: Sequence[int], meant: Sequence[int]
     ) -> Steps[tuple[Settled | None, bool]]:
-        """Seat the pods ``rows`` and the gang; ``seats``: node rows meant for the gang.
+        """Place the pods ``rows`` and the gang; ``meant``: node rows meant for the gang.
 
-        The second value tells whether the answer is certain: a way was found, or there is none.
+        The second value: whether the answer is certain (a way was found, or there is none).
         """
         lifted = self.snapshot.overlay(moved=[(row, NO_ROW) for row in rows])
         yield
-        first = yield from decided(lifted, self.asked)
+        first = yield from decided(lifted, self.question)
         if not isinstance(first, Plan):
             return None, self.plain
-        found = yield from self._moved_first(lifted, rows, seats)
+        found = yield from self._moved_first(lifted, rows, meant)
         if found is None:
             found = yield from self._gang_first(lifted, rows, first)
         if found is not None:
@@ -118,58 +98,57 @@ class Seater:
     # --- by the planner -----------------------------------------------------------------
 
     def _moved_first(
-        self, lifted: Snapshot, rows: Sequence[int], seats: Sequence[int]
+        self, lifted: Snapshot, rows: Sequence[int], meant: Sequence[int]
     ) -> Steps[Settled | None]:
-        names = tuple(self.snapshot.nodes.name(node) for node in seats)
-        moved = yield from self._crews(lifted, rows, (*self.asked.kept, *names))
+        names = tuple(self.snapshot.nodes.name(node) for node in meant)
+        moved = yield from self._crews(lifted, rows, (*self.question.kept, *names))
         if moved is None:
             return None
         stages, after = moved
-        plan = yield from decided(after, self.asked)
+        plan = yield from decided(after, self.question)
         if not isinstance(plan, Plan):
             return None
-        return self._settled(stages, Stage(after, plan))
+        return self._settled(stages, TrialStage(after, plan))
 
     def _gang_first(
         self, lifted: Snapshot, rows: Sequence[int], plan: Plan
     ) -> Steps[Settled | None]:
-        """Seat the gang, then the moved; then the gang is asked about once more, as it will be."""
+        """Place the gang, then the moved; then plan the gang once more, as it will be planned."""
         taken = lifted.overlay(moved=_pairs(plan))
         yield
-        moved = yield from self._crews(taken, rows, self.asked.kept)
+        moved = yield from self._crews(taken, rows, self.question.kept)
         if moved is None:
             return None
         stages, after = moved
         ready = after.overlay(moved=[(row, NO_ROW) for row, _ in _pairs(plan)])
         yield
-        again = yield from decided(ready, self.asked)
-        return self._settled(stages, Stage(ready, again)) if isinstance(again, Plan) else None
+        again = yield from decided(ready, self.question)
+        return self._settled(stages, TrialStage(ready, again)) if isinstance(again, Plan) else None
 
     def _crews(
         self, snapshot: Snapshot, rows: Sequence[int], kept: Sequence[str]
-    ) -> Steps[tuple[list[Stage], Snapshot] | None]:
+    ) -> Steps[tuple[list[TrialStage], Snapshot] | None]:
         """Place the moved members of every gang, those with most devices first."""
-        stages: list[Stage] = []
+        stages: list[TrialStage] = []
         gangs = self.prices.by_gang(rows)
         for gang in sorted(gangs, key=lambda g: (-sum(map(self.prices.devices, gangs[g])), g)):
             members = np.array(gangs[gang], dtype=np.int32)
-            plan = yield from gang_placement.plan(
-                snapshot,
-                self.snapshot.gang_at(gang),
+            moved = replace(
+                self.question,
+                gang=self.snapshot.gang_at(gang),
                 spare_count=0,
-                members=members,
-                kept=kept,
-                now=self.asked.now,
-                scoring=self.asked.scoring,
+                refused=(),
+                kept=tuple(kept),
             )
+            plan = yield from gang_placement.plan(snapshot, moved, members)
             if not isinstance(plan, Plan) or len(plan.pods) < len(members):
                 return None
-            stages.append(Stage(snapshot, plan))
+            stages.append(TrialStage(snapshot, plan))
             snapshot = snapshot.overlay(moved=_pairs(plan))
             yield
         return stages, snapshot
 
-    def _settled(self, stages: Sequence[Stage], last: Stage) -> Settled:
+    def _settled(self, stages: Sequence[TrialStage], last: TrialStage) -> Settled:
         """Leave out who got its old node back: it does not move."""
         at = self.snapshot.pods.node
         pairs = [pair for stage in stages for pair in _pairs(stage.plan)]
@@ -184,7 +163,7 @@ class Seater:
         return self.plain and len(rows) <= MOST_MOVED and all(map(self._is_plain, gangs))
 
     def _is_plain(self, gang: int) -> bool:
-        """Tell whether a member's seat depends on its own rules and the required level alone."""
+        """Return whether a member's node depends on its own rules and the required level alone."""
         if gang not in self._plain_crews:
             view = self.snapshot.gang(self.snapshot.gang_at(gang))
             spec = None if view is None else view.spec
@@ -199,16 +178,16 @@ class Seater:
     def _one_by_one(
         self, lifted: Snapshot, rows: Sequence[int]
     ) -> Steps[tuple[Settled | None, bool]]:
-        """Try every seat of every moved pod, depth first; equal pods in ascending seats."""
+        """Try every node for every moved pod, depth first; equal pods on ascending nodes."""
         order = sorted(rows, key=lambda row: (-self.prices.devices(row), self._kind(row), row))
         stack: list[tuple[Snapshot, tuple[int, ...]]] = [(lifted, ())]
         while stack:
             here, targets = stack.pop()
             if len(targets) == len(order):
-                plan = yield from decided(here, self.asked)
+                plan = yield from decided(here, self.question)
                 if isinstance(plan, Plan):
                     pairs = dict(zip(order, targets, strict=True))
-                    return Settled(pairs, (), Stage(here, plan)), True
+                    return Settled(pairs, (), TrialStage(here, plan)), True
                 continue
             for node in reversed(list(self._seats(here, order, targets))):
                 if self.left <= 0:
@@ -244,9 +223,9 @@ class Seater:
         level = here.levels.index(key)
         domain = here.topology.domain(level)
         inside: Mask = (domain >= 0) & here.topology.labelled(level)[domain]
-        kin = here.pods.node[view.bound]
-        if len(kin):
-            inside &= domain == np.bincount(domain[kin][domain[kin] >= 0]).argmax()
+        placed = here.pods.node[view.bound]
+        if len(placed):
+            inside &= domain == np.bincount(domain[placed][domain[placed] >= 0]).argmax()
         return everywhere & inside
 
 

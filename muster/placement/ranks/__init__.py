@@ -1,1 +1,5 @@
-"""Which member gets which rank."""
+"""Which member gets which rank, and where.
+
+``ringorder``    in which order ranks go through the domains: the fewest crossings
+``vacantranks``  ranks of lost members, which their successors take over
+"""

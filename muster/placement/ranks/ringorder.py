@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.resumable import Steps, run
-from muster.placement.tree import Ints, Tree
+from muster.placement.tree import DomainTree, Ints
 
 _MOST_ENDS: Final = 32
 """Hosts of a kind that are looked at as begin or end."""
 
 _MOST_HOSTS: Final = 64
-"""Hosts whose visits are part of a ring's cost."""
+"""Most hosts with which the visits are part of a ring's cost."""
 
 _BEHIND: Final = np.iinfo(np.int64).max
 """Sorts behind every domain."""
@@ -36,22 +36,21 @@ _Costs = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """``cost``: crossings of all levels as one number, for comparison within a ``Fabric``.
+    """An order of hosts for the ranks."""
 
-    Beyond 64 hosts the number is good for choosing ends only.
-    ``ends``: (first, last) host per kind, as indices into the fabric's hosts.
-    """
-
+    #: Crossings of all levels as one number, to compare within one ``RingHosts``. Beyond 64 hosts
+    #: it is good for choosing ends only.
     cost: int
+    #: (first, last) host per kind, as indices into the hosts.
     ends: tuple[tuple[int, int], ...]
 
 
-class Fabric:
+class RingHosts:
     """The hosts that a gang of several kinds stands on, ``positions`` ascending."""
 
     __slots__ = ("_at", "_weights", "positions")
 
-    def __init__(self, tree: Tree, positions: Ints, kinds: int) -> None:
+    def __init__(self, tree: DomainTree, positions: Ints, kinds: int) -> None:
         """Leave out the levels at which all hosts are together."""
         self.positions = positions
         at = [tree.at(level, positions) for level in range(tree.host + 1)]
@@ -135,7 +134,7 @@ class Fabric:
         return hosts[np.lexsort(keys[::-1])] if keys else hosts
 
 
-def in_ring(tree: Tree, amounts: Sequence[Ints]) -> list[Ints]:
+def in_ring(tree: DomainTree, amounts: Sequence[Ints]) -> list[Ints]:
     """Return, per kind, one position per member in rank order.
 
     ``amounts``: int64[positions] per kind; ranks go through the kinds in this order.
@@ -143,7 +142,7 @@ def in_ring(tree: Tree, amounts: Sequence[Ints]) -> list[Ints]:
     return run(ring_steps(tree, amounts))
 
 
-def ring_steps(tree: Tree, amounts: Sequence[Ints]) -> Steps[list[Ints]]:
+def ring_steps(tree: DomainTree, amounts: Sequence[Ints]) -> Steps[list[Ints]]:
     """As ``in_ring``, in slices."""
     orders = [np.repeat(np.arange(tree.size), each) for each in amounts]
     active = [kind for kind, order in enumerate(orders) if len(order)]
@@ -151,7 +150,7 @@ def ring_steps(tree: Tree, amounts: Sequence[Ints]) -> Steps[list[Ints]]:
         return orders
     positions = np.flatnonzero(np.sum(amounts, axis=0))
     yield
-    fabric = Fabric(tree, positions, len(active))
+    fabric = RingHosts(tree, positions, len(active))
     held = [np.flatnonzero(amounts[kind][positions]) for kind in active]
     yield
     ring = fabric.ring(held)

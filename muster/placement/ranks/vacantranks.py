@@ -1,7 +1,7 @@
 """Ranks of members that were lost: their successors take them over, in order.
 
 A pod with an index of its own keeps it. Pods without one were numbered when they were planned,
-and the plan on each of them tells its number: those that nobody has any more are vacant::
+and the plan on each of them holds its number: those that no pod has any more are vacant::
 
     planned   0 1 2 3 4 5        members 1 and 4 are lost, two pods are made anew
     now       0 · 2 3 · 5        ► the first becomes 1, the second 4, each beside its neighbours

@@ -1,7 +1,7 @@
 """Gangs that the present nodes cannot hold: what an autoscaler is asked for.
 
 A wait ends by itself when pods end, but not when the nodes are missing. The explanation
-of a decision tells which it is::
+of a decision shows which it is::
 
     no node suits at all; larger than any node ─────────► nodes are missing
     the largest domain, empty, holds fewer than needed ─► nodes are missing
@@ -19,10 +19,11 @@ from typing import Final
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.placement.decision import Decision, Plan, Reject, Wait, WaitReason
-from muster.placement.request import Request, read
+from muster.placement.question import Question
+from muster.placement.request import GangRequest, read
 
 
-class Need(StrEnum):
+class NodeNeed(StrEnum):
     """When nodes are asked for."""
 
     BEYOND_CLUSTER = "beyondCluster"  # the cluster could not hold the gang even if it were empty
@@ -41,14 +42,16 @@ _NODES_HELP: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """``count`` members like the pod of row ``like`` must be placed."""
+    """Equal members that must be placed."""
 
+    #: Pod row of one of them.
     like: int
+    #: How many there are.
     count: int
 
 
-def lacks_nodes(snapshot: Snapshot, decision: Decision, need: Need) -> bool:
-    """Whether more nodes are what the gang waits for.
+def lacks_nodes(snapshot: Snapshot, decision: Decision, need: NodeNeed) -> bool:
+    """Return whether more nodes are what the gang waits for.
 
     ``snapshot`` may be younger than the decision: it is asked how much there is in all.
     """
@@ -59,7 +62,7 @@ def lacks_nodes(snapshot: Snapshot, decision: Decision, need: Need) -> bool:
             return reason.of_the_fleet
         case Wait(reason=reason):
             helps = reason in _NODES_HELP
-            return helps and (need is Need.NO_ROOM or _beyond(snapshot, decision))
+            return helps and (need is NodeNeed.NO_ROOM or _beyond(snapshot, decision))
 
 
 def _beyond(snapshot: Snapshot, wait: Wait) -> bool:
@@ -70,7 +73,7 @@ def _beyond(snapshot: Snapshot, wait: Wait) -> bool:
 
 
 def _exceeds(snapshot: Snapshot, sets: tuple[PodSet, ...]) -> bool:
-    """Whether several kinds of members ask for more together than all nodes have.
+    """Return whether several kinds of members ask for more together than all nodes have.
 
     The explanation speaks of the kind that lacks most; each may fit where all do not. That
     all of them fit by amounts and still in no empty cluster is not found out here.
@@ -92,11 +95,11 @@ def demand(snapshot: Snapshot, key: GangKey) -> tuple[PodSet, ...]:
     """
     if snapshot.gang(key) is None:
         return ()
-    request = read(snapshot, key, spare_count=0, members=None)
-    return tuple(_sets(request)) if isinstance(request, Request) else ()
+    request = read(snapshot, Question(key))
+    return tuple(_sets(request)) if isinstance(request, GangRequest) else ()
 
 
-def _sets(request: Request) -> Generator[PodSet, None, None]:
+def _sets(request: GangRequest) -> Generator[PodSet, None, None]:
     for group in request.groups:
         if group.mandatory:
             yield PodSet(int(group.rows[0]), group.mandatory)

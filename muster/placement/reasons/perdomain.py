@@ -1,75 +1,73 @@
 """Domain by domain, what a gang would find there: for people who ask why not *there*.
 
 The level is the one that decides: what the gang requires, else what it prefers, else the
-one above the hosts. The members are those of the group that lacks most, as in ``why``.
+one above the hosts. The members are those of the group that lacks most, as in ``waiting``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
+from muster.placement.question import LATE, Question
 from muster.placement.reasons.text import CLUSTER
 from muster.placement.reasons.waiting import domain_name, scarcest
-from muster.placement.request import Request, Wish, read
-from muster.placement.rules.refusednodes import masks, named
-from muster.placement.search.arena import Arena, Board, arenas_of
-from muster.placement.tree import ROOT, Tree, tree_of
+from muster.placement.request import GangRequest, TopologyWish, read
+from muster.placement.rules.refusednodes import Closed, masks, named
+from muster.placement.search.arena import Arena, SearchBoard, arenas_of
+from muster.placement.tree import ROOT, DomainTree, tree_of
 from muster.placement.world import World
 
 _CPU: Final = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """One domain.
-
-    ``suitable``: nodes that the pods' rules allow and that have room for one member at
-    least. ``fits``: members that the domain has room for. ``free`` of ``total``: of the
-    resource that is named with the list, over all nodes of the domain.
-    """
+class CandidateDomain:
+    """One domain."""
 
     domain: str
     nodes: int
+    #: Nodes that the pods' rules allow and that have room for at least one member.
     suitable: int
+    #: Members that the domain has room for.
     fits: int
+    #: Free of ``Candidates.resource``, over all nodes of the domain.
     free: int
+    #: The same, free or not.
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """All domains of ``level`` (a label key, or ``explain.CLUSTER``), roomiest first.
+    """All domains of one level."""
 
-    ``needed``: members that must go together; ``required``: into one such domain.
-    """
-
+    #: A label key, or ``text.CLUSTER``.
     level: str
+    #: The members must go into one such domain.
     required: bool
+    #: Members that must go together.
     needed: int
     resource: str
-    rows: tuple[Candidate, ...]
+    #: Roomiest first.
+    rows: tuple[CandidateDomain, ...]
 
 
-def candidates(
-    snapshot: Snapshot, key: GangKey, *, refused: tuple[str, ...], kept: tuple[str, ...]
-) -> Steps[Candidates | None]:
+def candidates(snapshot: Snapshot, question: Question) -> Steps[Candidates | None]:
     """Return where a gang could go, ``None`` for one that cannot be planned anywhere yet.
 
-    Arguments are ``muster.placement.gang.plan``'s. Raises ``KeyError`` for an unknown gang.
+    Wishes that relax with time count as relaxed. Raises ``KeyError`` for an unknown gang.
     """
-    request = read(snapshot, key, spare_count=0, members=None)
-    if not isinstance(request, Request):
+    request = read(snapshot, replace(question, now=LATE))
+    if not isinstance(request, GangRequest):
         return None
     topology = yield from snapshot.topology_steps()
-    board = Board(topology, tree_of(topology))
-    world = World(snapshot, refused=masks(snapshot, refused)[-1], kept=named(snapshot, kept))
-    arenas = yield from arenas_of(world, board, request.groups, request.wish)
+    closed = Closed(masks(snapshot, question.refused)[-1], named(snapshot, question.kept))
+    board = SearchBoard(topology, tree_of(topology), closed)
+    arenas = yield from arenas_of(World(snapshot), board, request.groups, request.wish)
     yield
     arena, needed = scarcest(snapshot, request, arenas)
     level = _level(board.tree, request.wish)
@@ -82,7 +80,7 @@ def candidates(
     )
 
 
-def _level(tree: Tree, wish: Wish) -> int:
+def _level(tree: DomainTree, wish: TopologyWish) -> int:
     wished = wish.required if wish.required != ROOT else wish.preferred
     return wished if wished != ROOT else tree.host - 1  # ROOT where hosts are the only level
 
@@ -93,7 +91,7 @@ def _resource(pod_class: PodClass) -> str:
     return max(asked)[1] if asked else _CPU
 
 
-def _rows(arena: Arena, level: int) -> tuple[Candidate, ...]:
+def _rows(arena: Arena, level: int) -> tuple[CandidateDomain, ...]:
     tree, nodes = arena.board.tree, arena.world.snapshot.nodes
     order, resource = arena.board.topology.order, _resource(arena.group.pod_class)
 
@@ -110,7 +108,7 @@ def _rows(arena: Arena, level: int) -> tuple[Candidate, ...]:
     )
     labelled = [True] if level == ROOT else tree.labelled[level].tolist()
     rows = [
-        Candidate(domain_name(arena.board, level, domain), *row)
+        CandidateDomain(domain_name(arena.board, level, domain), *row)
         for domain, row in enumerate(zip(*columns, strict=True))
         if labelled[domain]
     ]

@@ -8,12 +8,12 @@ import numpy as np
 
 from muster.placement.decision import (
     Decision,
-    Explanation,
     NearestFit,
     Plan,
     Reject,
     RuleCount,
     Wait,
+    WaitExplanation,
 )
 
 Plain: TypeAlias = "str | int | bool | list[Plain] | dict[str, Plain] | None"
@@ -26,7 +26,7 @@ CLUSTER: Final = "cluster"
 def render(decision: Decision, now: float | None = None) -> list[str]:
     """Return the lines a person reads, most important first.
 
-    With ``now`` (epoch seconds) they tell how long holders have been running; an Event, which
+    With ``now`` (epoch seconds) they include how long holders have been running; an Event, which
     is to stay the same, does without.
     """
     match decision:
@@ -175,7 +175,7 @@ def to_dict(decision: Decision) -> dict[str, Plain]:
             assert_never(decision)
 
 
-def _why(why: Explanation) -> dict[str, Plain]:
+def _why(why: WaitExplanation) -> dict[str, Plain]:
     rules: list[Plain] = [
         {"rule": rule.rule, "removed": rule.removed, "detail": rule.detail} for rule in why.rules
     ]

@@ -1,7 +1,7 @@
 """Why a gang waits: the reason in a fixed word, the numbers, and what would help.
 
 The group looked at is the one that lacks most; of all domains that could do, the nearest
-fit is the one with room for most of it. What it lacks is told in the resource that runs
+fit is the one with room for most of it. What it lacks is given in the resource that runs
 out first there, and who holds that resource is read from the pods on the domain's nodes.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from muster.cluster.columns.columns import PAGE_ROWS
+from muster.cluster.columns.paged import PAGE_ROWS
 from muster.cluster.devices.needs import asks_of
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import Steps
@@ -19,16 +19,16 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.gangview import GangView
 from muster.cluster.tables.pods import PodView
-from muster.placement.assignment import kin_of
-from muster.placement.decision import Explanation, NearestFit, RuleCount, Wait, WaitReason
+from muster.placement.assignment import placed_members
+from muster.placement.decision import NearestFit, RuleCount, Wait, WaitExplanation, WaitReason
 from muster.placement.nodelabels import Mask
 from muster.placement.reasons.text import CLUSTER
-from muster.placement.request import Group, Request
+from muster.placement.request import GangRequest, MemberGroup
 from muster.placement.rules.capacity import by_resource, capacity
 from muster.placement.rules.caps import count_up
 from muster.placement.rules.devices import empty_rooms, text
 from muster.placement.rules.feasibility import BETWEEN_PODS, BUDGET, RESOURCE
-from muster.placement.search.arena import Arena, Board
+from muster.placement.search.arena import Arena, SearchBoard
 from muster.placement.search.nearplaced import region_of
 from muster.placement.search.scopes import holding, labelled_only
 from muster.placement.tree import ROOT, Ints
@@ -51,7 +51,7 @@ class _Best:
     fits: int
 
 
-def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps[Wait]:
+def wait(snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]) -> Steps[Wait]:
     """Return the decision to wait with its explanation; one arena per group."""
     worst, need = scarcest(snapshot, request, arenas)
     yield
@@ -60,7 +60,7 @@ def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
     reason = _reason(worst, request, need)
     nearest = yield from _nearest(snapshot, worst, best, need)
     unlabelled = _unlabelled(worst)
-    explanation = Explanation(
+    explanation = WaitExplanation(
         nodes=int(np.count_nonzero(snapshot.nodes.alive)),
         feasible=int(np.count_nonzero(worst.feasibility.mask)) - unlabelled.removed,
         rules=(*worst.feasibility.rules, unlabelled),
@@ -74,20 +74,22 @@ def wait(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> Steps
     return Wait(request.key, request.generation, reason, explanation)
 
 
-def scarcest(snapshot: Snapshot, request: Request, arenas: Sequence[Arena]) -> tuple[Arena, int]:
+def scarcest(
+    snapshot: Snapshot, request: GangRequest, arenas: Sequence[Arena]
+) -> tuple[Arena, int]:
     """Return the group that lacks most, and how many of it must fit.
 
     Beside members that are placed already, only the domain that these have fixed counts.
     """
-    kin = kin_of(snapshot, arenas[0].board, request)
-    if kin.amounts.any():
-        region = region_of(arenas[0].board.tree, request.wish.required, kin.amounts)
+    placed = placed_members(snapshot, arenas[0].board, request)
+    if placed.amounts.any():
+        region = region_of(arenas[0].board.tree, request.wish.required, placed.amounts)
         arenas = [each.within(region) for each in arenas]
     worst = max(arenas, key=lambda a: _lack(a, _need(request, a.group)))
     return worst, _need(request, worst.group)
 
 
-def _need(request: Request, group: Group) -> int:
+def _need(request: GangRequest, group: MemberGroup) -> int:
     """Members of a group that must fit; where nothing must, one has to."""
     return group.mandatory if request.mandatory else min(1, len(group.rows))
 
@@ -121,7 +123,7 @@ def _lack(arena: Arena, need: int) -> int:
     return max(need - _best(arena).fits, 0)
 
 
-def _reason(arena: Arena, request: Request, need: int) -> WaitReason:
+def _reason(arena: Arena, request: GangRequest, need: int) -> WaitReason:
     feasibility = arena.feasibility
     if not feasibility.suitable.any():
         between = any(r.removed for r in feasibility.rules if r.rule in BETWEEN_PODS)
@@ -137,7 +139,7 @@ def _reason(arena: Arena, request: Request, need: int) -> WaitReason:
 
 
 def _budgets_did_it(rules: tuple[RuleCount, ...]) -> bool:
-    """Tell whether the last nodes were removed by budgets and not by resources."""
+    """Return whether the last nodes were removed by budgets and not by resources."""
     return any(r.removed for r in rules if r.rule == BUDGET)
 
 
@@ -146,7 +148,7 @@ def _why_capped(arena: Arena, need: int) -> WaitReason:
     tree, group = arena.board.tree, arena.group
     uncapped = int(arena.leaf.sum())
     if uncapped >= need:
-        budgets = [f for f in arena.families if len(f.caps) == 1 and f.level is None]
+        budgets = [f for f in arena.cap_rules if len(f.caps) == 1 and f.level is None]
         only = int(count_up(tree, arena.leaf, budgets)[ROOT][0])
         return WaitReason.BUDGET_EXHAUSTED if only < need else WaitReason.SPREAD_UNSATISFIABLE
     if arena.limits.node_caps and _room_per_node(arena, group) >= need:
@@ -154,7 +156,7 @@ def _why_capped(arena: Arena, need: int) -> WaitReason:
     return WaitReason.NOT_ENOUGH_ROOM
 
 
-def _room_per_node(arena: Arena, group: Group) -> int:
+def _room_per_node(arena: Arena, group: MemberGroup) -> int:
     room = by_resource(arena.world.free, group.pod_class, arena.feasibility.mask)
     return int(np.minimum.reduce([pods for _, _, pods in room]).sum())
 
@@ -200,8 +202,8 @@ def _nearest(snapshot: Snapshot, arena: Arena, best: _Best, need: int) -> Steps[
     )
 
 
-def _least(world: World, inside: Mask, short: tuple[str, int, Ints], seats: int) -> int:
-    """Return the least that must become free ``inside`` for ``seats`` more pods.
+def _least(world: World, inside: Mask, short: tuple[str, int, Ints], more_pods: int) -> int:
+    """Return the least that must become free ``inside`` for ``more_pods`` more pods.
 
     ``short``: resource, amount that a pod asks for, pods that it leaves room for on each
     node. A node with part of an ask free lacks only the rest of it, and more pods lack all.
@@ -211,9 +213,9 @@ def _least(world: World, inside: Mask, short: tuple[str, int, Ints], seats: int)
     at = np.flatnonzero(inside & (has // amount > pods))
     more = has[at] // amount - pods[at]
     rest = amount - np.maximum(world.free(resource)[at] - pods[at] * amount, 0)
-    whole = np.full(min(int((more - 1).sum()), seats), amount)
-    costs = np.sort(np.concatenate([rest, whole]))[:seats]
-    return int(costs.sum()) + (seats - len(costs)) * amount
+    whole = np.full(min(int((more - 1).sum()), more_pods), amount)
+    costs = np.sort(np.concatenate([rest, whole]))[:more_pods]
+    return int(costs.sum()) + (more_pods - len(costs)) * amount
 
 
 def _since(snapshot: Snapshot, view: GangView | None) -> float:
@@ -236,13 +238,13 @@ def _largest_empty(arena: Arena, level: int) -> Steps[int]:
     empty = capacity(nodes.allocatable, pod_class, arena.feasibility.suitable, devices)
     leaf = arena.limits.clip(empty[board.topology.order])
     yield
-    sizes = count_up(board.tree, leaf, arena.families)[level]
+    sizes = count_up(board.tree, leaf, arena.cap_rules)[level]
     if level != ROOT:
         sizes = np.where(board.tree.labelled[level], sizes, 0)
     return int(sizes.max(initial=0))
 
 
-def domain_name(board: Board, level: int, domain: int) -> str:
+def domain_name(board: SearchBoard, level: int, domain: int) -> str:
     """Return a domain's path, widest level first, as "zone/block/rack"."""
     if level == ROOT:
         return CLUSTER

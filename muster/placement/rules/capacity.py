@@ -5,10 +5,10 @@ from typing import Final
 
 import numpy as np
 
-from muster.cluster.resumable import Steps, run
+from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.nodelabels import Mask
-from muster.placement.world import Ints
+from muster.placement.tree import Ints
 
 UNLIMITED: Final = 1 << 20
 """Pods on a node whose resources set no limit; more than any kubelet runs, and small enough
@@ -35,14 +35,15 @@ def capacity_steps(
     mask: Mask,
     devices: Ints | None = None,
 ) -> Steps[Ints]:
-    """As ``capacity``, a slice per resource."""
+    """As ``capacity``; with many nodes a slice per resource."""
     room: Ints = np.multiply(mask, UNLIMITED, dtype=np.int64)
     each = np.empty_like(room)  # one buffer: fresh pages cost more than the division
     for resource, amount in pod_class.requests:
         if amount:
             np.floor_divide(free(resource), amount, out=each)
             np.minimum(room, each, out=room)
-            yield
+            if len(room) > FEW:
+                yield
     if devices is not None:
         np.minimum(room, devices, out=room)
     return np.maximum(room, 0, out=room)

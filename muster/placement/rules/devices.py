@@ -2,7 +2,7 @@
 
 What the snapshot shows is counted per state of a node (``muster.cluster.devices.rooms``). On nodes
 where this plan has put something down already, all of its pods there and the new ones are
-seated together, the heaviest asks first: in just that order they get their devices when
+placed together, the heaviest asks first: in just that order they get their devices when
 the plan is made out (``muster.decisions.assign``), so what is counted here is found there.
 """
 
@@ -29,7 +29,8 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Mig, Milli, Shared, Whole
 from muster.cluster.specs.deviceshape import DeviceShape
 from muster.cluster.specs.podconstraints import PodClass
-from muster.placement.world import Ints, Placed, World
+from muster.placement.tree import Ints
+from muster.placement.world import PlacedPods, World
 
 _TRIED: Final = 128
 
@@ -48,7 +49,9 @@ def device_rooms(world: World, pod_class: PodClass) -> Ints | None:
     return _beside(snapshot, pod_class, others, rooms)
 
 
-def _beside(snapshot: Snapshot, pod_class: PodClass, others: Sequence[Placed], rooms: Ints) -> Ints:
+def _beside(
+    snapshot: Snapshot, pod_class: PodClass, others: Sequence[PlacedPods], rooms: Ints
+) -> Ints:
     rooms = rooms.copy()
     known: dict[tuple[int, Load], int] = {}
     touched = np.flatnonzero(np.sum([placed.amounts for placed in others], axis=0))
@@ -102,7 +105,7 @@ def free_units(world: World, resource: str) -> Ints:
 
 
 def empty_rooms(snapshot: Snapshot, pod_class: PodClass) -> Ints | None:
-    """Return int64[n], pods the devices of each node could take if nobody used any."""
+    """Return int64[n], pods the devices of each node could take if no pod used any."""
     view, count = snapshot.devices, snapshot.nodes.count
     if not view.known and not needs_known_devices(pod_class):
         return None
@@ -123,7 +126,7 @@ def empty_rooms(snapshot: Snapshot, pod_class: PodClass) -> Ints | None:
 def beyond_devices(snapshot: Snapshot, pod_class: PodClass) -> str:
     """Return what no node's devices could give such a pod even if all were free, else "".
 
-    A node whose devices are not known counts as able, unless the pod needs to know.
+    A node without known devices counts as able, unless the pod needs to know.
     """
     picky = needs_known_devices(pod_class)
     if not picky and not (snapshot.devices.known and asks_of(pod_class)):

@@ -1,7 +1,7 @@
 """Where may one more pod of a class go? kube-scheduler's filters, in arrays.
 
 Rules are applied in a fixed order and every rule gets a row, also when it removes nothing
-(all but two: nodes that were refused, or are kept for others, are told where there are any)::
+(all but two: nodes that were refused, or are kept for others, have a row where there are any)::
 
     node is ready, not cordoned ─► taints ─► selector, affinity ─► volumes ─► host ports
       ─► spread ─► affinity ─► anti-affinity both ways ─► each resource ─► devices ─► budgets
@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from muster.cluster.devices.rooms import UNLIMITED
-from muster.cluster.resumable import Steps, run
+from muster.cluster.resumable import FEW, Steps, run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.matching import UNSCHEDULABLE, untolerated
 from muster.cluster.specs.podconstraints import PodClass
@@ -27,8 +27,10 @@ from muster.placement.decision import RuleCount
 from muster.placement.nodelabels import Mask, any_term_mask, selector_mask
 from muster.placement.rules import interpod
 from muster.placement.rules.devices import device_rooms, text
+from muster.placement.rules.refusednodes import NOTHING, Closed
 from muster.placement.rules.taints import commonest, taint_mask
-from muster.placement.world import Ints, World
+from muster.placement.tree import Ints
+from muster.placement.world import World
 
 NOT_READY: Final = "not ready"
 CORDONED: Final = "cordoned"
@@ -59,17 +61,17 @@ _Detail = Callable[[Mask], str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feasibility:
-    """``mask``: bool[n], nodes that can take one more pod. ``rules``: one row per rule.
+    """Where one more pod of a class may go."""
 
-    ``suitable``: bool[n], nodes that pass everything but resources and budgets.
-    ``unmodelled``: constraints that kube-scheduler knows and this model does not. ``devices``:
-    int64[n], pods that the devices of a node have room for, ``None``: no limit.
-    """
-
+    #: bool[n], nodes that can take one more pod.
     mask: Mask
+    #: bool[n], nodes that pass everything but resources and budgets.
     suitable: Mask
+    #: One row per rule.
     rules: tuple[RuleCount, ...]
+    #: Constraints that kube-scheduler knows and this model does not.
     unmodelled: tuple[str, ...]
+    #: int64[n], pods that the devices of a node have room for; ``None``: no limit.
     devices: Ints | None = None
 
 
@@ -100,34 +102,46 @@ def feasible(snapshot: Snapshot, pod_class: PodClass, labels_id: int) -> Feasibi
     return feasible_in(World(snapshot), pod_class, labels_id)
 
 
-def feasible_in(world: World, pod_class: PodClass, labels_id: int) -> Feasibility:
-    """As ``feasible``, with pods of the plan in the making put down."""
-    return run(feasible_steps(world, pod_class, labels_id))
+def feasible_in(
+    world: World, pod_class: PodClass, labels_id: int, closed: Closed = NOTHING
+) -> Feasibility:
+    """As ``feasible``, with pods of the plan in the making put down and some nodes left out."""
+    return run(feasible_steps(world, pod_class, labels_id, closed))
 
 
-def feasible_steps(world: World, pod_class: PodClass, labels_id: int) -> Steps[Feasibility]:
+def feasible_steps(
+    world: World, pod_class: PodClass, labels_id: int, closed: Closed
+) -> Steps[Feasibility]:
     """As ``feasible_in``, in slices."""
     sieve = _Sieve(world.snapshot.nodes.alive)
-    _node_rules(world, pod_class, sieve)
-    yield
-    _pod_rules(world, pod_class, labels_id, sieve)
-    yield
-    suitable = sieve.mask.copy()
-    for resource, amount in pod_class.requests:
-        passing = world.free(resource) >= amount if amount else None
-        sieve.apply(RESOURCE, passing, resource)
+    has_pauses = len(sieve.mask) > FEW
+    _node_rules(world, pod_class, closed, sieve)
+    if has_pauses:
         yield
+    _pod_rules(world, pod_class, labels_id, sieve)
+    if has_pauses:
+        yield
+    suitable = sieve.mask.copy()
+    free = world.free if world.placed else world.snapshot.nodes.free
+    passing = []
+    for resource, amount in pod_class.requests:
+        passing.append((resource, free(resource) >= amount if amount else None))
+        if has_pauses:
+            yield
+    for resource, mask in passing:
+        sieve.apply(RESOURCE, mask, resource)
     devices = device_rooms(world, pod_class)
     if devices is not None and (devices < UNLIMITED).any():
         sieve.apply(DEVICES, devices > 0, text(pod_class))
-    if world.kept is not None:
-        sieve.apply(KEPT, ~world.kept)
-    for name, passing in _budget_rules(world, pod_class):
-        sieve.apply(BUDGET, passing, name)
+    if closed.kept is not None:
+        sieve.apply(KEPT, ~closed.kept)
+    if world.snapshot.caps:
+        for name, covered in _exhausted_budgets(world, pod_class):
+            sieve.apply(BUDGET, ~covered, name)
     return Feasibility(sieve.mask, suitable, tuple(sieve.rows), pod_class.unmodelled, devices)
 
 
-def _node_rules(world: World, pod_class: PodClass, sieve: _Sieve) -> None:
+def _node_rules(world: World, pod_class: PodClass, closed: Closed, sieve: _Sieve) -> None:
     nodes = world.snapshot.nodes
     sieve.apply(NOT_READY, nodes.ready)
     cordon_tolerated = untolerated(pod_class.tolerations, [UNSCHEDULABLE]) is None
@@ -146,8 +160,8 @@ def _node_rules(world: World, pod_class: PodClass, sieve: _Sieve) -> None:
     affinity = pod_class.node_affinity
     sieve.apply(NODE_AFFINITY, None if affinity is None else any_term_mask(nodes, affinity))
     sieve.apply(VOLUMES, _volume_mask(world, pod_class))
-    if world.refused is not None:
-        sieve.apply(REFUSED, ~world.refused, ", ".join(pod_class.unmodelled))
+    if closed.refused is not None:
+        sieve.apply(REFUSED, ~closed.refused, ", ".join(pod_class.unmodelled))
 
 
 def _volume_mask(world: World, pod_class: PodClass) -> Mask | None:
@@ -170,7 +184,7 @@ def _port_mask(world: World, pod_class: PodClass) -> Mask | None:
 
 def _pod_rules(world: World, pod_class: PodClass, labels_id: int, sieve: _Sieve) -> None:
     sieve.apply(PORTS, _port_mask(world, pod_class))
-    spreads = interpod.spreads(world, pod_class, labels_id)
+    spreads = interpod.spreads(world, pod_class, labels_id) if pod_class.spread else []
     sieve.apply(
         SPREAD,
         np.logical_and.reduce([spread.mask() for spread in spreads]) if spreads else None,
@@ -188,13 +202,15 @@ def _pod_rules(world: World, pod_class: PodClass, labels_id: int, sieve: _Sieve)
         interpod.anti_affinity_mask(world, pod_class) if terms else None,
         ", ".join(term.topology_key for term in terms),
     )
-    sieve.apply(REPELLED, interpod.repelled_mask(world, labels_id))
+    may_repel = world.placed or world.snapshot.anti_affinity
+    sieve.apply(REPELLED, interpod.repelled_mask(world, labels_id) if may_repel else None)
 
 
-def _budget_rules(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask]]:
+def _exhausted_budgets(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask]]:
+    """Yield (name, bool[n] nodes it covers) of the budgets without room for one more pod."""
     for name, nodes, room in budget_rooms(world, pod_class):
         if room < 1:
-            yield name, ~nodes
+            yield name, nodes
 
 
 def budget_rooms(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask, int]]:
@@ -213,7 +229,7 @@ def budget_rooms(world: World, pod_class: PodClass) -> Iterator[tuple[str, Mask,
 
 
 def budgets_hold(world: World, kinds: Sequence[tuple[PodClass, int]]) -> bool:
-    """Tell whether every budget has room for so many of each kind, wherever they are placed."""
+    """Return whether every budget has room for so many of each kind, wherever they are placed."""
     for budget in world.snapshot.budgets:
         for resource in budget.caps:
             asked = sum(pod_class.request(resource) * count for pod_class, count in kinds)

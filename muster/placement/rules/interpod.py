@@ -17,7 +17,8 @@ from muster.cluster.specs.podconstraints import PodAffinityTerm, PodClass, Sprea
 from muster.cluster.tables.nodeview import NodeView
 from muster.placement.nodelabels import Mask, any_term_mask, selector_mask
 from muster.placement.rules.taints import taint_mask
-from muster.placement.world import Ints, World, attracting
+from muster.placement.tree import Ints
+from muster.placement.world import World, attracting
 
 Codes = NDArray[np.int32]
 
@@ -72,7 +73,7 @@ def repelled_mask(world: World, labels_id: int) -> Mask | None:
 
 
 def first_of_its_kind(world: World, pod_class: PodClass, labels_id: int) -> bool:
-    """Tell whether the pod may start its own affinity group.
+    """Return whether the pod may start its own affinity group.
 
     Upstream: no pod on any node with one of the keys matches all terms, and the pod
     matches all its own terms.
@@ -103,18 +104,18 @@ def affinity_mask(world: World, pod_class: PodClass, labels_id: int) -> Mask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """One spread constraint, counted.
-
-    ``codes``: int32[n] value of each node. ``counts``: int64[values], matching pods per
-    value. ``eligible``: bool[values], the values that take part in the minimum. ``own``: 1
-    when the pod itself counts. ``keyed``: bool[n], nodes with the keys of *all* constraints.
-    """
+    """One spread constraint, counted."""
 
     constraint: SpreadConstraint
+    #: int32[n], the value of each node.
     codes: Codes
+    #: int64[values], matching pods per value.
     counts: Ints
+    #: bool[values], the values that take part in the minimum.
     eligible: Mask
+    #: 1 when the pod itself counts.
     own: int
+    #: bool[n], nodes with the keys of *all* constraints.
     keyed: Mask
 
     def minimum(self) -> int:

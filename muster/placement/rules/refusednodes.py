@@ -11,6 +11,7 @@ places first, and where that finds nothing, without the nodes alone.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,19 @@ from muster.cluster.snapshot import Snapshot
 from muster.placement.nodelabels import Mask
 
 SPREADS_AT: Final = 2  # refused children (or all of them) after which a domain is suspect
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closed:
+    """Nodes that a question leaves out, bool[nodes] each; ``None``: none."""
+
+    #: kube-scheduler turned the members away from these, for a reason that the model does not know.
+    refused: Mask | None = None
+    #: These keep their room for lost members of other gangs.
+    kept: Mask | None = None
+
+
+NOTHING: Final = Closed()
 
 
 def named(snapshot: Snapshot, names: Sequence[str]) -> Mask | None:

@@ -7,6 +7,7 @@
 ``stock``      the devices, CPU and memory that are free, by node
 ``potential``  the worth of a node's free room; what placing a shape takes from it
 ``profiles``   binpack, spread and weighted instead, by name
+``view``       a snapshot as scoring sees it: its stock, mix and prices
 ``chooser``    the best node for a shape, with scores kept per shape
 
 docs/placement/scoring.md has the derivation and the figures.

@@ -20,7 +20,7 @@ from muster.placement.scoring.mix import RequestMix
 from muster.placement.scoring.potential import Gain, Worths
 from muster.placement.scoring.prices import Prices, learn, untrained
 from muster.placement.scoring.shape import Shape
-from muster.placement.scoring.stock import Ints, Mask, Stock
+from muster.placement.scoring.stock import Ints, Mask, NodeStock
 
 RELEARN_SHARE: Final = 30
 """Prices are learned anew when arrivals ask for one part in this many of the fleet."""
@@ -30,30 +30,34 @@ _MANY: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """Where a shape goes. ``node``: row; ``devices``: on it; ``change``: of worth, in devices."""
+class NodeChoice:
+    """Where a shape goes."""
 
+    #: Row.
     node: int
+    #: Devices that it takes there.
     devices: tuple[int, ...]
+    #: Change of worth, in devices.
     change: float
 
 
 @dataclass(slots=True)
 class _Scores:
-    """Of one shape. ``known``: how much of ``stock.changed`` is in; -1: nothing is."""
+    """Scores of one shape."""
 
     change: Floats
     device: Ints
     allowed: Mask | None
     gain: Gain
+    #: How many entries of ``stock.changed`` are in; -1: nothing is.
     known: int = -1
 
 
 @dataclass(slots=True)
-class Chooser:
+class NodeChooser:
     """Chooses nodes of one stock; learns from ``arrived``, sees what happens to the stock."""
 
-    stock: Stock
+    stock: NodeStock
     mix: RequestMix = field(default_factory=RequestMix)
     prices: Prices = field(init=False)
     _worths: Worths = field(init=False)
@@ -70,28 +74,30 @@ class Chooser:
         self._learn_if_due()
         self.mix.arrived(shape, count)
 
-    def choose(self, shape: Shape) -> Choice | None:
+    def choose(self, shape: Shape) -> NodeChoice | None:
         """Return the node whose worth falls least, ``None`` when the shape fits nowhere."""
         scores = self._up_to_date(shape)
         node = int(scores.change.argmax())
         change = float(scores.change[node])
         if change == -np.inf:
             return None
-        return Choice(node, self.stock.devices_for(shape, node, int(scores.device[node])), change)
+        return NodeChoice(
+            node, self.stock.devices_for(shape, node, int(scores.device[node])), change
+        )
 
-    def place(self, shape: Shape) -> Choice | None:
+    def place(self, shape: Shape) -> NodeChoice | None:
         """Choose a node and take its room."""
         choice = self.choose(shape)
         if choice is not None:
             self.stock.take(shape, choice.node, choice.devices)
         return choice
 
-    def place_run(self, shape: Shape, count: int) -> list[Choice]:
+    def place_run(self, shape: Shape, count: int) -> list[NodeChoice]:
         """Let ``count`` pods of one shape arrive and place them, as one by one but faster.
 
         Returns the choices of those that fit: the first ones, since nothing comes free.
         """
-        placed: list[Choice] = []
+        placed: list[NodeChoice] = []
         while count:
             self._learn_if_due()
             step = min(count, self._until_due(shape))
@@ -100,10 +106,10 @@ class Chooser:
             placed += self._run(shape, step)
         return placed
 
-    def _run(self, shape: Shape, count: int) -> list[Choice]:
+    def _run(self, shape: Shape, count: int) -> list[NodeChoice]:
         stock, worths, scores = self.stock, self._worths, self._up_to_date(shape)
         gain = scores.gain
-        placed: list[Choice] = []
+        placed: list[NodeChoice] = []
         for _ in range(count):
             node = int(scores.change.argmax())
             change = float(scores.change[node])
@@ -113,7 +119,7 @@ class Chooser:
             stock.take(shape, node, devices)
             worths.refresh(stock, node)
             scores.change[node], scores.device[node] = gain.of_node(stock, worths, node)
-            placed.append(Choice(node, devices, change))
+            placed.append(NodeChoice(node, devices, change))
         self._known = scores.known = len(stock.changed)
         return placed
 

@@ -52,15 +52,15 @@ _TOLERANCE: Final = 3e-2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """Fractional requests still to come, by size.
+    """Fractional requests still to come, by size."""
 
-    ``units``: int64[k], ascending, 1..GRID; ``count``: float64[k], how many are expected;
-    ``cpu`` and ``cpu_var``: float64[k], mean (milli-CPU) and variance of what they ask.
-    """
-
+    #: int64[k], ascending, 1..GRID.
     units: Ints
+    #: float64[k], how many are expected.
     count: Floats
+    #: float64[k], mean of the CPU that they ask for, milli.
     cpu: Floats
+    #: float64[k], its variance.
     cpu_var: Floats
 
 
@@ -208,9 +208,11 @@ def prices(demand: Demand, v: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Needs:
-    """What using up a hole will take of CPU. ``mean`` milli-CPU, ``var``: float64[GRID+1]."""
+    """What using up a hole will take of CPU."""
 
+    #: float64[GRID+1], milli.
     mean: Floats
+    #: float64[GRID+1].
     var: Floats
 
 

@@ -12,7 +12,7 @@ In devices, for a node with holes h_1.. and free CPU c::
 mean and variance can have (Scarf, "A min-max solution of an inventory problem", 1958). It
 costs a square root where a normal distribution costs an error function, it assumes no
 distribution, and its slow tail orders nodes that are all far from short, so that no tie is
-left to chance and CPU-rich nodes are kept for whoever is hungry.
+left to chance and CPU-rich nodes are kept for the shapes that need it.
 
 A shape goes where ``worth`` falls least. The whole table (``Worths``) and the rows and
 scalars below do the same operations in the same order, so they agree to the last bit; a
@@ -26,7 +26,7 @@ import numpy as np
 from muster.placement.scoring.holes import Floats
 from muster.placement.scoring.prices import Prices
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Ints, Mask, Stock
+from muster.placement.scoring.stock import Ints, Mask, NodeStock
 
 _LEAST_VARIANCE = 1.0
 """Keeps the root defined under rounding; one (milli-CPU) squared."""
@@ -37,7 +37,7 @@ class Worths:
 
     __slots__ = ("_cpu", "_var", "prices", "short", "stranded", "var")
 
-    def __init__(self, stock: Stock, prices: Prices) -> None:
+    def __init__(self, stock: NodeStock, prices: Prices) -> None:
         """Evaluate every node of a stock."""
         self.prices = prices
         self._cpu: list[float] = prices.cpu.tolist()
@@ -50,7 +50,7 @@ class Worths:
         self.var = var
         self.stranded = stranded(prices, self.short, var)
 
-    def refresh(self, stock: Stock, node: int) -> None:
+    def refresh(self, stock: NodeStock, node: int) -> None:
         """Evaluate one node anew."""
         need, var = 0.0, _LEAST_VARIANCE
         for hole in stock.holes[node].tolist():
@@ -68,7 +68,7 @@ def stranded(prices: Prices, short: Floats, var: Floats) -> Floats:
     return found
 
 
-def total(stock: Stock, prices: Prices) -> float:
+def total(stock: NodeStock, prices: Prices) -> float:
     """Return the worth of a whole stock, in devices, from nothing but stock and prices."""
     worths = Worths(stock, prices)
     rooms = prices.worth[stock.holes].sum(axis=1) + prices.slots[stock.whole]
@@ -97,7 +97,7 @@ class Gain:
             self._var = np.zeros(DEVICE + 1)
             self._var[ask:] = prices.cpu_var[: DEVICE + 1 - ask] - prices.cpu_var[ask:]
 
-    def of_rows(self, stock: Stock, worths: Worths, rows: Ints) -> tuple[Floats, Ints]:
+    def of_rows(self, stock: NodeStock, worths: Worths, rows: Ints) -> tuple[Floats, Ints]:
         """Return (float64[t] change of worth, int64[t] device or -1) for node rows."""
         if self.shape.fractional:
             gain, device = self._part(stock, worths, rows)
@@ -108,7 +108,7 @@ class Gain:
         return gain, device
 
     def everywhere(
-        self, stock: Stock, worths: Worths, allowed: Mask | None
+        self, stock: NodeStock, worths: Worths, allowed: Mask | None
     ) -> tuple[Ints, Floats, Ints]:
         """Return (rows that the shape fits, of ``allowed`` ones; their change; the device)."""
         shape = self.shape
@@ -120,7 +120,7 @@ class Gain:
         rows = np.flatnonzero(room & (stock.whole >= shape.devices))
         return rows, self._whole(stock, worths, rows), np.full(len(rows), -1)
 
-    def _parts(self, stock: Stock, worths: Worths, room: Mask) -> tuple[Ints, Floats, Ints]:
+    def _parts(self, stock: NodeStock, worths: Worths, room: Mask) -> tuple[Ints, Floats, Ints]:
         """As ``_part``, for holes that are large enough, and one of free devices side by side."""
         large = np.flatnonzero(stock.holes >= self.shape.milli)
         rows, hole = stock.row_of.take(large), stock.holes.take(large)
@@ -140,7 +140,7 @@ class Gain:
         nodes = rows.take(first)
         return nodes, best + worths.stranded.take(nodes), device.take(highest)
 
-    def _of_holes(self, stock: Stock, worths: Worths, rows: Ints, hole: Ints) -> Floats:
+    def _of_holes(self, stock: NodeStock, worths: Worths, rows: Ints, hole: Ints) -> Floats:
         """Return float64[t], the change of worth but for ``stranded``, of holes of rows."""
         short = self._cpu.take(hole) + (worths.short.take(rows) + self.shape.cpu)
         root = short + np.sqrt(short * short + (self._var.take(hole) + worths.var.take(rows)))
@@ -150,7 +150,7 @@ class Gain:
         gain[opened] += slots[free - 1] - slots[free]
         return gain
 
-    def _part(self, stock: Stock, worths: Worths, rows: Ints) -> tuple[Floats, Ints]:
+    def _part(self, stock: NodeStock, worths: Worths, rows: Ints) -> tuple[Floats, Ints]:
         half = self.prices.stranding
         hole = stock.holes.take(rows, axis=0)
         short = self._cpu.take(hole)
@@ -169,7 +169,7 @@ class Gain:
         best: Floats = gain[np.arange(len(rows)), device] + worths.stranded.take(rows)
         return best, device
 
-    def _whole(self, stock: Stock, worths: Worths, rows: Ints) -> Floats:
+    def _whole(self, stock: NodeStock, worths: Worths, rows: Ints) -> Floats:
         count, prices = self.shape.devices, self.prices
         free = stock.whole.take(rows)
         short = (worths.short.take(rows) + self.shape.cpu) - count * prices.cpu[DEVICE]
@@ -182,7 +182,7 @@ class Gain:
         found: Floats = np.where(free < count, -np.inf, gain)
         return found
 
-    def of_node(self, stock: Stock, worths: Worths, node: int) -> tuple[float, int]:
+    def of_node(self, stock: NodeStock, worths: Worths, node: int) -> tuple[float, int]:
         """As ``of_rows`` for one node, without arrays: several times faster for one."""
         shape = self.shape
         if stock.cpu[node] < shape.cpu or stock.memory[node] < shape.memory:
@@ -191,7 +191,7 @@ class Gain:
             return self._part_of_node(stock, worths, node)
         return self._whole_of_node(stock, worths, node), -1
 
-    def _part_of_node(self, stock: Stock, worths: Worths, node: int) -> tuple[float, int]:
+    def _part_of_node(self, stock: NodeStock, worths: Worths, node: int) -> tuple[float, int]:
         if self._lists is None:
             self._lists = (self._worth.tolist(), self._cpu.tolist(), self._var.tolist())
         worth, cpu, var_of = self._lists
@@ -214,7 +214,7 @@ class Gain:
                 best, device = gain, number
         return best + float(worths.stranded[node]), device
 
-    def _whole_of_node(self, stock: Stock, worths: Worths, node: int) -> float:
+    def _whole_of_node(self, stock: NodeStock, worths: Worths, node: int) -> float:
         count, prices = self.shape.devices, self.prices
         free = int(stock.whole[node])
         if free < count:

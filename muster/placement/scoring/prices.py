@@ -2,7 +2,7 @@
 
 The horizon: requests like those seen so far keep coming until the free devices are full.
 With a mean request of m milli-GPU and F milli-GPU free these are R = F / m arrivals; never
-fewer than ``FEWEST``, because somebody always comes. Of these R arrivals
+fewer than ``FEWEST``, because some pod always comes. Of these R arrivals
 
 - the fractional ones are the demand on holes (``holes.worths``), the holes now open their
   supply;
@@ -14,6 +14,7 @@ fewer than ``FEWEST``, because somebody always comes. Of these R arrivals
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,8 +25,11 @@ from muster.cluster.specs.learnedprices import Learned
 from muster.placement.scoring import holes
 from muster.placement.scoring.holes import GRID, Demand, Floats
 from muster.placement.scoring.mix import RequestMix
-from muster.placement.scoring.shape import DEVICE
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.shape import DEVICE, Shape
+from muster.placement.scoring.stock import NodeStock
+
+Asked = tuple[Shape, int]
+"""A shape, and how often it was asked for."""
 
 FEWEST: Final = 300
 """Arrivals that are always expected. Only matters when the fleet is full, where any number
@@ -42,19 +46,19 @@ several yet. Breaks ties towards nodes already in use."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """Tables by what is left of a device, float64[1001] (milli-GPU), and by node.
+    """Tables by what is left of a device, float64[1001] (milli-GPU), and by node."""
 
-    ``worth``: in devices. ``cpu``, ``cpu_var``: mean (milli-CPU) and variance of what using
-    it up will take. ``slots``: float64[d+1], worth of having this many devices free on one
-    node, beside their own. ``stranding``: devices lost per milli-CPU that is missing.
-    ``per_unit``: ``worth`` on the grid, where the next search for it begins.
-    """
-
+    #: In devices.
     worth: Floats
+    #: Mean of the CPU that using it up will take, milli.
     cpu: Floats
+    #: Its variance.
     cpu_var: Floats
+    #: float64[d+1], worth of this many devices free on one node, beside their own.
     slots: Floats
+    #: Devices lost per milli-CPU that is missing.
     stranding: float
+    #: ``worth`` on the grid, where the next search for it begins.
     per_unit: Floats
 
 
@@ -66,31 +70,32 @@ def untrained(width: int) -> Prices:
     return Prices(_by_milli(grid), nothing, nothing, together, 0.0, grid)
 
 
-def learn(mix: RequestMix, stock: Stock, last: Prices) -> Prices:
+def learn(mix: RequestMix, stock: NodeStock, last: Prices) -> Prices:
     """Return the prices of a mix for what is free now; ``last``: where the search begins."""
     return run(learn_steps(mix, stock, last))
 
 
-def learn_steps(mix: RequestMix, stock: Stock, last: Prices) -> Steps[Prices]:
+def learn_steps(mix: RequestMix, stock: NodeStock, last: Prices) -> Steps[Prices]:
     """As ``learn``, in slices of some milliseconds."""
     if not mix.milli:
         return last
     expected = max(int(stock.holes.sum()) / (mix.milli / mix.arrivals), FEWEST) / mix.arrivals
-    demand = _demand(mix, expected)
+    asked = list(mix)
+    demand = _demand(asked, expected)
     worth = yield from holes.worths(demand, _supply(stock), last.per_unit)
     need = holes.needs(demand, worth)
-    _needs_of_a_free_device(mix, demand, worth, need, expected)
+    _needs_of_a_free_device(asked, demand, worth, need, expected)
     return Prices(
         worth=_by_milli(worth),
         cpu=_by_milli(need.mean),
         cpu_var=_by_milli(need.var),
-        slots=_slot_worths(mix, stock, expected),
+        slots=_slot_worths(asked, stock, expected),
         stranding=1.0 / max(float(need.mean[GRID]), 1.0),
         per_unit=worth,
     )
 
 
-def told(prices: Prices, *, generation: int, free: int) -> Learned:
+def as_learned(prices: Prices, *, generation: int, free: int) -> Learned:
     """Return prices as they are kept with the model."""
     return Learned(
         worth=tuple(prices.per_unit.tolist()),
@@ -104,7 +109,7 @@ def told(prices: Prices, *, generation: int, free: int) -> Learned:
 
 
 def recalled(learned: Learned) -> Prices:
-    """Return the prices that ``told`` described, to the last bit."""
+    """Return the prices that ``as_learned`` described, to the last bit."""
     worth = np.array(learned.worth)
     return Prices(
         worth=_by_milli(worth),
@@ -121,15 +126,15 @@ def _by_milli(grid: Floats) -> Floats:
     return grid[np.arange(DEVICE + 1) // _UNIT]
 
 
-def _supply(stock: Stock) -> Floats:
+def _supply(stock: NodeStock) -> Floats:
     """Return float64[GRID+1]: open holes by size; free devices are no holes."""
     found = np.bincount((stock.holes // _UNIT).ravel(), minlength=GRID + 1).astype(np.float64)
     found[0] = found[GRID] = 0.0
     return found
 
 
-def _demand(mix: RequestMix, expected: float) -> Demand:
-    parts = [(shape, count) for shape, count in mix if shape.fractional]
+def _demand(asked: Sequence[Asked], expected: float) -> Demand:
+    parts = [(shape, count) for shape, count in asked if shape.fractional]
     if not parts:
         empty = np.zeros(0)
         return Demand(np.zeros(0, dtype=np.int64), empty, empty, empty)
@@ -144,10 +149,10 @@ def _demand(mix: RequestMix, expected: float) -> Demand:
 
 
 def _needs_of_a_free_device(
-    mix: RequestMix, demand: Demand, worth: Floats, need: holes.Needs, expected: float
+    asked: Sequence[Asked], demand: Demand, worth: Floats, need: holes.Needs, expected: float
 ) -> None:
     """Set ``need`` of a free device: whole requests and opened holes, as often as they come."""
-    whole = [(s, count * expected) for s, count in mix if s.devices and not s.fractional]
+    whole = [(s, count * expected) for s, count in asked if s.devices and not s.fractional]
     weight = np.array([count * shape.devices for shape, count in whole])
     each = np.array([shape.cpu / shape.devices for shape, _ in whole])
     opened = float(demand.count @ holes.prices(demand, worth)) if len(demand.units) else 0.0
@@ -160,21 +165,21 @@ def _needs_of_a_free_device(
     need.var[GRID] = max(float(weight @ (inside + each * each)) - mean * mean, 0.0)
 
 
-def _slot_worths(mix: RequestMix, stock: Stock, expected: float) -> Floats:
+def _slot_worths(asked: Sequence[Asked], stock: NodeStock, expected: float) -> Floats:
     width = stock.holes.shape[1]
     free = np.arange(width + 1, dtype=np.float64)
     worths = _TOGETHER * free * free
-    for devices, count in sorted(_several(mix).items()):
+    for devices, count in sorted(_several(asked).items()):
         slots = int((stock.whole // devices).sum())
         chance = _exceeds(count * expected, slots)
         worths += _SLOT * devices * chance * (free // devices)
     return worths
 
 
-def _several(mix: RequestMix) -> dict[int, int]:
+def _several(asked: Sequence[Asked]) -> dict[int, int]:
     """Return arrivals by number of devices, where more than one was asked for."""
     found: dict[int, int] = {}
-    for shape, count in mix:
+    for shape, count in asked:
         if shape.devices > 1:
             found[shape.devices] = found.get(shape.devices, 0) + count
     return found

@@ -27,7 +27,7 @@ import numpy as np
 
 from muster.placement.scoring.holes import Floats
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 
 
 class Profile(StrEnum):
@@ -78,7 +78,7 @@ _CPU_SHARE: Final = 1e-3
 """CPU breaks ties of binpack and spread: a full node's CPU weighs a thousandth of a device."""
 
 
-def preference(stock: Stock, shape: Shape, scoring: Scoring) -> Floats:
+def preference(stock: NodeStock, shape: Shape, scoring: Scoring) -> Floats:
     """Return float64[n], the higher the better, for every profile but ``least-stranded``.
 
     Does not look at whether the shape fits.
@@ -90,7 +90,7 @@ def preference(stock: Stock, shape: Shape, scoring: Scoring) -> Floats:
     return left if scoring.profile is Profile.SPREAD else -left
 
 
-def _weighted(stock: Stock, shape: Shape, weights: Weights) -> Floats:
+def _weighted(stock: NodeStock, shape: Shape, weights: Weights) -> Floats:
     installed = np.maximum(stock.installed, 1)
     memory = 1.0 - (stock.holes.sum(axis=1) - shape.gpu) / (DEVICE * installed)
     opened = shape.devices if not shape.fractional else 0
@@ -104,7 +104,7 @@ def _weighted(stock: Stock, shape: Shape, weights: Weights) -> Floats:
     return (total + _of_node(stock, shape, weights)) / weights.total
 
 
-def _of_node(stock: Stock, shape: Shape, weights: Weights) -> Floats:
+def _of_node(stock: NodeStock, shape: Shape, weights: Weights) -> Floats:
     """Return the weighted shares that look at the whole node."""
     cpu = 1.0 - (stock.cpu - shape.cpu) / np.maximum(stock.all_cpu, 1)
     memory = 1.0 - (stock.memory - shape.memory) / np.maximum(stock.all_memory, 1)

@@ -34,7 +34,7 @@ class Shape:
 
     @property
     def fractional(self) -> bool:
-        """Whether a part of one device is asked for."""
+        """Return whether a part of one device is asked for."""
         return 0 < self.milli < DEVICE
 
     @property

@@ -16,13 +16,13 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-class Stock:
+class NodeStock:
     """Mutable columns over n nodes with up to d devices each.
 
-    ``cpu`` (milli) and ``memory`` (any one unit): int64[n]; ``holes``: int64[n, d], milli;
-    ``whole``, ``installed``: int64[n], devices free and in all; ``capacity``: milli-GPU of
-    all devices together; ``all_cpu``, ``all_memory``: of a node, free or not; ``row_of``:
-    int64[n * d], the row of each entry of ``holes``.
+    ``nodes``: n. ``cpu`` (milli) and ``memory`` (any one unit): int64[n]; ``holes``:
+    int64[n, d], milli; ``whole``, ``installed``: int64[n], devices free and in all;
+    ``capacity``: milli-GPU of all devices together; ``all_cpu``, ``all_memory``: of a node,
+    free or not; ``row_of``: int64[n * d], the row of each entry of ``holes``.
     ``changed`` lists the rows that ``take`` and ``give`` touched, in order.
     """
 
@@ -37,6 +37,7 @@ class Stock:
         "installed",
         "memory",
         "models",
+        "nodes",
         "row_of",
         "whole",
     )
@@ -56,6 +57,7 @@ class Stock:
         ``installed``: int64[n], devices of each node; by default those with a hole now.
         ``allocatable``: CPU and memory of each node, int64[n] each; by default what is free.
         """
+        self.nodes = len(cpu)
         self.cpu = cpu.astype(np.int64)
         self.memory = memory.astype(np.int64)
         self.all_cpu, self.all_memory = allocatable or (self.cpu.copy(), self.memory.copy())
@@ -68,11 +70,6 @@ class Stock:
         self._model_of = np.array(self.models)
         self.changed: list[int] = []
 
-    @property
-    def nodes(self) -> int:
-        """Rows."""
-        return len(self.cpu)
-
     def allowed(self, shape: Shape) -> Mask | None:
         """Return bool[n]: rows of a model that will do; ``None``: all of them."""
         if not shape.models:
@@ -80,7 +77,7 @@ class Stock:
         return np.isin(self._model_of, sorted(shape.models))
 
     def fits(self, shape: Shape, node: int) -> bool:
-        """Tell whether a shape fits a row now, the model aside."""
+        """Return whether a shape fits a row now, the model aside."""
         if self.cpu[node] < shape.cpu or self.memory[node] < shape.memory:
             return False
         if shape.fractional:

@@ -6,7 +6,7 @@ what is free when a thirtieth of that has changed, starting from the last ones, 
 with the model (``muster.cluster.specs.learnedprices``). So a decision stays a function of its
 snapshot, and most decisions learn nothing.
 
-Where a node tells of its devices, its holes are what is left of each: the smallest of what is
+Where the devices of a node are known, its holes are what is left of each: the smallest of what is
 left of computing power, memory and replicas. Elsewhere devices count by resource name:
 whatever ends in ``/gpu`` (``nvidia.com/gpu``, ``amd.com/gpu`` …), whole ones. GPUs that are cut
 by MIG are no holes: only instances of their profiles can be had from them.
@@ -23,16 +23,16 @@ from muster.cluster.devices.onenode import Layout
 from muster.cluster.devices.rooms import by_layout
 from muster.cluster.devices.view import DeviceView
 from muster.cluster.ids import NO_ROW
-from muster.cluster.resumable import Steps
+from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.deviceasks import DeviceAsk, Memory, Milli, Whole
 from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.pods import PodState
 from muster.placement.scoring.mix import RequestMix
-from muster.placement.scoring.prices import Prices, learn_steps, recalled, told, untrained
+from muster.placement.scoring.prices import Prices, as_learned, learn_steps, recalled, untrained
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Ints, Stock
+from muster.placement.scoring.stock import Ints, NodeStock
 from muster.placement.world import World
 
 GPU_SUFFIX: Final = "/gpu"
@@ -95,22 +95,23 @@ def mix_of(snapshot: Snapshot) -> RequestMix:
     return mix
 
 
-def stock_of(world: World, rows: Ints) -> Stock:
+def stock_of(world: World, rows: Ints) -> NodeStock:
     """Return what is free on some node rows, in their order."""
     names, nodes = _gpus(world.snapshot), world.snapshot.nodes
+    free_of = world.free if world.placed else nodes.free
     free = np.zeros(len(rows), dtype=np.int64)
     installed = np.zeros_like(free)
     for name in names:
-        free += np.maximum(world.free(name)[rows], 0)
+        free += np.maximum(free_of(name)[rows], 0)
         installed += nodes.allocatable(name)[rows]
     most = int(np.maximum(free, installed).max(initial=0))
     holes = np.where(np.arange(most) < free[:, None], DEVICE, 0)
     view = world.snapshot.devices
     if view.known:
         holes, installed = _known_holes(view, rows, holes, installed)
-    return Stock(
-        cpu=np.maximum(world.free("cpu")[rows], 0),
-        memory=np.maximum(world.free("memory")[rows], 0) // _MIB,
+    return NodeStock(
+        cpu=np.maximum(free_of("cpu")[rows], 0),
+        memory=np.maximum(free_of("memory")[rows], 0) // _MIB,
         holes=holes,
         models=[""] * len(rows),
         capacity=DEVICE * int(installed.sum()),
@@ -121,14 +122,14 @@ def stock_of(world: World, rows: Ints) -> Stock:
 
 def _known_holes(view: DeviceView, rows: Ints, holes: Ints, installed: Ints) -> tuple[Ints, Ints]:
     """Put in the holes and the number of devices where they are known; one pass per state."""
-    told = [
+    by_states = [
         (numbers, _holes_of(view.layouts[layout], uses))
         for layout, numbers, uses in by_layout(view.states)
     ]
-    most = max([holes.shape[1], *(each.shape[1] for _, each in told)])
+    most = max([holes.shape[1], *(each.shape[1] for _, each in by_states)])
     table = np.zeros((len(view.states), most), dtype=np.int64)
     counts = np.zeros(len(view.states), dtype=np.int64)
-    for numbers, each in told:
+    for numbers, each in by_states:
         table[numbers, : each.shape[1]] = each
         counts[numbers] = each.shape[1]
     wide = np.zeros((len(rows), most), dtype=np.int64)
@@ -182,14 +183,17 @@ def learned_of(snapshot: Snapshot) -> Steps[Learned | None]:
     prices = yield from _learn(snapshot)
     if not prices.stranding:
         return None
-    return told(prices, generation=snapshot.generation, free=free)
+    return as_learned(prices, generation=snapshot.generation, free=free)
 
 
 def _learn(snapshot: Snapshot) -> Steps[Prices]:
     stock = stock_of(World(snapshot), np.flatnonzero(snapshot.nodes.alive))
-    yield
+    has_pauses = max(stock.nodes, snapshot.pods.count) > FEW
+    if has_pauses:
+        yield
     mix, width = mix_of(snapshot), stock.holes.shape[1]
-    yield
+    if has_pauses:
+        yield
     last = untrained(width)
     if snapshot.learned is not None:
         last = replace(last, per_unit=np.array(snapshot.learned.worth))

@@ -2,9 +2,9 @@
 
 The search in full, from the plain to the particular::
 
-    slices?  ─► slices.place_slices        otherwise select.place
+    slices?  ─► slices.place_slices        otherwise scopes.place
     members that must share a label that is no level: once per value, best result wins
-    spread constraints leave no room as things are: sequential, per candidate domain
+    spread constraints leave no room as things are: onebyone, per candidate domain
     (not with slices: those wait until the spread leaves room)
 """
 
@@ -13,19 +13,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from muster.cluster.resumable import Steps
+from muster.cluster.resumable import FEW, Steps
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.tables.topology import Topology
-from muster.placement.request import Group, Wish
+from muster.placement.request import MemberGroup, TopologyWish
 from muster.placement.rules.capacity import capacity, capacity_steps
-from muster.placement.rules.caps import Family, count_up
+from muster.placement.rules.caps import CapRule, count_up
 from muster.placement.rules.feasibility import Feasibility, feasible_in, feasible_steps
 from muster.placement.rules.interpod import spreads
-from muster.placement.search.grouplimits import Limits, limits_of
+from muster.placement.rules.refusednodes import NOTHING, Closed
+from muster.placement.scoring.profiles import DEFAULT, Scoring
+from muster.placement.search.grouplimits import GroupLimits, limits_of
 from muster.placement.search.onebyone import place_one_by_one
 from muster.placement.search.scopes import Placing, holding, labelled_only, place
 from muster.placement.search.slices import place_slices
-from muster.placement.tree import ROOT, Flags, Ints, Tree, domains_used
+from muster.placement.tree import ROOT, DomainTree, Flags, Ints, domains_used
 from muster.placement.world import World
 
 _VALUES_TRIED = 64
@@ -33,11 +35,16 @@ _VALUES_TRIED = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Board:
-    """What all groups of a gang share. ``tree`` spans the positions of ``topology``."""
+class SearchBoard:
+    """What all groups of a gang share."""
 
     topology: Topology
-    tree: Tree
+    #: Spans the positions of ``topology``.
+    tree: DomainTree
+    #: Nodes that the question leaves out.
+    closed: Closed = NOTHING
+    #: Which nodes are preferred for a pod that comes alone.
+    scoring: Scoring = DEFAULT
 
     def rows(self, by_position: Ints, count: int) -> Ints:
         """Return int64[count] by node row for int64[positions]."""
@@ -48,27 +55,25 @@ class Board:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arena:
-    """One group in one world.
+    """One group in one world."""
 
-    ``leaf``: int64[positions], members a node can take. ``quiet``: the same without the
-    room that other plans keep as spares, ``None`` when there is no such room. ``region``:
-    bool[positions] it is confined to, ``None``: everywhere.
-    """
-
-    board: Board
+    board: SearchBoard
     world: World
-    group: Group
-    wish: Wish
+    group: MemberGroup
+    wish: TopologyWish
     feasibility: Feasibility
+    #: int64[positions], members that a node can take.
     leaf: Ints
+    #: The same without room that other plans keep as spares; ``None``: there is no such room.
     quiet: Ints | None
-    limits: Limits
+    limits: GroupLimits
+    #: bool[positions], where it may go; ``None``: everywhere.
     region: Flags | None = None
 
     @property
-    def families(self) -> tuple[Family, ...]:
+    def cap_rules(self) -> tuple[CapRule, ...]:
         """Caps on sets of nodes."""
-        return self.limits.families
+        return self.limits.cap_rules
 
     def within(self, region: Flags) -> "Arena":
         """Return the same arena confined to some positions."""
@@ -78,35 +83,41 @@ class Arena:
 
     def after(self, amounts: Ints) -> "Arena":
         """Return the arena with ``amounts`` members of this very group put down."""
-        families = tuple(family.less(amounts) for family in self.families)
-        caps = tuple((c, Family(c, caps).less(amounts).caps) for c, caps in self.limits.node_caps)
-        limits = replace(self.limits, families=families, node_caps=caps)
+        cap_rules = tuple(cap_rule.less(amounts) for cap_rule in self.cap_rules)
+        caps = tuple((c, CapRule(c, caps).less(amounts).caps) for c, caps in self.limits.node_caps)
+        limits = replace(self.limits, cap_rules=cap_rules, node_caps=caps)
         quiet = None if self.quiet is None else np.maximum(self.quiet - amounts, 0)
         leaf = np.maximum(self.leaf - amounts, 0)
         return replace(self, leaf=leaf, quiet=quiet, limits=limits)
 
     def counts(self) -> list[Ints]:
         """Return how many members every domain of every level can hold."""
-        return count_up(self.board.tree, self.leaf, self.families)
+        return count_up(self.board.tree, self.leaf, self.cap_rules)
 
 
-def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
+def arena(world: World, board: SearchBoard, group: MemberGroup, wish: TopologyWish) -> Steps[Arena]:
     """Evaluate a group's rules and capacities in a world."""
-    feasibility = yield from feasible_steps(world, group.pod_class, group.labels_id)
-    yield
+    feasibility = yield from feasible_steps(world, group.pod_class, group.labels_id, board.closed)
     order = board.topology.order
+    has_pauses = len(order) > FEW
+    if has_pauses:
+        yield
     devices = feasibility.devices
-    by_row = yield from capacity_steps(world.free, group.pod_class, feasibility.mask, devices)
+    free = world.free if world.placed else world.snapshot.nodes.free
+    by_row = yield from capacity_steps(free, group.pod_class, feasibility.mask, devices)
     leaf = by_row[order]
-    yield
+    if has_pauses:
+        yield
     limits = limits_of(world, board.topology, board.tree, group)
     quiet = None
     if _spares_kept(world, group):
-        yield
+        if has_pauses:
+            yield
         kept = feasibility.mask, devices
         by_row = yield from capacity_steps(world.unreserved, group.pod_class, *kept)
         quiet = limits.clip(by_row[order])
-    yield
+    if has_pauses:
+        yield
     inner = replace(wish, required=max(wish.required, limits.together))
     made = Arena(board, world, group, inner, feasibility, limits.clip(leaf), quiet, limits)
     # What the gang requires holds, too, where affinity asks for something narrower.
@@ -115,11 +126,13 @@ def arena(world: World, board: Board, group: Group, wish: Wish) -> Steps[Arena]:
 
 
 def arenas_of(
-    world: World, board: Board, groups: Sequence[Group], wish: Wish
+    world: World, board: SearchBoard, groups: Sequence[MemberGroup], wish: TopologyWish
 ) -> Steps[list[Arena]]:
     """Evaluate every group of a gang in the same world."""
-    arenas = []
+    arenas: list[Arena] = []
     for group in groups:
+        if arenas:
+            yield
         made = yield from arena(world, board, group, wish)
         arenas.append(made)
     return arenas
@@ -130,12 +143,12 @@ def kinds_of(arenas: Sequence[Arena], needs: Sequence[int]) -> list[tuple[PodCla
     return [(arena.group.pod_class, need) for arena, need in zip(arenas, needs, strict=True)]
 
 
-def _spares_kept(world: World, group: Group) -> bool:
+def _spares_kept(world: World, group: MemberGroup) -> bool:
     nodes = world.snapshot.nodes
-    return any(
-        amount and nodes.spare_reserved(resource).any()
-        for resource, amount in group.pod_class.requests
-    )
+    for resource, amount in group.pod_class.requests:
+        if amount and nodes.spare_reserved(resource).any():
+            return True
+    return False
 
 
 def search(arena: Arena, need: int) -> Steps[Placing | None]:
@@ -154,8 +167,8 @@ def search(arena: Arena, need: int) -> Steps[Placing | None]:
 def _plain(arena: Arena, need: int) -> Steps[Placing | None]:
     tree, wish = arena.board.tree, arena.wish
     if wish.slice_size:
-        return (yield from place_slices(tree, arena.leaf, arena.families, wish, need))
-    return (yield from place(tree, arena.leaf, arena.families, wish, need))
+        return (yield from place_slices(tree, arena.leaf, arena.cap_rules, wish, need))
+    return (yield from place(tree, arena.leaf, arena.cap_rules, wish, need))
 
 
 def _by_value(arena: Arena, need: int) -> Steps[Placing | None]:
@@ -188,23 +201,23 @@ def _raising_spread(arena: Arena, need: int) -> Steps[Ints | None]:
     open_leaf = _spread_free_leaf(arena, limits)
     yield
     counted = [(s, s.codes[board.topology.order]) for s in limits.spreads]
-    counts = count_up(board.tree, open_leaf, limits.families)
+    counts = count_up(board.tree, open_leaf, limits.cap_rules)
     level = arena.wish.required
     for domain in holding(board.tree, counts, level, need).tolist():
         low, high = board.tree.span(level, domain)
         inside = np.zeros_like(open_leaf)
         inside[low:high] = open_leaf[low:high]
-        found = yield from place_one_by_one(inside, limits.families, counted, need)
+        found = yield from place_one_by_one(inside, limits.cap_rules, counted, need)
         if found is not None:
             return found
     return None
 
 
-def _spread_free_leaf(arena: Arena, limits: Limits) -> Ints:
+def _spread_free_leaf(arena: Arena, limits: GroupLimits) -> Ints:
     """Capacities without the constraints that count the members: those are checked singly."""
     world, group = arena.world, arena.group
     unspread = replace(group.pod_class, spread=())
-    open_feasibility = feasible_in(world, unspread, group.labels_id)
+    open_feasibility = feasible_in(world, unspread, group.labels_id, arena.board.closed)
     mask = open_feasibility.mask
     for spread in spreads(world, group.pod_class, group.labels_id):
         mask = mask & (spread.keyed if spread.own else spread.mask())

@@ -26,9 +26,11 @@ EXACT_WORDS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """A multiset: ``values`` descending and distinct, ``copies`` of each."""
+    """A multiset."""
 
+    #: Descending and distinct.
     values: tuple[int, ...]
+    #: How many there are of each.
     copies: tuple[int, ...]
 
 
@@ -80,7 +82,7 @@ def _exact(sizes: Sizes, count: int, need: int, limit: int) -> list[int]:
     """Subset sum with exactly ``count`` terms.
 
     ``reach[j]`` has bit s set when j of the items seen so far can sum to s. Every item's
-    table is kept, so that walking back tells which items made the best sum.
+    table is kept, so that walking back finds the items that made the best sum.
     """
     window = (1 << (limit + 1)) - 1
     items = [i for i, c in enumerate(sizes.copies) for _ in range(min(c, count))]

@@ -1,12 +1,12 @@
-"""The nearest seats of all: the fewest domains that hold no member yet, widest level first.
+"""The nearest places of all: the fewest domains that hold no member yet, widest level first.
 
 Looking in widening circles takes from each circle what it has. That is best while at most
 one new domain is needed. Where more are, or kinds
 of members compete for nodes, it may spoil itself the better way: two racks of
-one seat each in the old block, when the new block that is needed anyway has one rack for all.
+one place each in the old block, when the new block that is needed anyway has one rack for all.
 
-A dynamic program over the tree decides those cases. A *state* says how many members of each
-kind are seated; a domain's *profile* is the cost of every state inside it::
+A dynamic program over the tree decides those cases. A *state* is how many members of each
+kind are placed; a domain's *profile* is the cost of every state inside it::
 
     host    state fits? 0 or 1 new host                      cost = one number: digits of base
     rack    its hosts folded one by one, 1 if it is new      members + 1, the widest level first
@@ -27,7 +27,7 @@ import numpy as np
 from muster.cluster.resumable import Steps
 from muster.placement.rules.feasibility import budgets_hold
 from muster.placement.search.arena import Arena, kinds_of
-from muster.placement.tree import ROOT, Flags, Ints, Tree
+from muster.placement.tree import ROOT, DomainTree, Flags, Ints
 
 MOST_STATES: Final = 128
 MOST_HOSTS: Final = 4096  # hosts with room; each costs some 20 µs
@@ -35,7 +35,7 @@ _MOST_COST: Final = 1 << 60
 _NEVER: Final = 1 << 61  # two of them still fit in 64 bits
 
 
-def new_domains(tree: Tree, amounts: Ints, anchors: Ints) -> tuple[int, ...]:
+def new_domains(tree: DomainTree, amounts: Ints, anchors: Ints) -> tuple[int, ...]:
     """Return, per level, how many domains hold some of ``amounts`` and none of ``anchors``."""
     return tuple(
         int(
@@ -93,12 +93,12 @@ def _sought(
 
 
 def _is_plain(arenas: Sequence[Arena], needs: Sequence[int]) -> bool:
-    """Tell whether each node can be judged for itself, and sums of requests tell all."""
+    """Return whether each node can be judged for itself, by sums of requests alone."""
     if len(arenas) > 1 and not budgets_hold(arenas[0].world, kinds_of(arenas, needs)):
         return False
     for arena in arenas:
         kind = arena.group.pod_class
-        if arena.families or arena.limits.spreads or arena.limits.together_loose:
+        if arena.cap_rules or arena.limits.spreads or arena.limits.together_loose:
             return False
         if kind.pod_affinity or kind.pod_anti_affinity or kind.spread:
             return False
@@ -109,9 +109,11 @@ def _is_plain(arenas: Sequence[Arena], needs: Sequence[int]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Domain:
-    """A domain of one level: its ``profile`` by number, and the parts it is folded from."""
+    """A domain of one level."""
 
+    #: Number of its profile.
     profile: int
+    #: The parts that it is folded from.
     parts: tuple["_Domain", ...] = ()
     picks: tuple[Ints, ...] = ()
     position: int = -1
@@ -172,7 +174,7 @@ class _Program:
                 asks = np.array([kind.request(name) for kind in kinds], dtype=np.int64)
                 fits = fits & (self.states @ asks <= int(first.world.free(name)[row]))
         cost = np.where(fits, 0 if self.anchors[position] else 1, _NEVER)
-        cost[0] = 0  # whoever seats nobody costs nothing
+        cost[0] = 0  # to place no member costs nothing
         return _Domain(self._number(cost), position=position)
 
     def _number(self, profile: Ints) -> int:

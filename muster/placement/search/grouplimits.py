@@ -9,7 +9,7 @@
     affinity to itself, first of kind  all members share one value of K ("together")
 
 The spread cap takes the minimum as it is now. Filling the emptiest values would raise it,
-which the search does not count on; when it finds nothing, ``sequential`` does just that.
+which the search does not count on; when it finds nothing, ``onebyone`` does just that.
 """
 
 from collections.abc import Iterator
@@ -19,29 +19,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muster.cluster.tables.topology import Topology
-from muster.placement.request import Group
-from muster.placement.rules.caps import Family, aligned_level, clip_nodes, single_nodes
+from muster.placement.request import MemberGroup
+from muster.placement.rules.caps import CapRule, aligned_level, clip_nodes, single_nodes
 from muster.placement.rules.feasibility import budget_rooms
 from muster.placement.rules.interpod import Spread, codes_of, first_of_its_kind, spreads
-from muster.placement.tree import ROOT, Ints, Tree
+from muster.placement.tree import ROOT, DomainTree, Ints
 from muster.placement.world import World
 
 Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Limits:
-    """``families`` of several nodes per set; ``node_caps`` (codes, caps) of one node each.
+class GroupLimits:
+    """What members of one group forbid each other. Codes are int32[positions]."""
 
-    ``spreads``: the constraints that count the member itself. ``together``: the level all
-    members must share, ``together_loose``: codes of such keys that are no level. All codes
-    are int32[positions].
-    """
-
-    families: tuple[Family, ...]
+    #: Caps on sets of several nodes.
+    cap_rules: tuple[CapRule, ...]
+    #: (codes, caps) of sets of one node each.
     node_caps: tuple[tuple[Codes, Ints], ...]
+    #: The constraints that count the member itself.
     spreads: tuple[Spread, ...]
+    #: The level that all members must share.
     together: int
+    #: Codes of such keys that are no level.
     together_loose: tuple[Codes, ...]
     one_per_node: bool
 
@@ -55,14 +55,23 @@ class Limits:
 
 
 def limits_of(
-    world: World, topology: Topology, tree: Tree, group: Group, *, spread_caps: bool = True
-) -> Limits:
+    world: World,
+    topology: Topology,
+    tree: DomainTree,
+    group: MemberGroup,
+    *,
+    spread_caps: bool = True,
+) -> GroupLimits:
     """Return the caps that members of a group put on each other in a world."""
-    counted = tuple(s for s in spreads(world, group.pod_class, group.labels_id) if s.own)
-    caps = [*_anti_affinity(world, group), *_budgets(world, group)]
+    pod_class = group.pod_class
+    every = spreads(world, pod_class, group.labels_id) if pod_class.spread else []
+    counted = tuple(spread for spread in every if spread.own)
+    caps = [*_anti_affinity(world, group)]
+    if world.snapshot.caps:
+        caps += _budgets(world, group)
     if spread_caps:
         caps += [(s.constraint.topology_key, s.codes, s.room()) for s in counted]
-    families: list[Family] = []
+    cap_rules: list[CapRule] = []
     single: list[tuple[Codes, Ints]] = []
     for key, by_row, amounts in caps:
         codes = by_row[topology.order]
@@ -72,10 +81,10 @@ def limits_of(
             single.append((codes, amounts))
         else:
             level = aligned_level(tree, codes, topology.level_index(key))
-            families.append(Family(codes, amounts, level))
+            cap_rules.append(CapRule(codes, amounts, level))
     together, loose = _together(world, topology, tree, group)
-    return Limits(
-        families=tuple(families),
+    return GroupLimits(
+        cap_rules=tuple(cap_rules),
         node_caps=tuple(single),
         spreads=counted,
         together=together,
@@ -84,7 +93,7 @@ def limits_of(
     )
 
 
-def _anti_affinity(world: World, group: Group) -> Iterator[tuple[str, Codes, Ints]]:
+def _anti_affinity(world: World, group: MemberGroup) -> Iterator[tuple[str, Codes, Ints]]:
     """Terms that match the members themselves: one member per value."""
     for term in group.pod_class.pod_anti_affinity:
         if world.snapshot.matches(term, group.labels_id):
@@ -92,7 +101,7 @@ def _anti_affinity(world: World, group: Group) -> Iterator[tuple[str, Codes, Int
             yield term.topology_key, codes, np.ones(values, dtype=np.int64)
 
 
-def _budgets(world: World, group: Group) -> Iterator[tuple[str, Codes, Ints]]:
+def _budgets(world: World, group: MemberGroup) -> Iterator[tuple[str, Codes, Ints]]:
     for name, nodes, room in budget_rooms(world, group.pod_class):
         if room < len(group.rows):
             codes = np.where(nodes, 0, -1).astype(np.int32)
@@ -100,13 +109,14 @@ def _budgets(world: World, group: Group) -> Iterator[tuple[str, Codes, Ints]]:
 
 
 def _together(
-    world: World, topology: Topology, tree: Tree, group: Group
+    world: World, topology: Topology, tree: DomainTree, group: MemberGroup
 ) -> tuple[int, tuple[Codes, ...]]:
     """Return what all members must share when they start their own affinity group."""
-    if not first_of_its_kind(world, group.pod_class, group.labels_id):
+    terms = group.pod_class.pod_affinity
+    if not terms or not first_of_its_kind(world, group.pod_class, group.labels_id):
         return ROOT, ()
     together, loose = ROOT, []
-    for term in group.pod_class.pod_affinity:
+    for term in terms:
         codes, _ = codes_of(world.snapshot.nodes, term.topology_key)
         here = codes[topology.order]
         level = topology.level_index(term.topology_key)

@@ -9,7 +9,7 @@
     lasts; of the first level with a fit the best domain wins
           │ budget used up, or rules between pods (affinity, spread, ports, budgets)
           ▼
-    ``mixed``: kind by kind, sound but not exact
+    ``severalgroups``: kind by kind, sound but not exact
 
 A candidate holds every kind alone, and the sum of all requests: whoever is no candidate
 cannot hold the gang, so what is proven of all candidates is proven of all domains.
@@ -24,15 +24,22 @@ from numpy.typing import NDArray
 
 from muster.cluster.resumable import Steps
 from muster.cluster.specs.deviceasks import NO_ASKS
-from muster.placement.exact.cheapest import MOST_HOSTS, MOST_KINDS, Layer, Quest, Share, cheapest
-from muster.placement.exact.hostvectors import MOST_MIXES, Stock, mixed_stock, mixes
-from muster.placement.exact.treeprogram import MOST_STATES, Budget, states
-from muster.placement.request import Wish
+from muster.placement.exact.cheapest import (
+    MOST_HOSTS,
+    MOST_KINDS,
+    DomainShare,
+    Layer,
+    Quest,
+    cheapest,
+)
+from muster.placement.exact.hostvectors import MOST_MIXES, HostStock, mixed_stock, mixes
+from muster.placement.exact.treeprogram import MOST_STATES, SearchBudget, states
+from muster.placement.request import TopologyWish
 from muster.placement.rules.devices import free_units
 from muster.placement.rules.feasibility import budgets_hold
 from muster.placement.search.arena import Arena, kinds_of
 from muster.placement.search.scopes import all_holding, fewest_inside
-from muster.placement.tree import ROOT, Ints, Tree, domains_used
+from muster.placement.tree import ROOT, DomainTree, Ints, domains_used
 
 JOINT_TICKS: Final = 30_000_000
 """Work of the exact search of one gang: about 100 ms, in slices."""
@@ -40,28 +47,31 @@ JOINT_TICKS: Final = 30_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
-    """``amounts``: int64[positions] per kind. ``proven``: no placement uses fewer domains.
+    """All kinds placed."""
 
-    ``shares``: of gangs in slices, which slices are where.
-    """
-
+    #: int64[positions] per kind.
     amounts: list[Ints]
+    #: No placement uses fewer domains.
     proven: bool
-    shares: tuple[Share, ...] = ()
+    #: Of gangs in slices, which slices are where.
+    shares: tuple[DomainShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """``needs`` members for each of ``arenas``, all in one ``World``; ``layers`` of slices."""
+    """Several kinds to place at once."""
 
+    #: One per kind, all in one ``World``.
     arenas: Sequence[Arena]
+    #: Members of each kind.
     needs: tuple[int, ...]
-    wish: Wish
+    wish: TopologyWish
+    #: Slices, widest first.
     layers: tuple[Layer, ...] = ()
-    budget: Budget = field(default_factory=lambda: Budget(JOINT_TICKS))
+    budget: SearchBudget = field(default_factory=lambda: SearchBudget(JOINT_TICKS))
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> DomainTree:
         """The tree of all arenas."""
         return self.arenas[0].board.tree
 
@@ -72,13 +82,13 @@ class Task:
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether room is all that the members take from each other."""
+        """Return whether room is all that the members take from each other."""
         few = len(self.needs) <= MOST_KINDS and states(self.needs) <= MOST_STATES
         alone = few and all(map(_is_plain, self.arenas))
         return alone and budgets_hold(self.arenas[0].world, kinds_of(self.arenas, self.needs))
 
     def keeps_required(self, amounts: NDArray[np.int64]) -> bool:
-        """Tell whether all is in one domain of the required level."""
+        """Return whether all is in one domain of the required level."""
         required = self.wish.required
         return required == ROOT or domains_used(self.tree, amounts.sum(axis=0))[required] == 1
 
@@ -90,7 +100,7 @@ class Task:
 
 def _is_plain(arena: Arena) -> bool:
     limits, pods = arena.limits, arena.group.pod_class
-    binds = limits.families or limits.spreads or limits.together_loose or limits.one_per_node
+    binds = limits.cap_rules or limits.spreads or limits.together_loose or limits.one_per_node
     speaks = pods.pod_affinity or pods.pod_anti_affinity or pods.spread
     parts = pods.devices != NO_ASKS  # parts of devices do not add up like amounts of a node
     return not binds and not speaks and not parts and limits.together == ROOT
@@ -98,9 +108,11 @@ def _is_plain(arena: Arena) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sought:
-    """``joint``: the best found, ``None`` for none. ``exhausted``: and there is no other."""
+    """What the exact search found."""
 
+    #: The best; ``None``: none was found.
     joint: Joint | None
+    #: There is no other.
     exhausted: bool
 
 
@@ -133,7 +145,7 @@ def _inside(task: Task, low: int, high: int) -> Steps[Sought | None]:
     return Sought(Joint(list(found.amounts), proven=True, shares=found.shares), exhausted=True)
 
 
-def _stock(task: Task, leaves: NDArray[np.int64], low: int, high: int) -> Steps[Stock]:
+def _stock(task: Task, leaves: NDArray[np.int64], low: int, high: int) -> Steps[HostStock]:
     rows = task.arenas[0].board.topology.order[low:high]
     asked = [dict(arena.group.pod_class.requests) for arena in task.arenas]
     resources = sorted({name for each in asked for name, amount in each.items() if amount})
@@ -166,7 +178,7 @@ def _one_by_one(task: Task, candidates: Iterable[tuple[int, int]]) -> Steps[Soug
 
 
 def at_bound(task: Task, amounts: Sequence[Ints]) -> Steps[bool]:
-    """Tell whether no kind alone could do with fewer domains, on any level."""
+    """Return whether no kind alone could do with fewer domains, on any level."""
     tree, required = task.tree, task.wish.required
     used = domains_used(tree, np.sum(amounts, axis=0))
     counts = [arena.counts() for arena in task.arenas]

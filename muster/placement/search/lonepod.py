@@ -2,13 +2,13 @@
 
 Every host satisfies any wish for a level, so topology does not tell hosts apart and what
 remains is the fleet: the pod goes where the worth of the free room falls least
-(``scoring.potential``), or where the profile says that was configured. Hosts whose room
+(``scoring.potential``), or where the configured profile prefers. Hosts with room that
 other plans keep as spares come last; caps on sets of nodes hold as for gangs. On the node the same
-worth says which device a part is taken from.
+worth decides the device that a part is taken from.
 
 Of hosts that are equal to that, the pod joins the company that has been there longest. Run
 times have heavy tails: what has run for days runs on for days, what came a minute ago is
-likely to end soon, and its host would then be free as a whole, unless somebody has joined it::
+likely to end soon, and its host would then be free as a whole, unless another pod has joined it::
 
     h1  a a . .   since Monday       ◄── the next one: h1 stays in use anyway
     h2  b b . .   for five minutes       h2 is soon empty, for a pod that needs all of it
@@ -17,14 +17,14 @@ likely to end soon, and its host would then be free as a whole, unless somebody 
 import numpy as np
 from numpy.typing import NDArray
 
-from muster.cluster.resumable import Steps
+from muster.cluster.resumable import FEW, Steps
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.podconstraints import PodClass
 from muster.placement.scoring.holes import Floats
 from muster.placement.scoring.potential import Gain, Worths
 from muster.placement.scoring.prices import Prices, recalled
 from muster.placement.scoring.profiles import Profile, preference
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 from muster.placement.scoring.view import device_memory_of, prices_of, shape_of, stock_of
 from muster.placement.search.arena import Arena
 from muster.placement.tree import Flags, Ints
@@ -32,42 +32,53 @@ from muster.placement.world import World
 
 
 def place_lone(arena: Arena) -> Steps[Ints | None]:
-    """Return amounts per position that add up to 1, ``None`` where scoring has no say.
+    """Return amounts per position that add up to 1, ``None`` where scoring does not decide.
 
-    It has none while no pod of the model asks for a GPU, and where only the order in which
-    gangs are placed settles a rule (spread constraints without room, labels to share).
+    It does not while no pod of the model asks for a GPU, and where only the order in which
+    gangs are placed decides a rule (spread constraints without room, labels to share).
     """
     if arena.limits.together_loose or not arena.leaf.any():
         return None
-    scoring = arena.world.scoring
     prices = None
-    if scoring.profile is Profile.LEAST_STRANDED:
+    if arena.board.scoring.profile is Profile.LEAST_STRANDED:
         prices = yield from prices_of(arena.world)
         if not prices.stranding:
             return None
-    yield
+    if len(arena.leaf) > FEW:
+        yield
     for leaf in (arena.quiet, arena.leaf):
         if leaf is None or not leaf.any():
             continue
-        positions = np.flatnonzero(leaf)
-        rows = arena.board.topology.order[positions].astype(np.int64)
-        stock = stock_of(arena.world, rows)
-        yield
-        preferred = _preference(arena, stock, prices)
-        yield
-        since = _in_use_since(arena.world, rows, preferred == preferred.max())
-        yield
-        found = _first_within(arena, positions, np.lexsort((since, -preferred)))
-        yield
+        found = yield from _best_of(arena, leaf, prices)
         if found is not None:
             return found
     return None
 
 
+def _best_of(arena: Arena, leaf: Ints, prices: Prices | None) -> Steps[Ints | None]:
+    """Return the pod on the best of the positions with room in ``leaf``; ``None``: caps forbid."""
+    has_pauses = len(leaf) > FEW
+    positions = np.flatnonzero(leaf)
+    rows = arena.board.topology.order[positions].astype(np.int64)
+    stock = stock_of(arena.world, rows)
+    if has_pauses:
+        yield
+    preferred = _preference(arena, stock, prices)
+    if has_pauses:
+        yield
+    since = _in_use_since(arena.world, rows, preferred == preferred.max())
+    if has_pauses:
+        yield
+    found = _first_within(arena, positions, np.lexsort((since, -preferred)))
+    if has_pauses:
+        yield
+    return found
+
+
 def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
     """Return float64[rows]: when the oldest pod of each tied node row came there; others: inf.
 
-    A pod whose start is not known yet is on its way: it came last.
+    A pod without a known start is on its way: it came last.
     """
     since = np.full(world.snapshot.nodes.count, np.inf)
     if np.count_nonzero(tied) > 1:
@@ -80,12 +91,12 @@ def _in_use_since(world: World, rows: Ints, tied: Flags) -> Floats:
     return since[rows]
 
 
-def _preference(arena: Arena, stock: Stock, prices: Prices | None) -> Floats:
+def _preference(arena: Arena, stock: NodeStock, prices: Prices | None) -> Floats:
     """Return float64[rows of the stock], the higher the better."""
     memory = device_memory_of(arena.world.snapshot)
     shape = shape_of(arena.group.pod_class, memory)
     if prices is None:
-        return preference(stock, shape, arena.world.scoring)
+        return preference(stock, shape, arena.board.scoring)
     change, _ = Gain(shape, prices).of_rows(stock, Worths(stock, prices), np.arange(stock.nodes))
     return change
 
@@ -95,7 +106,7 @@ def _first_within(arena: Arena, positions: Ints, order: NDArray[np.intp]) -> Int
     for number in order.tolist():
         amounts = np.zeros_like(arena.leaf)
         amounts[positions[number]] = 1
-        if all(family.within(amounts) for family in arena.families):
+        if all(cap_rule.within(amounts) for cap_rule in arena.cap_rules):
             return amounts
     return None
 

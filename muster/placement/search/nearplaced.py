@@ -21,13 +21,13 @@ from muster.cluster.resumable import Steps
 from muster.placement.rules.caps import trim
 from muster.placement.search.arena import Arena, search
 from muster.placement.search.scopes import descend
-from muster.placement.tree import ROOT, Flags, Ints, Tree
+from muster.placement.tree import ROOT, DomainTree, Flags, Ints
 
 _RACKS = 64
 """Racks of neighbours that are looked at one by one; more were lost than a repair can mend."""
 
 
-def region_of(tree: Tree, level: int, anchors: Ints) -> Flags:
+def region_of(tree: DomainTree, level: int, anchors: Ints) -> Flags:
     """Return bool[positions]: the domain of ``level`` in which most ``anchors`` lie.
 
     ``anchors``: int64[positions], placed members per node. ``ROOT`` is everywhere.
@@ -55,7 +55,7 @@ def near(arena: Arena, anchors: Ints, need: int, neighbours: Ints | None = None)
             break
         circle = _circle(arena, level, anchors + total if centre is None else centre)
         yield
-        room = trim(np.where(circle, arena.leaf, 0), arena.families)
+        room = trim(np.where(circle, arena.leaf, 0), arena.cap_rules)
         take = min(need, most, int(room.sum()))
         yield
         if take:
@@ -66,7 +66,7 @@ def near(arena: Arena, anchors: Ints, need: int, neighbours: Ints | None = None)
 
 
 def _circles(
-    tree: Tree, anchors: Ints, neighbours: Ints | None
+    tree: DomainTree, anchors: Ints, neighbours: Ints | None
 ) -> Iterator[tuple[int, Ints | None, int]]:
     """Yield every circle in the order of looking: level, centre, most that it may take.
 

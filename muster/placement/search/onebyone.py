@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muster.cluster.resumable import Steps
-from muster.placement.rules.caps import Family
+from muster.placement.rules.caps import CapRule
 from muster.placement.rules.interpod import Codes, Spread
 from muster.placement.tree import Flags, Ints
 
@@ -29,9 +29,10 @@ _BATCH = 16
 
 @dataclass(slots=True)
 class _Counted:
-    """A spread constraint while members are being put down; ``codes`` by position."""
+    """A spread constraint while members are put down."""
 
     spread: Spread
+    #: By position.
     codes: Codes
     counts: Ints
 
@@ -53,7 +54,7 @@ class _Counted:
 
 def place_one_by_one(
     leaf: Ints,
-    families: Sequence[Family],
+    cap_rules: Sequence[CapRule],
     spreads: Sequence[tuple[Spread, Codes]],
     need: int,
 ) -> Steps[Ints | None]:
@@ -64,7 +65,7 @@ def place_one_by_one(
     counted = [_Counted(spread, codes, spread.counts.copy()) for spread, codes in spreads]
     amounts = np.zeros_like(leaf)
     for number in range(need):
-        position = _next(leaf - amounts, [f.less(amounts) for f in families], counted)
+        position = _next(leaf - amounts, [f.less(amounts) for f in cap_rules], counted)
         if position is None:
             return None
         amounts[position] += 1
@@ -75,11 +76,11 @@ def place_one_by_one(
     return amounts
 
 
-def _next(room: Ints, families: Sequence[Family], counted: Sequence[_Counted]) -> int | None:
+def _next(room: Ints, cap_rules: Sequence[CapRule], counted: Sequence[_Counted]) -> int | None:
     """Return the position with the lowest loads, the first in the tree among equals."""
     allowed = room > 0
-    for family in families:
-        allowed &= np.append(family.caps > 0, True)[family.codes]
+    for cap_rule in cap_rules:
+        allowed &= np.append(cap_rule.caps > 0, True)[cap_rule.codes]
     for rule in counted:
         allowed &= rule.allowed()
     positions = np.flatnonzero(allowed)

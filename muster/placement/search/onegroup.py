@@ -2,8 +2,8 @@
 
 Members above the minimum must never make the minimum's place worse. So the minimum is
 placed first, for reference; then larger numbers are tried and taken when the first
-``mandatory`` members, in rank order, stand no worse than the reference. Last, whoever is
-left goes as near as there is room.
+``mandatory`` members, in rank order, stand no worse than the reference. Last, members that
+are left go as near as there is room.
 """
 
 from dataclasses import dataclass, replace
@@ -19,18 +19,18 @@ from muster.placement.tree import ROOT, Ints, domains_used
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """``amounts``: int64[positions], all members; ``core``: those that were placed first.
+class FoundPlaces:
+    """Where the members of one group go."""
 
-    ``proven``: all members are placed and no placement of them uses fewer domains.
-    """
-
+    #: int64[positions], all members.
     amounts: Ints
+    #: int64[positions], those that were placed first.
     core: Ints
+    #: All members are placed, and no placement of them uses fewer domains.
     proven: bool = False
 
 
-def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
+def place_single(arena: Arena, mandatory: int, total: int) -> Steps[FoundPlaces | None]:
     """Place at least ``mandatory`` members, at most ``total``; ``None``: no fit.
 
     Room that other plans keep as spares is used only where that saves domains.
@@ -38,7 +38,7 @@ def place_single(arena: Arena, mandatory: int, total: int) -> Steps[Found | None
     if total == 1:
         lone = yield from place_lone(arena)
         if lone is not None:
-            return Found(lone, lone, proven=True)  # on one host whichever
+            return FoundPlaces(lone, lone, proven=True)  # on one host whichever
     found = yield from _place(arena, mandatory, total)
     if arena.quiet is None or found is None:
         return found
@@ -52,13 +52,13 @@ def _worth(arena: Arena, amounts: Ints) -> tuple[int, tuple[int, ...]]:
     return -int(amounts.sum()), standing(arena, amounts)
 
 
-def _place(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
+def _place(arena: Arena, mandatory: int, total: int) -> Steps[FoundPlaces | None]:
     least = yield from search(arena, mandatory)
     if least is None:
         return None
     found = least.amounts
     if mandatory == total:
-        return Found(found, found, proven=least.proven)
+        return FoundPlaces(found, found, proven=least.proven)
     bar = standing(arena, found)
     for larger in _larger(arena, found, mandatory, total):
         more = yield from search(arena, larger)
@@ -69,9 +69,9 @@ def _place(arena: Arena, mandatory: int, total: int) -> Steps[Found | None]:
             break
     missing = total - int(found.sum())
     if not missing or not found.any() or arena.wish.slice_size:
-        return Found(found, found)
+        return FoundPlaces(found, found)
     others = yield from near(arena.after(found), found, missing)
-    return Found(found + others, found)
+    return FoundPlaces(found + others, found)
 
 
 def _larger(arena: Arena, found: Ints, mandatory: int, total: int) -> list[int]:
@@ -97,8 +97,8 @@ def _first(arena: Arena, amounts: Ints, number: int) -> Ints:
 def slots(amounts: Ints, core: Ints) -> Ints:
     """Return one position per member in rank order: the hosts of ``core``, then the others.
 
-    The first ranks are those that were placed first and at their best; whoever came to
-    other hosts afterwards must not push them apart.
+    The first ranks are those that were placed first and at their best; members that came
+    to other hosts afterwards must not push them apart.
     """
     used = np.flatnonzero(amounts)  # of all hosts a gang has few
     positions = np.repeat(used, amounts[used])

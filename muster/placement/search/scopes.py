@@ -1,6 +1,6 @@
 """The two phases of the search for equal pods: counts up, selection down.
 
-*Up*: how many members can each domain hold? (``families.count_up``)
+*Up*: how many members can each domain hold? (``caps.count_up``)
 
 *Down*, first the scope: the one domain that is to hold the whole gang::
 
@@ -32,11 +32,11 @@ import numpy as np
 from muster.cluster.resumable import Steps
 from muster.placement.exact.cheapest import MOST_HOSTS, Layer, Quest, cheapest
 from muster.placement.exact.hostvectors import equal_stock
-from muster.placement.exact.treeprogram import Budget
-from muster.placement.request import Wish
-from muster.placement.rules.caps import Family, count_up, trim
+from muster.placement.exact.treeprogram import SearchBudget
+from muster.placement.request import TopologyWish
+from muster.placement.rules.caps import CapRule, count_up, trim
 from muster.placement.search.fewest import choose
-from muster.placement.tree import ROOT, Flags, Ints, Tree, domains_used
+from muster.placement.tree import ROOT, DomainTree, Flags, Ints, domains_used
 
 REFINE_TICKS: Final = 10_000_000
 """Work for the exact search where the descent may have missed something: about 30 ms."""
@@ -44,26 +44,27 @@ REFINE_TICKS: Final = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A domain that can hold the whole gang, and the level at which the descent begins.
-
-    ``rivals``: the domains of its level that need as few domains as it does at ``first``.
-    """
+    """A domain that can hold the whole gang."""
 
     level: int
     domain: int
+    #: The level at which the descent begins.
     first: int
+    #: The domains of its level that need as few domains as it does at ``first``.
     rivals: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placing:
-    """``amounts``: int64[positions]. ``proven``: no placement uses fewer domains."""
+    """Where equal pods go."""
 
+    #: int64[positions].
     amounts: Ints
+    #: No placement uses fewer domains.
     proven: bool
 
 
-def labelled_only(tree: Tree, *wishes: Wish) -> Flags | None:
+def labelled_only(tree: DomainTree, *wishes: TopologyWish) -> Flags | None:
     """Return bool[positions]: nodes that have the labels wishes require; ``None``: all have.
 
     A node without a rack label is in no rack, also when it could hold the whole gang.
@@ -77,7 +78,7 @@ def labelled_only(tree: Tree, *wishes: Wish) -> Flags | None:
     return mask
 
 
-def holding(tree: Tree, counts: Sequence[Ints], level: int, need: int) -> Ints:
+def holding(tree: DomainTree, counts: Sequence[Ints], level: int, need: int) -> Ints:
     """Return ids of the domains of ``level`` that can hold ``need`` members.
 
     The pseudo domains of unlabelled nodes are no neighbourhood and never among them.
@@ -88,7 +89,7 @@ def holding(tree: Tree, counts: Sequence[Ints], level: int, need: int) -> Ints:
 
 
 def all_holding(
-    tree: Tree, counts: Sequence[Sequence[Ints]], needs: Sequence[int], level: int
+    tree: DomainTree, counts: Sequence[Sequence[Ints]], needs: Sequence[int], level: int
 ) -> Ints:
     """Return ids of the domains of ``level`` that can hold each of several kinds alone."""
     found = holding(tree, counts[0], level, needs[0])
@@ -98,7 +99,7 @@ def all_holding(
 
 
 def fewest_inside(
-    tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, narrow: int, need: int
+    tree: DomainTree, counts: Sequence[Ints], level: int, domains: Ints, *, narrow: int, need: int
 ) -> Steps[Ints]:
     """Return, for each of ``domains`` of ``level``, how many ``narrow`` ones it needs.
 
@@ -130,7 +131,9 @@ def before_in_run(owner: Ints, sizes: Ints) -> Ints:
     return before
 
 
-def find_scope(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> Steps[Scope | None]:
+def find_scope(
+    tree: DomainTree, counts: Sequence[Ints], wish: TopologyWish, need: int
+) -> Steps[Scope | None]:
     """Return the scope of a gang of ``need`` equal pods, ``None`` when nothing holds it."""
     for level in range(tree.host, max(wish.required, wish.preferred, 0) - 1, -1):
         domains = holding(tree, counts, level, need)
@@ -144,7 +147,9 @@ def find_scope(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> Ste
     return None
 
 
-def _scope_above(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> Steps[Scope | None]:
+def _scope_above(
+    tree: DomainTree, counts: Sequence[Ints], wish: TopologyWish, need: int
+) -> Steps[Scope | None]:
     """Step 2 of the module's account: fewest preferred domains within a wider one."""
     goal = yield from _fewest_at(tree, counts, wish, wish.required, need)
     if goal is None:
@@ -159,7 +164,7 @@ def _scope_above(tree: Tree, counts: Sequence[Ints], wish: Wish, need: int) -> S
 
 
 def _fewest_at(
-    tree: Tree, counts: Sequence[Ints], wish: Wish, level: int, need: int
+    tree: DomainTree, counts: Sequence[Ints], wish: TopologyWish, level: int, need: int
 ) -> Steps[tuple[int, Ints] | None]:
     """Return the fewest preferred domains one domain of ``level`` needs, and those that do."""
     domains = holding(tree, counts, level, need)
@@ -171,7 +176,7 @@ def _fewest_at(
 
 
 def best(
-    tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, first: int, need: int
+    tree: DomainTree, counts: Sequence[Ints], level: int, domains: Ints, *, first: int, need: int
 ) -> Steps[Scope]:
     """Return the domain of best standing; every pass keeps only the ties of the one before."""
     rivals = domains
@@ -190,19 +195,21 @@ def best(
     return Scope(level, int(domains[0]), first, rivals)
 
 
-def _above(tree: Tree, wide: int, level: int, domains: Ints) -> Ints:
+def _above(tree: DomainTree, wide: int, level: int, domains: Ints) -> Ints:
     return domains if wide == level else tree.at(wide, tree.starts[level][domains])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pool:
-    """Hosts still in play. ``positions``: int64[k], ascending; ``sizes``: their capacities."""
+    """Hosts still in play."""
 
+    #: int64[k], ascending.
     positions: Ints
+    #: Their capacities.
     sizes: Ints
 
 
-def descend(tree: Tree, leaf: Ints, first: int, need: int) -> Steps[Ints]:
+def descend(tree: DomainTree, leaf: Ints, first: int, need: int) -> Steps[Ints]:
     """Return amounts per position that add up to ``need``.
 
     ``tree`` is the scope itself. The pool at each level is what lies under the domains
@@ -222,7 +229,7 @@ def descend(tree: Tree, leaf: Ints, first: int, need: int) -> Steps[Ints]:
     return amounts
 
 
-def _choose_at(tree: Tree, pool: _Pool, level: int, need: int) -> Steps[_Pool]:
+def _choose_at(tree: DomainTree, pool: _Pool, level: int, need: int) -> Steps[_Pool]:
     """Narrow the pool to what lies under the fewest domains of a level that hold the gang."""
     owner = tree.at(level, pool.positions)
     count = tree.domains(level)
@@ -248,7 +255,7 @@ def _choose_at(tree: Tree, pool: _Pool, level: int, need: int) -> Steps[_Pool]:
 
 
 def fill(
-    tree: Tree, leaf: Ints, families: Sequence[Family], scope: Scope, need: int
+    tree: DomainTree, leaf: Ints, cap_rules: Sequence[CapRule], scope: Scope, need: int
 ) -> Steps[Ints]:
     """Return amounts per position inside ``scope`` that add up to ``need``.
 
@@ -257,9 +264,9 @@ def fill(
     """
     low, high = tree.span(scope.level, scope.domain)
     part = tree.part(scope.level, scope.domain)
-    local = [family.part(low, high) for family in families]
+    local = [cap_rule.part(low, high) for cap_rule in cap_rules]
     found = yield from descend(part, leaf[low:high], scope.first, need)
-    if not all(family.within(found) for family in local):
+    if not all(cap_rule.within(found) for cap_rule in local):
         found = yield from descend(part, trim(leaf[low:high], local), scope.first, need)
     amounts = np.zeros(tree.size, dtype=np.int64)
     amounts[low:high] = found
@@ -267,17 +274,17 @@ def fill(
 
 
 def place(
-    tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
+    tree: DomainTree, leaf: Ints, cap_rules: Sequence[CapRule], wish: TopologyWish, need: int
 ) -> Steps[Placing | None]:
     """Return ``need`` equal pods without slices, placed, or ``None``."""
-    counts = count_up(tree, leaf, families)
+    counts = count_up(tree, leaf, cap_rules)
     yield
     scope = yield from find_scope(tree, counts, wish, need)
     if scope is None:
         return None
-    amounts = yield from fill(tree, leaf, families, scope, need)
+    amounts = yield from fill(tree, leaf, cap_rules, scope, need)
     yield
-    if families:
+    if cap_rules:
         return Placing(amounts, proven=False)
     minimal = yield from _is_minimal(tree, counts, scope, amounts, need)
     if minimal:
@@ -286,9 +293,9 @@ def place(
 
 
 def _is_minimal(
-    tree: Tree, counts: Sequence[Ints], scope: Scope, amounts: Ints, need: int
+    tree: DomainTree, counts: Sequence[Ints], scope: Scope, amounts: Ints, need: int
 ) -> Steps[bool]:
-    """Tell whether no level below ``scope.first`` could do with fewer domains."""
+    """Return whether no level below ``scope.first`` could do with fewer domains."""
     used = list(domains_used(tree, amounts))
     yield
     used[scope.first] = 1  # is minimal: the descent begins there
@@ -296,9 +303,15 @@ def _is_minimal(
 
 
 def at_bound(
-    tree: Tree, counts: Sequence[Ints], level: int, domains: Ints, *, used: Sequence[int], need: int
+    tree: DomainTree,
+    counts: Sequence[Ints],
+    level: int,
+    domains: Ints,
+    *,
+    used: Sequence[int],
+    need: int,
 ) -> Steps[bool]:
-    """Tell whether no level below ``level`` could do with fewer domains than are ``used``.
+    """Return whether no level below ``level`` could do with fewer domains than are ``used``.
 
     The bound looks at each level alone: the fewest of its domains in any of ``domains``.
     """
@@ -311,7 +324,9 @@ def at_bound(
     return True
 
 
-def _refined(tree: Tree, leaf: Ints, wish: Wish, scope: Scope, amounts: Ints) -> Steps[Placing]:
+def _refined(
+    tree: DomainTree, leaf: Ints, wish: TopologyWish, scope: Scope, amounts: Ints
+) -> Steps[Placing]:
     """Search exactly among the rivals of a scope, where that is not too much work."""
     flags = np.zeros(tree.domains(scope.level), dtype=np.bool_)
     flags[scope.rivals] = True
@@ -322,13 +337,13 @@ def _refined(tree: Tree, leaf: Ints, wish: Wish, scope: Scope, amounts: Ints) ->
 
 
 def exact_amounts(
-    tree: Tree, leaf: Ints, wish: Wish, need: int, layers: tuple[Layer, ...] | None
+    tree: DomainTree, leaf: Ints, wish: TopologyWish, need: int, layers: tuple[Layer, ...] | None
 ) -> Steps[Placing | None]:
     """Search exactly; ``None``: too much work. No amounts at all: proven that nothing fits."""
     if layers is None or np.count_nonzero(leaf) > MOST_HOSTS:
         return None
     quest = Quest(tree, equal_stock(leaf, need), (need,), wish.order(tree.host), layers)
-    found = yield from cheapest(quest, Budget(REFINE_TICKS))
+    found = yield from cheapest(quest, SearchBudget(REFINE_TICKS))
     if found is None:
         return None
     if found.amounts is None:

@@ -14,22 +14,26 @@ from numpy.typing import NDArray
 
 from muster.cluster.snapshot import Snapshot
 from muster.placement.exact.slicekinds import in_turn, loose
-from muster.placement.request import Request, Rows
+from muster.placement.request import GangRequest, Rows
 from muster.placement.tree import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Roll:
-    """Everybody that counts, in rank order: pod ``rows``, ``places`` and who is in no slice."""
+class SliceOrder:
+    """The members of a gang in rank order, and the slices that they fill."""
 
+    #: (level, size in members) of every layer of slices, widest first.
     slices: tuple[tuple[int, int], ...]
+    #: int32[members], pod rows in rank order.
     rows: Rows
+    #: int64[members], the place of each among the members that are in slices.
     places: Ints
+    #: bool[members], True for members that are in no slice.
     is_loose: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, snapshot: Snapshot, request: Request, placed: Rows) -> "Roll":
-        """Call the roll of a gang: members to place, and those that have a place."""
+    def of(cls, snapshot: Snapshot, request: GangRequest, placed: Rows) -> "SliceOrder":
+        """Return the order of a gang: members to place, and those that have a place."""
         rows = np.concatenate([placed, request.members])
         ranks = snapshot.pods.rank[rows].astype(np.int64)
         known = bool((ranks >= 0).all())

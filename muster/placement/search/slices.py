@@ -27,8 +27,8 @@ import numpy as np
 from muster.cluster.resumable import Steps
 from muster.placement.exact.cheapest import MOST_HOSTS
 from muster.placement.exact.slicekinds import in_turn, pack
-from muster.placement.request import Wish
-from muster.placement.rules.caps import Family, count_up, trim
+from muster.placement.request import TopologyWish
+from muster.placement.rules.caps import CapRule, count_up, trim
 from muster.placement.search.scopes import (
     Placing,
     Scope,
@@ -39,15 +39,15 @@ from muster.placement.search.scopes import (
     holding,
     place,
 )
-from muster.placement.tree import ROOT, Ints, Tree, domains_used
+from muster.placement.tree import ROOT, DomainTree, Ints, domains_used
 
 
 def place_slices(
-    tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
+    tree: DomainTree, leaf: Ints, cap_rules: Sequence[CapRule], wish: TopologyWish, need: int
 ) -> Steps[Placing | None]:
     """Return ``need`` equal pods in slices, placed, or ``None``."""
-    found = yield from _layered(tree, leaf, families, wish, need)
-    if families:
+    found = yield from _layered(tree, leaf, cap_rules, wish, need)
+    if cap_rules:
         return None if found is None else Placing(found, proven=False)
     if found is not None and (yield from _is_minimal(tree, leaf, wish, found)):
         return Placing(found, proven=True)
@@ -62,8 +62,8 @@ def place_slices(
     return None if found is None else Placing(found, proven=False)
 
 
-def _is_minimal(tree: Tree, leaf: Ints, wish: Wish, amounts: Ints) -> Steps[bool]:
-    """Tell whether the members could not do with fewer domains even without their slices."""
+def _is_minimal(tree: DomainTree, leaf: Ints, wish: TopologyWish, amounts: Ints) -> Steps[bool]:
+    """Return whether the members could not do with fewer domains even without their slices."""
     counts = count_up(tree, leaf, [])
     yield
     used = domains_used(tree, amounts)
@@ -74,30 +74,30 @@ def _is_minimal(tree: Tree, leaf: Ints, wish: Wish, amounts: Ints) -> Steps[bool
 
 
 def _layered(
-    tree: Tree, leaf: Ints, families: Sequence[Family], wish: Wish, need: int
+    tree: DomainTree, leaf: Ints, cap_rules: Sequence[CapRule], wish: TopologyWish, need: int
 ) -> Steps[Ints | None]:
     """Place the widest layer of slices, and what is in its domains by the layers inside."""
     if wish.slice_level < tree.host:
         # One domain below the slice level that holds all is the best there can be.
         narrow = replace(wish, required=max(wish.required, wish.slice_level + 1))
-        found = yield from place(tree, leaf, families, narrow, need)
+        found = yield from place(tree, leaf, cap_rules, narrow, need)
         if found is not None:
             return found.amounts
         if wish.required > wish.slice_level:
             return None
-    counts = count_up(tree, leaf, families)
+    counts = count_up(tree, leaf, cap_rules)
     level, size = wish.slices[0]
     coarse = _coarse(tree, level)
     room = _room(tree, counts, wish)
     scope = yield from _scope(coarse, room, counts, replace(wish, slice_level=level), need, size)
     if scope is None:
         return None
-    return (yield from _fill(tree, coarse, leaf, families, wish, need, scope))
+    return (yield from _fill(tree, coarse, leaf, cap_rules, wish, need, scope))
 
 
-def _coarse(tree: Tree, level: int) -> Tree:
+def _coarse(tree: DomainTree, level: int) -> DomainTree:
     """Return the tree down to ``level``, whose domains become the positions."""
-    return Tree(
+    return DomainTree(
         starts=(
             *(tree.offsets(wide, level) for wide in range(level)),
             np.arange(tree.domains(level)),
@@ -111,7 +111,7 @@ def _coarse(tree: Tree, level: int) -> Tree:
     )
 
 
-def _room(tree: Tree, counts: Sequence[Ints], wish: Wish) -> Ints:
+def _room(tree: DomainTree, counts: Sequence[Ints], wish: TopologyWish) -> Ints:
     """Return what each domain of the widest layer holds, in whole slices of those inside."""
     layers = wish.slices
     room = counts[layers[-1][0]]
@@ -122,7 +122,7 @@ def _room(tree: Tree, counts: Sequence[Ints], wish: Wish) -> Ints:
 
 
 def _scope(
-    coarse: Tree, room: Ints, counts: Sequence[Ints], wish: Wish, need: int, size: int
+    coarse: DomainTree, room: Ints, counts: Sequence[Ints], wish: TopologyWish, need: int, size: int
 ) -> Steps[Scope | None]:
     rest = need % size
     room = np.where(coarse.labelled[-1], room, 0)
@@ -140,11 +140,11 @@ def _scope(
 
 
 def _fill(
-    tree: Tree,
-    coarse: Tree,
+    tree: DomainTree,
+    coarse: DomainTree,
     leaf: Ints,
-    families: Sequence[Family],
-    wish: Wish,
+    cap_rules: Sequence[CapRule],
+    wish: TopologyWish,
     need: int,
     scope: Scope,
 ) -> Steps[Ints | None]:
@@ -152,7 +152,7 @@ def _fill(
     level, size = wish.slices[0]
     low, high = tree.span(scope.level, scope.domain)
     room = np.zeros_like(leaf)
-    room[low:high] = trim(leaf[low:high], [family.part(low, high) for family in families])
+    room[low:high] = trim(leaf[low:high], [cap_rule.part(low, high) for cap_rule in cap_rules])
     sums = _room(tree, count_up(tree, room, []), wish)
     shares = yield from _shares(coarse, sums, need, size, scope)
     if shares is None:
@@ -169,7 +169,7 @@ def _fill(
     return amounts
 
 
-def _inside(part: Tree, room: Ints, wish: Wish, share: int) -> Steps[Ints | None]:
+def _inside(part: DomainTree, room: Ints, wish: TopologyWish, share: int) -> Steps[Ints | None]:
     """Divide one domain's share over its hosts, in the slices of the layers inside."""
     if not wish.wider:
         return (yield from descend(part, room, wish.slice_level + 1, share))
@@ -177,7 +177,9 @@ def _inside(part: Tree, room: Ints, wish: Wish, share: int) -> Steps[Ints | None
     return (yield from _layered(part, room, [], inner, share))
 
 
-def _shares(coarse: Tree, sums: Ints, need: int, size: int, scope: Scope) -> Steps[Ints | None]:
+def _shares(
+    coarse: DomainTree, sums: Ints, need: int, size: int, scope: Scope
+) -> Steps[Ints | None]:
     """Return how many members each slice domain takes: whole slices, but one."""
     rest = need % size
     sums = np.where(coarse.labelled[-1], sums, 0)
@@ -194,7 +196,7 @@ def _shares(coarse: Tree, sums: Ints, need: int, size: int, scope: Scope) -> Ste
     return shares
 
 
-def partial_last(tree: Tree, wish: Wish, amounts: Ints) -> Ints:
+def partial_last(tree: DomainTree, wish: TopologyWish, amounts: Ints) -> Ints:
     """Return one position per member in rank order, the domains of the partial slice last.
 
     Consecutive ranks share hosts, racks and so on; with slices, rank i belongs to slice
@@ -211,7 +213,7 @@ def partial_last(tree: Tree, wish: Wish, amounts: Ints) -> Ints:
     return slots
 
 
-def _nested(tree: Tree, slots: Ints, keys: Sequence[Ints], level: int) -> list[Ints]:
+def _nested(tree: DomainTree, slots: Ints, keys: Sequence[Ints], level: int) -> list[Ints]:
     """Return sort keys, the last the weightiest: last domains, and tree order among others."""
     found = [slots]
     for wide, is_last in zip(range(level, -1, -1), keys, strict=True):

@@ -16,9 +16,8 @@ from typing import Final
 
 from muster.cluster.specs.deviceasks import DeviceAsk, DeviceAsks, Memory, Mig, Milli, Shared, Whole
 from muster.kube import wire
-from muster.kube.quantity import QuantityError, parse
+from muster.kube.quantity import NANOS, QuantityError, parse, to_nanos
 from muster.workloads.devices.accelerators import Accelerators
-from muster.workloads.devices.deviceamounts import amounts_of, extended, resources_of
 from muster.workloads.devices.devicenames import Annotated, DeviceNames, Key, Sharing
 
 NVIDIA_SHARED: Final = "nvidia.com/gpu.shared"
@@ -188,6 +187,40 @@ class DeviceReader:
                     "keep one of them"
                 )
         return found
+
+
+# --- amounts ----------------------------------------------------------------------------
+
+
+def amounts_of(container: wire.Container) -> dict[str, int]:
+    """Return the extended resources a container asks for; limits count where no request is."""
+    asked = {**container.resources.limits, **container.resources.requests}
+    found = {}
+    for name, quantity in asked.items():
+        if "/" not in name:
+            continue
+        try:
+            nanos = to_nanos(quantity)
+        except QuantityError:
+            continue  # told as a quantity that cannot be read, by whoever counts requests
+        if nanos > 0:
+            found[name] = -(-nanos // NANOS)
+    return found
+
+
+def extended(pod: wire.Pod) -> list[set[str]]:
+    """Return the names of the extended resources of each container, whatever the amounts."""
+    every = [each.resources for each in (*pod.spec.containers, *pod.spec.init_containers)]
+    return [{n for n in (*each.limits, *each.requests) if "/" in n} for each in every]
+
+
+def resources_of(pod: wire.Pod) -> list[str]:
+    """Return the names of the extended resources of which a pod asks for some, sorted."""
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return sorted({name for container in containers for name in amounts_of(container)})
+
+
+# --- annotations ------------------------------------------------------------------------
 
 
 def _by_annotation(meta: Mapping[str, str], way: Annotated) -> DeviceAsk:

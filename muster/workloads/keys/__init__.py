@@ -1,1 +1,11 @@
-"""Labels and annotations that users write, and owners of pods."""
+"""Labels and annotations that users write, and owners of pods.
+
+``foreignwishes``  topology and queue as other schedulers' users write them
+``labels``         the contradictions between Muster's labels
+``levels``         the topology levels of other schedulers, found among the levels of this cluster
+``owners``         the controller of an object, by group and kind
+``ranks``          the position of a pod inside its job, read from what controllers write on it
+``templateparts``  gangs with members from several pod templates
+``unknownkeys``    keys with Muster's prefix that Muster does not know: most are slips of the pen
+``userkeys``       Muster's own labels and annotations, read one by one into typed values
+"""

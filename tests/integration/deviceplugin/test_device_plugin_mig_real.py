@@ -33,7 +33,7 @@ from support.kubelets.realplugin import plugin_on
 from deviceplugin.mig.reconfiguration import LABEL, STATE_LABEL
 from deviceplugin.resources import choice
 from loadtest.testbed.client.api import JSON
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from loadtest.testbed.controlplane.programs import Program
 from loadtest.testbed.deployment.muster import RBAC
@@ -122,13 +122,11 @@ def write_layouts(node: RealNode, devices: object) -> None:
     (node.directory / LAYOUTS).write_text(yaml.safe_dump(layouts))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def site(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(minor: Minor) -> AsyncIterator[Site]:
     await skip_unless_possible()
     async with AsyncExitStack() as stack:
-        plane = await stack.enter_async_context(
-            ControlPlane(plane_options(request.param, rbac=RBAC))
-        )
+        plane = await stack.enter_async_context(ControlPlane(plane_options(minor, rbac=RBAC)))
         node = await stack.enter_async_context(real_node(plane, NodeOptions()))
         plugin, _ = await stack.enter_async_context(plugin_on(node, settings(node)))
         yield Site(node, plugin)

@@ -34,7 +34,7 @@ from support.kubelets.realplugin import plugin_on
 from deviceplugin.health.reports import CONDITION
 from loadtest.testbed.client.api import JSON, Api
 from loadtest.testbed.controlplane import schedulerconfig
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import SCHEDULER, ControlPlane
 from loadtest.testbed.controlplane.programs import Program
 from loadtest.testbed.deployment.muster import RBAC, Muster
@@ -129,13 +129,11 @@ async def _ended(program: Program) -> bool:
     return not program.running
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def site(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(minor: Minor) -> AsyncIterator[Site]:
     await skip_unless_possible()
     async with AsyncExitStack() as stack:
-        plane = await stack.enter_async_context(
-            ControlPlane(plane_options(request.param, rbac=RBAC))
-        )
+        plane = await stack.enter_async_context(ControlPlane(plane_options(minor, rbac=RBAC)))
         node = await stack.enter_async_context(real_node(plane, NodeOptions()))
         await node.api.patch(f"/api/v1/nodes/{node.name}", {"metadata": {"labels": LEVELS}})
         muster = await stack.enter_async_context(Muster(plane))

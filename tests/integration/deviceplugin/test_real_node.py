@@ -18,7 +18,7 @@ from support.kubelets.plainplugin import HEALTHY, PlainPlugin
 from support.kubelets.realnode import NodeOptions, RealNode, real_cluster, real_node
 from support.kubelets.realnode.podresources import lister
 
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from muster.protogen import deviceplugin_v1beta1_pb2 as wire
 from muster.protogen import podresources_v1_pb2 as podresources
 
@@ -28,9 +28,9 @@ KERNEL_LOG = "/dev/kmsg"
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def node(request: pytest.FixtureRequest) -> AsyncIterator[RealNode]:
-    async with real_cluster(request.param) as running:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def node(minor: Minor) -> AsyncIterator[RealNode]:
+    async with real_cluster(minor) as running:
         yield running
 
 

@@ -31,7 +31,7 @@ from support.extenders.realcluster import PODS
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import Api
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import API_SERVER, ControlPlane, Options
 from loadtest.testbed.controlplane.programs import Program, free_port
 from loadtest.testbed.deployment.muster import RBAC
@@ -156,9 +156,9 @@ async def accounts(api: Api) -> None:
         await api.create(BINDINGS, binding)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def installed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    minor: Minor, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Installed]:
     directory = tmp_path_factory.mktemp("callers")
     certificates(directory)
@@ -166,7 +166,7 @@ async def installed(
     policy.write_text(yaml.safe_dump(AUDIT_POLICY))
     flags = (f"--audit-policy-file={policy}", f"--audit-log-path={audit}")
     async with AsyncExitStack() as stack:
-        options = Options(minor=request.param, rbac=RBAC, api_server_flags=flags)
+        options = Options(minor=minor, rbac=RBAC, api_server_flags=flags)
         plane = await stack.enter_async_context(ControlPlane(options))
         api = await stack.enter_async_context(plane.api())
         await accounts(api)

@@ -23,7 +23,7 @@ from support.extenders.verdict import judged
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.client.nodes import create_all, create_nodes, grid
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import SCHEDULER, ControlPlane, Options
 from loadtest.testbed.controlplane.programs import Program, free_port
 from loadtest.testbed.deployment.muster import RBAC, Muster
@@ -88,15 +88,15 @@ def scheduler_config(plane: ControlPlane, directory: Path, url: str) -> Path:
     return path
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def installed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    minor: Minor, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Installed]:
     directory = tmp_path_factory.mktemp("installed")
     certificates(directory)
     port = free_port()
     async with AsyncExitStack() as stack:
-        options = Options(minor=request.param, rbac=RBAC)
+        options = Options(minor=minor, rbac=RBAC)
         plane = await stack.enter_async_context(ControlPlane(options))
         api = await stack.enter_async_context(plane.api())
         # Where the election writes its label; nobody starts it, the process below stands for it.

@@ -15,7 +15,7 @@ import pytest_asyncio
 import yaml
 
 from loadtest.testbed.client.api import Api, ApiFailed
-from loadtest.testbed.controlplane.assets import MINORS, ensure_kustomize
+from loadtest.testbed.controlplane.assets import Minor, ensure_kustomize
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options, collection
 from webhook.registration.configurations import Target, configurations, to_json
 
@@ -29,9 +29,9 @@ FOREIGN = "cert-manager.io/"
 LASTING = {"Namespace", "CustomResourceDefinition"}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def api(request: pytest.FixtureRequest) -> AsyncIterator[Api]:
-    async with ControlPlane(Options(minor=request.param)) as plane, plane.api() as api:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(minor: Minor) -> AsyncIterator[Api]:
+    async with ControlPlane(Options(minor=minor)) as plane, plane.api() as api:
         yield api
 
 

@@ -11,9 +11,8 @@ from loadtest.testbed.client.api import Api
 from loadtest.testbed.client.nodes import create_all
 from loadtest.testbed.client.pods import Gang, pod
 from loadtest.testbed.controlplane import schedulerconfig
-from loadtest.testbed.controlplane.assets import MINORS
-from loadtest.testbed.controlplane.controlplane import SCHEDULER, ControlPlane, Options
-from loadtest.testbed.deployment.muster import RBAC, Muster
+from loadtest.testbed.controlplane.controlplane import SCHEDULER, ControlPlane
+from loadtest.testbed.deployment.muster import Muster
 from muster.cli.ops import ungating
 from muster.cli.ops.ungating import Choice, Done, ungate
 from muster.kube.client import KubeClient
@@ -22,22 +21,16 @@ from muster.kube.http import auth
 from muster.kube.names import PLAN_GATE
 from muster.kube.wire import Pod
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="session")]
 
 JSON = dict[str, Any]
 PODS = "/api/v1/namespaces/default/pods"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
-    async with ControlPlane(Options(minor=request.param, rbac=RBAC)) as plane:
-        yield plane
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def api(plane: ControlPlane) -> AsyncIterator[Api]:
-    async with plane.api() as api:
+@pytest_asyncio.fixture(loop_scope="session")
+async def api(real_plane: ControlPlane) -> AsyncIterator[Api]:
+    async with real_plane.api() as api:
         yield api
         await api.delete(PODS)
 
@@ -60,10 +53,12 @@ async def gates(api: Api) -> dict[str, list[str]]:
     }
 
 
-async def test_every_gate_of_muster_is_lifted_and_no_other(plane: ControlPlane, api: Api) -> None:
+async def test_every_gate_of_muster_is_lifted_and_no_other(
+    real_plane: ControlPlane, api: Api
+) -> None:
     await create_all(api, PODS, [gated(f"p{i}") for i in range(40)])
     await api.create(PODS, gated("kueue", "kueue.x-k8s.io/admission"))
-    done = await run(plane)
+    done = await run(real_plane)
     assert (len(done.ungated), done.refusals) == (41, [])
     assert done.schedulers == {"default-scheduler": 41}
     left = await gates(api)
@@ -71,35 +66,37 @@ async def test_every_gate_of_muster_is_lifted_and_no_other(plane: ControlPlane, 
     assert set(map(tuple, left.values())) == {()}
 
 
-async def test_only_the_pods_that_are_named_are_ungated(plane: ControlPlane, api: Api) -> None:
+async def test_only_the_pods_that_are_named_are_ungated(real_plane: ControlPlane, api: Api) -> None:
     await create_all(api, PODS, [gated("one"), gated("two")])
-    done = await run(plane, "default/one")
+    done = await run(real_plane, "default/one")
     assert done.ungated == ["default/one"]
     assert await gates(api) == {"one": [], "two": [PLAN_GATE]}
 
 
-async def test_a_dry_run_only_tells(plane: ControlPlane, api: Api) -> None:
+async def test_a_dry_run_only_tells(real_plane: ControlPlane, api: Api) -> None:
     await api.create(PODS, gated("one"))
-    assert (await run(plane, dry_run=True)).figures()["would ungate"] == ["default/one"]
+    assert (await run(real_plane, dry_run=True)).figures()["would ungate"] == ["default/one"]
     assert await gates(api) == {"one": [PLAN_GATE]}
 
 
 async def test_who_may_not_list_pods_gets_an_error_and_nothing_is_claimed(
-    plane: ControlPlane, api: Api
+    real_plane: ControlPlane, api: Api
 ) -> None:
     await api.create(PODS, gated("one"))
     with pytest.raises(Forbidden):
-        await run(plane, user="user")
+        await run(real_plane, user="user")
     assert await gates(api) == {"one": [PLAN_GATE]}
 
 
-async def test_a_pod_that_is_gone_meanwhile_is_no_failure(plane: ControlPlane, api: Api) -> None:
+async def test_a_pod_that_is_gone_meanwhile_is_no_failure(
+    real_plane: ControlPlane, api: Api
+) -> None:
     await api.create(PODS, gated("one"))
-    seen = await _gated(plane)
+    seen = await _gated(real_plane)
     await api.delete(f"{PODS}/one")
     await api.create(PODS, gated("one"))  # the same name, another pod
     done = Done()
-    async with KubeClient(auth.load(plane.kubeconfig())) as client:
+    async with KubeClient(auth.load(real_plane.kubeconfig())) as client:
         await ungating._lift_all(client, seen, done)
     assert (done.gone, done.ungated) == (1, [])
     assert await gates(api) == {"one": [PLAN_GATE]}
@@ -111,34 +108,34 @@ async def _gated(plane: ControlPlane) -> list[Pod]:
 
 
 async def test_a_dead_webhook_does_not_keep_pods_gated_for_good(
-    plane: ControlPlane, api: Api
+    real_plane: ControlPlane, api: Api
 ) -> None:
     """The guard of gates fails closed: first it is refused with the remedy, then it works."""
-    muster = Muster(plane)
+    muster = Muster(real_plane)
     await muster.start(muster.webhook)
     try:
         await api.create(PODS, pod("one", gpus=1))
         assert await gates(api) == {"one": [PLAN_GATE]}
         muster.webhook.kill()
-        done = await run(plane)
+        done = await run(real_plane)
         assert done.webhook_gates
         [refusal] = done.refusals
         assert "kubectl delete validatingwebhookconfiguration muster-webhook" in refusal
     finally:
         await muster._unregister()
-    assert (await run(plane)).ungated == ["default/one"]
+    assert (await run(real_plane)).ungated == ["default/one"]
     assert await gates(api) == {"one": []}
 
 
 async def test_after_the_steps_of_the_runbook_the_bare_scheduler_places_every_pod(
-    plane: ControlPlane,
+    real_plane: ControlPlane,
 ) -> None:
     """One rack of 4 hosts; a gang of 4 runs, one of 8 waits gated. Muster goes; nobody is stuck.
 
     The waiting gang is placed pod by pod as room appears: that is what no gang scheduler means.
     """
     runs, waits = Gang("runs", 4), Gang("waits", 8)
-    async with cluster(plane) as fleet:
+    async with cluster(real_plane) as fleet:
         await fleet.add_racks([0], hosts=4)
         await fleet.submit(runs)
         await fleet.bound(runs)
@@ -147,12 +144,12 @@ async def test_after_the_steps_of_the_runbook_the_bare_scheduler_places_every_po
         # docs/runbooks/uninstall.md, in its order.
         await fleet.muster._unregister()
         await fleet.muster.extender.stop()
-        done = await run(plane)
+        done = await run(real_plane)
         assert (len(done.ungated), done.refusals, done.webhook_gates) == (8, [], False)
         bare = schedulerconfig.write(
-            "bare", directory=plane.directory, kubeconfig=plane.kubeconfig(SCHEDULER)
+            "bare", directory=real_plane.directory, kubeconfig=real_plane.kubeconfig(SCHEDULER)
         )
-        await plane.start_scheduler(bare)
+        await real_plane.start_scheduler(bare)
         await fleet.add_racks([1], hosts=8)
         await fleet.bound(waits)
         assert len(await fleet.placement(runs)) == 4

@@ -17,7 +17,7 @@ import yaml
 
 from loadtest.testbed.client.api import MERGE_PATCH, Api
 from loadtest.testbed.controlplane import schedulerconfig
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.deployment.muster import RBAC, Muster
 from muster.cli.ops import issuing
@@ -109,15 +109,15 @@ async def install_extender(api: Api) -> None:
     await api.create("/apis/apps/v1/namespaces/muster-system/deployments", deployment)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def good(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    minor: Minor, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Installation]:
     """The shipped RBAC, a webhook that serves, a Secret, a leader and the shipped scheduler."""
     directory = tmp_path_factory.mktemp("certificates")
     issuing.write(directory / "made", "muster-system", ("10.96.0.80",), 90)
     async with AsyncExitStack() as stack:
-        options = Options(minor=request.param, rbac=RBAC)
+        options = Options(minor=minor, rbac=RBAC)
         plane = await stack.enter_async_context(ControlPlane(options))
         await plane.apply(directory / "made" / "secrets.yaml")
         # It would mend a caBundle that a test broke, once a minute: this one looks at start only.

@@ -26,7 +26,7 @@ from support.dialects.profilekinds import CRDS, profile, profile_kind
 from support.webhooks.webhookprocess import WEBHOOK_USER, running
 
 from loadtest.testbed.client.api import JSON, Api, ApiFailed
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.deployment.muster import RBAC
 
@@ -88,15 +88,13 @@ class Audited:
                 yield call, event["responseStatus"]["code"]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def audited(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Audited]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def audited(minor: Minor, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Audited]:
     directory = tmp_path_factory.mktemp("audit")
     policy, log = directory / "policy.yaml", directory / "audit.log"
     policy.write_text(yaml.safe_dump(AUDIT_POLICY))
     flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}")
-    options = Options(minor=request.param, rbac=RBAC, api_server_flags=flags)
+    options = Options(minor=minor, rbac=RBAC, api_server_flags=flags)
     async with ControlPlane(options) as plane:
         yield Audited(plane, log)
 

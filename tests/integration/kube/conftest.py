@@ -8,20 +8,19 @@
 
 from collections.abc import AsyncIterator
 
-import pytest
 import pytest_asyncio
 
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     # Compacting every second makes "too old" happen; the default is five minutes.
     flags = ("--etcd-compaction-interval=1s",)
-    options = Options(minor=request.param, api_server_flags=flags)
+    options = Options(minor=minor, api_server_flags=flags)
     async with ControlPlane(options) as plane:
         yield plane
 

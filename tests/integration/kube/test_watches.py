@@ -13,7 +13,7 @@ from muster.kube.changes import Change, Gone, NotServed, Synced, Upserted
 from muster.kube.client import MERGE, KubeClient
 from muster.kube.errors import TransportError
 from muster.kube.resources import PODS, Resource
-from muster.kube.watching.listwatch import ListWatch, Timing
+from muster.kube.watching.listwatch import ListWatch, Timing, WatchScope
 from muster.kube.wire import Namespace
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
@@ -65,7 +65,7 @@ async def watching(watch: ListWatch[Any]) -> AsyncIterator[Mirror]:
 
 async def test_a_watch_tells_what_is_there_and_then_every_change(client: KubeClient) -> None:
     old = await make_pod(client)
-    async with watching(ListWatch(client, PODS, namespace="default")) as mirror:
+    async with watching(ListWatch(client, PODS, scope=WatchScope(namespace="default"))) as mirror:
         await mirror.until(lambda: "Synced" in mirror.told)
         assert old.metadata.uid in mirror.uids
         new = await make_pod(client)
@@ -92,7 +92,7 @@ async def test_a_watch_survives_a_restart_of_the_api_server(
 ) -> None:
     pod = await make_pod(client)
     timing = Timing(back_off_s=(0.05, 0.5))
-    watch = ListWatch(client, PODS, tracks=tracks, timing=timing)
+    watch = ListWatch(client, PODS, scope=WatchScope(tracks=tracks), timing=timing)
     async with watching(watch) as mirror:
         await mirror.until(lambda: pod.metadata.uid in mirror.uids)
         plane.kill(API_SERVER)
@@ -111,7 +111,7 @@ async def test_a_version_that_is_too_old_leads_to_a_reconciled_list(
 ) -> None:
     pod = await make_pod(client)
     timing = Timing(back_off_s=(0.05, 0.5))
-    watch = ListWatch(client, PODS, tracks=tracks, timing=timing)
+    watch = ListWatch(client, PODS, scope=WatchScope(tracks=tracks), timing=timing)
     mirror = Mirror()
     await watch._list(mirror.sink)
     # The watch now sleeps through a deletion and a restart, after which the server's cache

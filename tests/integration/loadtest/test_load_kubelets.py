@@ -19,7 +19,7 @@ from loadtest.fourphase.site.kubelets import Kubelets
 from loadtest.testbed.client import nodes
 from loadtest.testbed.client.api import JSON, Api, ApiFailed
 from loadtest.testbed.client.pods import pod
-from loadtest.testbed.controlplane.assets import MINORS, AssetError
+from loadtest.testbed.controlplane.assets import AssetError, Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.deployment import kwok
 from loadtest.testbed.standins.kubelet import Kubelet
@@ -57,11 +57,11 @@ class World:
         await self.api.create(PODS, made)
 
 
-@pytest_asyncio.fixture(loop_scope="session", scope="module", params=MINORS)
-async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     async with AsyncExitStack() as stack:
         try:
-            made = await stack.enter_async_context(ControlPlane(Options(minor=request.param)))
+            made = await stack.enter_async_context(ControlPlane(Options(minor=minor)))
         except AssetError as missing:
             pytest.skip(f"no real control plane: {missing}")
         async with made.api("admin") as api:

@@ -16,7 +16,7 @@ from support.networks.jobnetworks import NETWORKS, POOLS, agent, isolated, pool,
 from support.networks.networksinstalled import installed
 
 from loadtest.testbed.client import pods
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.deployment.muster import RBAC
 
@@ -36,9 +36,9 @@ async def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     return Audit(tmp_path_factory.mktemp("audit"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(audit: Audit, request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
-    options = Options(minor=request.param, rbac=RBAC, api_server_flags=audit.flags)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(audit: Audit, minor: Minor) -> AsyncIterator[ControlPlane]:
+    options = Options(minor=minor, rbac=RBAC, api_server_flags=audit.flags)
     async with ControlPlane(options) as running:
         yield running
 

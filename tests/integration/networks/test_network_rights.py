@@ -32,7 +32,7 @@ from support.networks.networksinstalled import installed
 
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import JSON, Api
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from loadtest.testbed.deployment.muster import RBAC
 from muster.kube.client import KubeClient
@@ -49,11 +49,11 @@ AGENT = "system:serviceaccount:muster-system:muster-vni-agent"
 HOSTS = ("r0-h00", "r0-h01")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def audited(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    minor: Minor, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[AuditedPlane]:
-    async with audited_plane(request.param, tmp_path_factory.mktemp("audit")) as running:
+    async with audited_plane(minor, tmp_path_factory.mktemp("audit")) as running:
         yield running
 
 

@@ -1,4 +1,4 @@
-"""A control plane of each minor with the webhook as a program in front, per module."""
+"""A control plane of a minor with the webhook as a program in front, per module."""
 
 from collections.abc import AsyncIterator
 
@@ -8,13 +8,13 @@ from support.pods.webhookpods import CONFIG, until_gated, write
 from support.webhooks.webhookprocess import grant, running
 
 from loadtest.testbed.client.api import Api
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
-    async with ControlPlane(Options(minor=request.param)) as plane:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
+    async with ControlPlane(Options(minor=minor)) as plane:
         await grant(plane)
         yield plane
 

@@ -1,4 +1,4 @@
-"""What pods get follows the live cluster, on a real kube-apiserver of each minor.
+"""What pods get follows the live cluster, on a real kube-apiserver.
 
 ::
 
@@ -25,7 +25,7 @@ from support.pods.webhookpods import CONFIG, dry_run, gates, pod, until_gated, w
 from support.webhooks.webhookprocess import running
 
 from loadtest.testbed.client.api import Api, ApiFailed
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.deployment.muster import RBAC
 from muster.injection.profiles import crd
@@ -141,10 +141,8 @@ def admission(directory: Path, authority: Authority) -> Path:
     return path
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def cluster(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Cluster]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(minor: Minor, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
     directory = tmp_path_factory.mktemp("facts")
     authority = Authority(directory / "clients")
     token = directory / "token"
@@ -157,7 +155,7 @@ async def cluster(
     own = {"cluster": NAME, "injection": {}, "callers": callers, "trusted": GUARD}
     config = write(directory, CONFIG | own)
     flags = (f"--admission-control-config-file={admission(directory, authority)}",)
-    options = Options(minor=request.param, rbac=RBAC, api_server_flags=flags)
+    options = Options(minor=minor, rbac=RBAC, api_server_flags=flags)
     async with ControlPlane(options) as plane, plane.api() as api:
         for kind in crd.KINDS:
             text = (MANIFESTS / "crds" / f"{kind.plural}.yaml").read_text()

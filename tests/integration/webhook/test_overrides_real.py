@@ -23,7 +23,7 @@ from support.pods.webhookpods import CONFIG, PLAN, dry_run, gates, pod, until_ga
 from support.webhooks.webhookprocess import running
 
 from loadtest.testbed.client.api import Api
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.deployment.muster import RBAC
 
@@ -41,17 +41,15 @@ VCI = "vci.vke.volcengine.com/preferred-instance-types"
 PATIENCE_S = 60
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def api(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Api]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(minor: Minor, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
     config = CONFIG | {
         "cluster": "vke-poc1",
         "injection": {},
         "registration": {"create": True, "url": "auto", "everyPod": True},
     }
     path = write(tmp_path_factory.mktemp("webhook"), config)
-    async with ControlPlane(Options(minor=request.param, rbac=RBAC)) as plane, plane.api() as api:
+    async with ControlPlane(Options(minor=minor, rbac=RBAC)) as plane, plane.api() as api:
         for kind in ("ClusterProfile", "FabricProfile"):
             await api.create(overridekinds.CRDS, profile_kind(kind))
         await overridekinds.install(api)

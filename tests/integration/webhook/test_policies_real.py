@@ -37,7 +37,7 @@ from support.webhooks.twins import (
 )
 
 from loadtest.testbed.client.api import MERGE_PATCH, Api
-from loadtest.testbed.controlplane.assets import MINORS, Minor
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane
 from muster.injection.policies.differences import DIFFERENCES, missing
 from muster.injection.subject import Facts
@@ -100,9 +100,8 @@ def own_namespaces() -> dict[str, list[int]]:
     return found
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(request: pytest.FixtureRequest) -> AsyncIterator[Plane]:
-    minor: Minor = request.param
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(minor: Minor) -> AsyncIterator[Plane]:
     async with ControlPlane(options(minor)) as control, control.api() as api:
         await add_namespace(api, OPTED_OUT, **{names.MANAGED: "false"})
         await add_namespace(api, BIG)
@@ -112,16 +111,9 @@ async def plane(request: pytest.FixtureRequest) -> AsyncIterator[Plane]:
             await add_namespace(api, namespace)
             await install(api, documents(known, minor), namespace)
         await asyncio.gather(*(add_namespace(api, f"case-{n}") for n in range(len(GOLDEN))))
-        await asyncio.gather(
-            *(
-                install(
-                    api,
-                    of_the_fabric(GOLDEN[numbers[0]].known, minor),
-                    *(f"case-{number}" for number in numbers),
-                )
-                for numbers in own_namespaces().values()
-            )
-        )
+        for numbers in own_namespaces().values():
+            policies = of_the_fabric(GOLDEN[numbers[0]].known, minor)
+            await install(api, policies, *(f"case-{number}" for number in numbers))
         probes = [(in_gang(GOLDEN[n].before), f"case-{n}") for n in range(len(GOLDEN))]
         others = [(member(), namespace) for namespace in (BIG, *CLUSTERS)]
         await in_force(api, [probes[-1], *others, *probes])
@@ -159,6 +151,8 @@ CASES: dict[str, JSON] = {
     "a network with its namespace": member({"k8s.v1.cni.cncf.io/networks": "big/rdma-network"}),
     "another network of the user's": member({"k8s.v1.cni.cncf.io/networks": " mine "}),
     "networks that cannot be read": member({"k8s.v1.cni.cncf.io/networks": "mine,,other"}),
+    "networks with a name that is none": member({"k8s.v1.cni.cncf.io/networks": "Mine,other"}),
+    "networks in no form": member({"k8s.v1.cni.cncf.io/networks": 'mine@["'}),
     "a user's shared memory": member(
         container={"volumeMounts": [{"name": "v", "mountPath": "/dev/shm/"}]},
         volumes=[{"name": "v", "emptyDir": {}}],

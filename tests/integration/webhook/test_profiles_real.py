@@ -14,7 +14,7 @@ from support.injections.fabricgoldens import cases
 from support.injections.injecting import injected
 
 from loadtest.testbed.client.api import Api, ApiFailed
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from muster.injection.profiles import catalog, crd
 from muster.injection.profiles.fabric import API_VERSION
@@ -50,9 +50,9 @@ CLUSTER: JSON = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def api(request: pytest.FixtureRequest) -> AsyncIterator[Api]:
-    async with ControlPlane(Options(minor=request.param)) as plane, plane.api() as api:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api(minor: Minor) -> AsyncIterator[Api]:
+    async with ControlPlane(Options(minor=minor)) as plane, plane.api() as api:
         for kind in crd.KINDS:
             text = (MANIFESTS / "crds" / f"{kind.plural}.yaml").read_text()
             await api.create(f"{CRDS}{STRICT}", yaml.safe_load(text))

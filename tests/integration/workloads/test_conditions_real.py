@@ -1,4 +1,4 @@
-"""What users see of a gang that waits, on a real control plane of each minor.
+"""What users see of a gang that waits, on a real control plane.
 
 ::
 

@@ -18,11 +18,10 @@ from loadtest.testbed.client import pods
 from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.client.nodes import create_all, create_nodes, grid
 from loadtest.testbed.controlplane import schedulerconfig
-from loadtest.testbed.controlplane.assets import MINORS, Minor
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import (
     SCHEDULER,
     ControlPlane,
-    Options,
     native_gangs,
 )
 from loadtest.testbed.deployment.muster import RBAC
@@ -32,10 +31,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 SCHEDULING = "/apis/scheduling.k8s.io"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def native(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Minor, ControlPlane]]:
-    async with ControlPlane(native_gangs(request.param, rbac=RBAC)) as plane:
-        yield request.param, plane
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def native(minor: Minor) -> AsyncIterator[tuple[Minor, ControlPlane]]:
+    async with ControlPlane(native_gangs(minor, rbac=RBAC)) as plane:
+        yield minor, plane
 
 
 async def create_native(api: Api, minor: Minor, name: str, minimum: int) -> JSON:
@@ -183,10 +182,10 @@ async def test_what_the_extender_is_told_is_the_same_for_members_of_a_native_gan
     assert first != second
 
 
-@pytest.mark.parametrize("minor", MINORS)
-async def test_without_its_feature_gate_no_native_gang_is_served(minor: Minor) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_without_its_feature_gate_no_native_gang_is_served(real_plane: ControlPlane) -> None:
     """Where nothing is served Muster must not expect it: the group's alpha versions answer 404."""
-    async with ControlPlane(Options(minor=minor)) as plane, plane.api() as api:
+    async with real_plane.api() as api:
         for version in ("v1alpha1", "v1alpha2"):
             with pytest.raises(ApiFailed, match="404"):
                 await api.get(f"{SCHEDULING}/{version}")

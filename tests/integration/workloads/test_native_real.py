@@ -18,7 +18,7 @@ from support.extenders.realcluster import (
 )
 
 from loadtest.testbed.client import pods
-from loadtest.testbed.controlplane.assets import MINORS, Minor
+from loadtest.testbed.controlplane.assets import Minor
 from loadtest.testbed.controlplane.controlplane import ControlPlane, native_gangs
 from loadtest.testbed.deployment.muster import RBAC
 
@@ -29,13 +29,13 @@ TELLING = {"conditions": {"afterSeconds": 1}}
 POLICY = {"gang": {"minCount": 3}}
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module", params=MINORS)
-async def fleet(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Minor, Cluster]]:
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def fleet(minor: Minor) -> AsyncIterator[tuple[Minor, Cluster]]:
     """A control plane with native gangs on, Muster beside it, four hosts with 8 GPUs."""
-    options = native_gangs(request.param, rbac=RBAC)
+    options = native_gangs(minor, rbac=RBAC)
     async with ControlPlane(options) as plane, cluster(plane, **TELLING) as it:
         await it.add_racks([0], hosts=4)
-        yield request.param, it
+        yield minor, it
 
 
 async def describe(minor: Minor, fleet: Cluster) -> None:

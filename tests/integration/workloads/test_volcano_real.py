@@ -17,7 +17,7 @@ from support.dialects.kinds import serve
 from support.extenders.realcluster import PATIENCE_S, PODS, Cluster, cluster, is_bound
 
 from loadtest.testbed.client.api import ApiFailed
-from loadtest.testbed.controlplane.assets import MINORS, ensure_volcano
+from loadtest.testbed.controlplane.assets import Minor, ensure_volcano
 from loadtest.testbed.controlplane.controlplane import ControlPlane, Options
 from loadtest.testbed.controlplane.programs import Program
 from loadtest.testbed.deployment.muster import RBAC
@@ -39,10 +39,10 @@ KINDS = (
 )
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-async def plane(request: pytest.FixtureRequest) -> AsyncIterator[ControlPlane]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plane(minor: Minor) -> AsyncIterator[ControlPlane]:
     """A control plane that serves Volcano's kinds, with its queue."""
-    options = Options(minor=request.param, rbac=RBAC)
+    options = Options(minor=minor, rbac=RBAC)
     async with ControlPlane(options) as running, running.api() as api:
         for api_version, kind in KINDS:
             # As in Volcano's own manifests, the PodGroup has no status subresource.

@@ -39,9 +39,10 @@ from muster.cluster.events import (
 )
 from muster.cluster.ids import PodUid
 from muster.cluster.specs.podconstraints import Operator, PodClass, Requirement
-from muster.cluster.state import PLAN_GATE, ClusterState
+from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import HoldState
 from muster.cluster.tables.pods import HELD
+from muster.kube.names import PLAN_GATE
 
 # Fifty seconds alone, three times that on a busy machine, and `make deep` takes it for an hour.
 pytestmark = pytest.mark.timeout(14_400)

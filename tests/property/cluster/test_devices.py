@@ -37,8 +37,10 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import HoldState
 from muster.decisions.assign import assignments
+from muster.kube.names import PLAN_GATE
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 
 NAMES = ("g0", "g1", "g2", "g0/1g.5gb@0", "g1/3g.20gb@4")
 NODES = ("n1", "n2", "n3", "n4", "n5")
@@ -79,7 +81,7 @@ def named(snapshot: Snapshot) -> Counter[tuple[str, PodUid, str, int]]:
 class Devices(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.state = ClusterState("test", levels=("kubernetes.io/hostname",))
+        self.state = ClusterState("test", levels=("kubernetes.io/hostname",), gate=PLAN_GATE)
         self.nodes: dict[str, NodeUpserted] = {}
         self.bound: dict[PodUid, PodUpserted] = {}
         self.count = 0
@@ -174,7 +176,7 @@ class Devices(RuleBasedStateMachine):
         ]
         self.apply(GangUpserted(gang_spec(gang, len(of))), *members)
         snapshot = self.state.snapshot()
-        decision = plan_now(snapshot, gang_key(gang), spare_count=spares)
+        decision = plan_now(snapshot, Question(gang_key(gang), spare_count=spares))
         if isinstance(decision, Plan):
             assert verify(snapshot, decision) == []
             given_out = run(assignments(snapshot, decision))

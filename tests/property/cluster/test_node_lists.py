@@ -26,6 +26,7 @@ from muster.cluster.events import NodeGone, NodesListed, NodeUpserted
 from muster.cluster.ids import PodUid
 from muster.cluster.specs.podconstraints import Taint
 from muster.cluster.state import ClusterState
+from muster.kube.names import PLAN_GATE
 
 TAINT = Taint("dedicated", "training", "NoSchedule")
 ODD = ("", "", "", "known", "pod before node", "free rows", "frozen")
@@ -97,7 +98,10 @@ def prepare(state: ClusterState, odd: str) -> None:
 def test_nodes_listed_together_are_the_same_as_one_by_one(
     odd: str, told: list[list[NodeUpserted]], leaving: set[int]
 ) -> None:
-    one, many = ClusterState("one", levels=LEVELS), ClusterState("many", levels=LEVELS)
+    one, many = (
+        ClusterState("one", levels=LEVELS, gate=PLAN_GATE),
+        ClusterState("many", levels=LEVELS, gate=PLAN_GATE),
+    )
     for state in (one, many):
         prepare(state, odd)
     for page in told:
@@ -118,13 +122,13 @@ def all_new(count: int) -> Sequence[NodeUpserted]:
 
 
 def test_room_that_a_list_brings_is_told_once() -> None:
-    state = ClusterState("c", levels=LEVELS)
+    state = ClusterState("c", levels=LEVELS, gate=PLAN_GATE)
     assert state.apply(together(all_new(300)), now=NOW) == [CapacityFreed()]
     assert state.node_changes == 300
 
 
 def test_a_node_that_cannot_be_leaves_the_others_out_too() -> None:
-    state = ClusterState("c", levels=LEVELS)
+    state = ClusterState("c", levels=LEVELS, gate=PLAN_GATE)
     before = look(state)
     odd = NodeUpserted("odd", {}, {"cpu": -1})
     with pytest.raises(ValueError, match="odd"):

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from muster.cluster.columns.columns import PagedColumn
+from muster.cluster.columns.paged import PagedColumn
 from muster.cluster.tables.nodepods import NodePods
 
 NODES = 4

@@ -27,6 +27,7 @@ from muster.cluster.handlers import podsbound
 from muster.cluster.ids import GangKey
 from muster.cluster.specs.podconstraints import PodClass
 from muster.cluster.state import ClusterState
+from muster.kube.names import PLAN_GATE
 
 SMALL = pod_class(0, cpu=100)
 ZERO = PodClass((("cpu", 0), ("pods", 1)))  # an amount of nothing makes no column
@@ -114,7 +115,9 @@ def together(pods: Sequence[PodUpserted]) -> PodsBound:
 
 
 def twins() -> tuple[ClusterState, ClusterState]:
-    return ClusterState("one", levels=LEVELS), ClusterState("many", levels=LEVELS)
+    return ClusterState("one", levels=LEVELS, gate=PLAN_GATE), ClusterState(
+        "many", levels=LEVELS, gate=PLAN_GATE
+    )
 
 
 def look(state: ClusterState) -> Hashable:
@@ -200,7 +203,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
 
 def test_plain_pods_are_entered_together(counted: Callable[[], int]) -> None:
-    state = ClusterState("c", levels=LEVELS)
+    state = ClusterState("c", levels=LEVELS, gate=PLAN_GATE)
     state.apply(node("n0"), now=NOW)
     pods = [bound_on_n0(i) for i in range(30)]
     state.apply(together(pods), now=NOW)
@@ -243,7 +246,7 @@ def bound_on_n0(number: int) -> PodUpserted:
 
 
 def test_a_list_with_an_impossible_pod_changes_nothing() -> None:
-    state = ClusterState("c", levels=LEVELS)
+    state = ClusterState("c", levels=LEVELS, gate=PLAN_GATE)
     state.apply(node("n0"), now=NOW)
     told = together([bound_on_n0(0), bound_on_n0(1)])
     was = look(state)

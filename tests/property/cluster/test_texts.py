@@ -10,7 +10,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.cluster.columns.nametable import NameTable
+from muster.cluster.columns.paged import NameTable
 from muster.cluster.columns.texts import (
     ABSENT,
     LONGEST,

@@ -15,18 +15,18 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
+from support.clusters.feeds import feed_of
 
 from extender.engine import Engine
-from extender.intake.objects import Feed
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
+from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import Reporter
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.state import ClusterState
 from muster.kube import names, wire
 from muster.kube.writing.events import EventRecorder
 from muster.workloads.dialects import koordinator, native
-from muster.workloads.managedpods import Policy
 
 GROUPS = "gang.scheduling.koordinator.sh/groups"
 UNITS = ("", '["ns/a","ns/b"]', '["ns/b","ns/a"]', '["ns/a","ns/b","ns/c"]', '["ns/a"]', "nonsense")
@@ -40,12 +40,12 @@ class World:
     """A feed on a state of its own, and what the API server has."""
 
     def __init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
+        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS, gate=names.PLAN_GATE)
         engine = Engine(self.state, lambda: 1.0)
         pods, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, pods, recorder, metrics)
-        self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, pods, reporter)
+        reporter = Reporter(self.state, pods, recorder, metrics, DueEvents())
+        self.feed = feed_of(engine, pods, reporter)
         self.objects: Objects = {}
         self.pods: dict[str, wire.Pod] = {}
 

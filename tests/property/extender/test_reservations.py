@@ -19,16 +19,20 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
+from support.clusters.feeds import feed_of
+from support.clusters.planners import UNRESTRICTED
 
 from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
-from extender.intake.objects import Feed
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
+from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import Holding
 from extender.planning.planner import Planner
+from extender.planning.worklist import WorkList
+from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import Reporter
-from extender.reservations.reservations import KEPT_S, Reservations
+from extender.reservations.reservations import KEPT_S, ExpectedRows, ReservationParts, Reservations
 from extender.timeslice import Pace
 from loadtest.testbed.client.nodes import node
 from loadtest.testbed.client.pods import Gang, members, owner_reference
@@ -39,8 +43,6 @@ from muster.cluster.state import ClusterState
 from muster.kube import names, wire
 from muster.kube.translation import translate
 from muster.kube.writing.events import EventRecorder
-from muster.placement.decision import Reject, Wait
-from muster.workloads.managedpods import Policy
 
 GANGS = {"a": Gang("a", 3, required=names.RACK), "b": Gang("b", 4)}
 NODES = [f"n{number}" for number in range(6)]
@@ -62,12 +64,13 @@ class World:
     made: int = 0
 
     def __post_init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
+        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS, gate=names.PLAN_GATE)
         engine = Engine(self.state, lambda: self.now)
         pending, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, pending, recorder, metrics)
-        self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, pending, reporter)
+        reporter = Reporter(self.state, pending, recorder, metrics, DueEvents())
+        self.feed = feed_of(engine, pending, reporter)
+        self.worklist = WorkList(engine)
         pace = Pace(asyncio.get_running_loop().time)
         self.released: list[PodUid] = []
         self.reservations = Reservations(
@@ -75,20 +78,27 @@ class World:
             self.feed,
             metrics,
             pace,
-            self.released.extend,
-            self.set_aside,
-            lambda _view: False,
-            nothing_is_behind,
+            ExpectedRows(),
+            ReservationParts(
+                release=self.released.extend,
+                set_aside=self.worklist.reason,
+                is_isolated=lambda _view: False,
+                caught_up=nothing_is_behind,
+            ),
         )
-        self.feed.expected = self.reservations.came
         config = ExtenderConfig(debounce_seconds=0.0, spare_count=0)
         self.planner = Planner(
-            engine, config, Holding(engine), self.reservations.planned, reporter, metrics, pace
+            engine,
+            config,
+            self.worklist,
+            Holding(engine),
+            restrictions=UNRESTRICTED,
+            release=self.reservations.planned,
+            bind_times=BindTimes(engine, metrics.gang_bound, reporter.bound),
+            reporter=reporter,
+            metrics=metrics,
+            pace=pace,
         )
-
-    def set_aside(self, gang: Any) -> str | None:
-        decision = self.planner.decisions.get(gang)
-        return decision.reason.value if isinstance(decision, Wait | Reject) else None
 
     def node(self, name: str) -> None:
         labels = {names.ZONE: "z", names.BLOCK: "b", names.RACK: f"r{NODES.index(name) // 3}"}

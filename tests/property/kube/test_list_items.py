@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist.items import is_whole, read_list
-from muster.kube.firstlist.protobuf import MAGIC
+from muster.kube.http.mediatypes import MAGIC
 from muster.kube.resources import PODS
 from muster.protogen import kubernetes_v1_pb2 as messages
 

@@ -2,15 +2,14 @@
 
 ::
 
-    JSON ──► JsonPage ───┐
-    protobuf ► PackedPage ┴─► ListedPods.take ──► told together ┐
-                                    └──► left ──► Feed.pod      ├──► state ═══ state
-    JSON ──► wire.Pod ──────────────────────────► Feed.pod ─────┘
+    protobuf ──► PackedPage ──► ListedPods.take ──► taken together ──► state
+    JSON ─────► wire.Pod, …  ──────┘     └──► left ──► Feed.pod ─────────┘ ═══ state
+    JSON ─────► wire.Pod ────────────────────────────► Feed.pod ────────────────┘
 
 Pods of every sort: ours and not, bound and not, ended, resized, with what cannot be read.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -20,100 +19,31 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
-from support.clusters import fingerprint
+from support.extenders.listedcluster import ListedCluster
 from support.pods.listedpods import (
-    ANY,
     LIKE_THE_OTHERS,
-    LISTED,
     ODD,
     PAGE,
-    echoing,
     in_json,
     in_protobuf,
     member,
+    shaped,
     stored,
     whole,
 )
 
-from extender.engine import Engine
-from extender.intake.firstlist.pods import ListedPods
-from extender.intake.firstlist.siblings import Sibling, is_quiet
-from extender.intake.objects import Feed
-from extender.metrics import ExtenderMetrics
-from extender.pendingpods import PendingPods
-from extender.reporting.reporter import Reporter
+from extender.intake.firstlist.siblings import Sibling
 from muster.cluster.ids import GangKey, PodUid
-from muster.cluster.state import ClusterState
 from muster.kube import names, wire
 from muster.kube.errors import DecodeError
-from muster.kube.firstlist.page import ListedPage
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.firstlist.shapes import Shapes
-from muster.kube.kinds import multus
 from muster.kube.translation import translate
-from muster.kube.writing.events import EventRecorder
-from muster.workloads.managedpods import Policy
 
 JSON = dict[str, Any]
 ONE = "12345678-1234-4234-8234-123456789012"
 TWO = f"{ONE}\n{ONE}"  # would pass for two if nobody counted
 PLAIN = msgspec.json.Decoder(wire.Pod)
-
-
-class World:
-    def __init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
-        engine = Engine(self.state, lambda: 1.0)
-        waiting, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
-        recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, waiting, recorder, metrics)
-        self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, waiting, reporter)
-        self.arrived: list[object] = []
-        self.feed.arrived = self.come
-        self.attached: dict[PodUid, object] = {}
-        self.feed.attached = self.attach
-        self.feed.expected = self.expect
-        self.listed = ListedPods(engine, self.feed)
-        for name, managed in (("ns", "true"), ("closed", "false"), ("kube-system", "true")):
-            meta = wire.ObjectMeta(name=name, labels={names.MANAGED: managed})
-            self.feed.namespace(wire.Namespace(metadata=meta))
-        amounts = {"cpu": "3", "memory": "64Gi", "nvidia.com/gpu": "8", "pods": "40"}
-        for name in ("n0", "n1"):
-            meta = wire.ObjectMeta(name=name, labels={names.HOST: name})
-            status = wire.NodeStatus(allocatable=amounts)
-            self.feed.node(wire.Node(metadata=meta, status=status))
-
-    def expect(self, gang: GangKey, ranks: Iterable[int]) -> None:
-        self.arrived += (f"{gang} {rank}" for rank in ranks)
-
-    def come(self, uid: PodUid, pod: wire.Pod, gang: GangKey | None) -> None:
-        if not (gang and pod.spec.node_name and is_quiet(pod)):
-            self.arrived.append((uid, pod, gang))
-
-    def attach(self, uid: PodUid, meta: wire.ObjectMeta, ended: bool) -> None:  # noqa: FBT001  a listener
-        if multus.ANNOTATION not in meta.annotations and not ended:
-            return  # it has nothing to tell
-        # Of siblings nobody reads versions and times.
-        said = meta.namespace, meta.name, meta.uid, meta.labels, meta.annotations
-        self.attached[uid] = said, meta.owner_references, ended
-
-    def take(self, pod: wire.Pod) -> None:
-        try:
-            self.feed.pod(pod)
-            self.listed.applied(pod)
-        except ValueError:
-            self.arrived.append(pod.metadata.uid)
-
-    def look(self) -> Hashable:
-        self.state.validate()
-        return fingerprint.content(self.state.snapshot())
-
-
-@given(pod=ANY)
-def test_a_listed_pod_is_the_pod(pod: JSON) -> None:
-    body = orjson.dumps(pod)
-    assert LISTED.decode(body).pod() == PLAIN.decode(body)
 
 
 @given(pages=st.lists(PAGE, max_size=3))
@@ -127,28 +57,30 @@ def test_so_are_pages_in_protobuf(pages: list[list[JSON]]) -> None:
 
 
 @given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), max_size=3))
-def test_and_pages_where_pods_are_echoes_of_others(pages: list[list[JSON]]) -> None:
-    both_ways(pages, echoing)
+def test_and_pages_where_pods_have_the_shape_of_others(pages: list[list[JSON]]) -> None:
+    both_ways(pages, shaped)
 
 
 @given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), min_size=2, max_size=4))
-def test_and_pages_where_pods_are_echoes_of_pods_of_other_pages(pages: list[list[JSON]]) -> None:
-    both_ways(pages, partial(echoing, shapes=Shapes(fewest=1)))
+def test_and_pages_where_pods_have_the_shape_of_pods_of_other_pages(
+    pages: list[list[JSON]],
+) -> None:
+    both_ways(pages, partial(shaped, shapes=Shapes(fewest=1)))
 
 
 @given(pages=st.lists(PAGE.map(lambda page: list(map(stored, page))), min_size=1, max_size=3))
 @pytest.mark.parametrize("fewest", [1, 2, 3])
-def test_an_echo_is_read_as_if_there_were_no_other(fewest: int, pages: list[list[JSON]]) -> None:
+def test_a_pod_of_a_known_shape_is_read_as_if_there_were_no_other(
+    fewest: int, pages: list[list[JSON]]
+) -> None:
     shapes = Shapes(fewest=fewest)
     for page in pages:
-        is_read_as_if_alone(page, echoing(page, shapes))
+        is_read_as_if_alone(page, shaped(page, shapes))
 
 
-def is_read_as_if_alone(page: list[JSON], many: ListedPage) -> None:
+def is_read_as_if_alone(page: list[JSON], many: PackedPage) -> None:
     one = in_protobuf(page)
-    assert isinstance(one, PackedPage)
-    assert isinstance(many, PackedPage)
-    for places in ("leaders", "kin"):
+    for places in ("leaders", "similar"):
         assert getattr(one, places).tolist() == getattr(many, places).tolist()
     for read in ("uids", "nodes", "versions", "created", "started"):
         assert repr(list(getattr(one, read)())) == repr(list(getattr(many, read)()))
@@ -165,8 +97,7 @@ def told(page: PackedPage, read: str, place: int) -> object:
 
 
 def test_pods_of_one_daemon_set_are_found_by_one_of_them() -> None:
-    page = echoing(daemons(2))
-    assert isinstance(page, PackedPage)
+    page = shaped(daemons(2))
     assert len(page._fields) == 1
     assert [uid.hex()[:8] for uid in page.uids()] == ["00000064", "00000067"]
 
@@ -179,9 +110,7 @@ def daemons(count: int, node: str = "n0") -> list[JSON]:
 def test_one_of_many_with_a_length_of_its_own_becomes_a_shape_and_nothing_is_walked() -> None:
     shapes = Shapes(fewest=8)
     pods = [*daemons(30), *daemons(1, node="n0-with-a-longer-name")]
-    first, second, third = (echoing(some, shapes) for some in (pods, pods[::-1], pods))
-    assert isinstance(second, PackedPage)
-    assert isinstance(third, PackedPage)
+    first, second, third = (shaped(some, shapes) for some in (pods, pods[::-1], pods))
     assert third._fields is second._fields  # those of the pods that the shapes were made of
     assert len(second._fields) == 2
     assert list(third.nodes()) == list(first.nodes()) == second.nodes()[::-1]
@@ -189,8 +118,7 @@ def test_one_of_many_with_a_length_of_its_own_becomes_a_shape_and_nothing_is_wal
 
 def test_where_many_pods_are_unlike_all_others_they_are_walked() -> None:
     pods = [*daemons(30), *(daemons(1, node="n" * size)[0] for size in range(1, 31))]
-    page = echoing(pods, Shapes(fewest=8))
-    assert isinstance(page, PackedPage)
+    page = shaped(pods, Shapes(fewest=8))
     assert len(page._fields) > 2
     assert list(page.nodes()) == ["n0"] * 30 + ["n" * size for size in range(1, 31)]
 
@@ -199,16 +127,16 @@ def test_shapes_are_forgotten_when_there_are_very_many() -> None:
     shapes = Shapes(fewest=1)
     for first in range(0, 600, 50):
         names = [f"n{'x' * size}" for size in range(first, first + 50)]
-        page = echoing([daemons(1, node=name)[0] for name in names], shapes)
+        page = shaped([daemons(1, node=name)[0] for name in names], shapes)
         assert list(page.nodes()) == names
     assert len(shapes._book) < 400
 
 
 @pytest.mark.parametrize("read", [in_json, in_protobuf])
 def test_of_a_list_that_is_read_again_only_what_has_changed_is_applied(
-    read: Callable[[list[JSON]], ListedPage],
+    read: Callable[[list[JSON]], Sequence[wire.Pod]],
 ) -> None:
-    world = World()
+    world = ListedCluster()
     page = [member("g", rank) for rank in range(4)]
     for number, pod in enumerate(page):
         pod["metadata"]["resourceVersion"] = f"{number + 1}"
@@ -222,9 +150,9 @@ def test_of_a_list_that_is_read_again_only_what_has_changed_is_applied(
 
 @pytest.mark.parametrize("read", [in_json, in_protobuf])
 def test_what_a_list_that_is_read_again_does_not_have_any_more_is_gone(
-    read: Callable[[list[JSON]], ListedPage],
+    read: Callable[[list[JSON]], Sequence[wire.Pod]],
 ) -> None:
-    world = World()
+    world = ListedCluster()
     page = [member("g", rank) for rank in range(6)]
     uids = translate.pod_uids([pod["metadata"]["uid"] for pod in page])
 
@@ -242,16 +170,16 @@ def test_what_a_list_that_is_read_again_does_not_have_any_more_is_gone(
     assert told(1, 2, 3, 4, 5) == [uids[0]]  # whatever a list had told that was begun again
 
 
-def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], ListedPage]) -> None:
-    one, many = World(), World()
+def both_ways(pages: list[list[JSON]], read: Callable[[list[JSON]], Sequence[wire.Pod]]) -> None:
+    one, many = ListedCluster(), ListedCluster()
     for pods in pages:
         page = read(pods)
         left = many.listed.take(page)
         for place in [*(n for n in range(len(pods)) if n not in left), *left]:
             one.take(PLAIN.decode(orjson.dumps(pods[place])))
         for place in left:
-            assert page.pod(place) == PLAIN.decode(orjson.dumps(pods[place]))
-            many.take(page.pod(place))
+            assert page[place] == PLAIN.decode(orjson.dumps(pods[place]))
+            many.take(page[place])
         assert many.look() == one.look()
         # Twins are told after the first of them.
         assert sorted(many.arrived, key=whom) == sorted(one.arrived, key=whom)
@@ -262,21 +190,18 @@ def whom(arrived: object) -> str:
     return repr(arrived[0] if isinstance(arrived, tuple) else arrived)
 
 
-@pytest.mark.parametrize("read", [in_json, in_protobuf])
-def test_pods_of_one_owner_are_judged_once_and_told_together(
-    read: Callable[[list[JSON]], ListedPage],
-) -> None:
-    world = World()
+def test_pods_of_one_owner_are_judged_once_and_told_together() -> None:
+    world = ListedCluster()
     page = [
         whole((n, {"annotations": {}}, {}, {"phase": "Running"}, "kube-system", "n0"))
         for n in range(30)
     ]
-    assert not world.listed.take(read(page))
+    assert not world.listed.take(in_protobuf(page))
     assert len(world.state.snapshot().nodes.pods_on(0)) == 30
 
 
 def test_pods_are_alike_whatever_a_network_plugin_or_their_controller_writes_on_each() -> None:
-    world = World()
+    world = ListedCluster()
     page = [
         whole(
             (
@@ -297,21 +222,18 @@ def test_pods_are_alike_whatever_a_network_plugin_or_their_controller_writes_on_
     assert len(world.listed._kinds) == 1
 
 
-@pytest.mark.parametrize("read", [in_json, in_protobuf])
-def test_a_closed_namespace_that_opens_is_judged_anew(
-    read: Callable[[list[JSON]], ListedPage],
-) -> None:
-    world = World()
+def test_a_closed_namespace_that_opens_is_judged_anew() -> None:
+    world = ListedCluster()
     asking = {"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
     page = [whole((n, {}, asking, {"phase": "Running"}, "closed", "n0")) for n in (1, 2)]
-    assert not world.listed.take(read(page[:1]))
+    assert not world.listed.take(in_protobuf(page[:1]))
     meta = wire.ObjectMeta(name="closed", labels={})
     world.feed.namespace(wire.Namespace(metadata=meta))
-    assert world.listed.take(read(page[1:])) == [0]
+    assert world.listed.take(in_protobuf(page[1:])) == [0]
 
 
 def test_members_of_a_gang_are_judged_once_and_told_together() -> None:
-    one, many = World(), World()
+    one, many = ListedCluster(), ListedCluster()
     page = [member("g", rank) for rank in range(8)]
     assert not many.listed.take(in_protobuf(page))
     for pod in page:
@@ -348,11 +270,11 @@ def test_a_gang_that_follows_another_says_what_it_would_say_alone(
         meta["annotations"] |= notes
         meta["labels"] |= labels
         meta["ownerReferences"] = owners
-    both_ways([[*(member("g", rank) for rank in range(8)), *map(stored, second)]], echoing)
+    both_ways([[*(member("g", rank) for rank in range(8)), *map(stored, second)]], shaped)
 
 
 def test_gangs_of_one_template_are_judged_by_the_first_of_them() -> None:
-    world, judged = World(), list[str]()
+    world, judged = ListedCluster(), list[str]()
     judge = world.feed.siblings.judge
 
     def counting(pod: wire.Pod) -> Sibling | None:
@@ -369,21 +291,15 @@ def test_gangs_of_one_template_are_judged_by_the_first_of_them() -> None:
 @pytest.mark.parametrize("odd", ODD)
 def test_a_member_of_which_more_has_to_be_read_goes_its_own_way(odd: str) -> None:
     page = [member("g", rank, odd=odd if rank == 4 else "") for rank in range(8)]
-    left = World().listed.take(in_protobuf(page))
+    left = ListedCluster().listed.take(in_protobuf(page))
     assert left == ([] if odd in LIKE_THE_OTHERS else [4])
 
 
 @pytest.mark.parametrize("kept", [1, 2])
 def test_members_whose_plans_have_spares_are_told_together(kept: int) -> None:
     page = [member("g", rank, kept=kept) for rank in range(8)]
-    assert World().listed.take(in_protobuf(page)) == []
+    assert ListedCluster().listed.take(in_protobuf(page)) == []
     both_ways([page], in_protobuf)
-
-
-def test_what_is_no_pod_is_named() -> None:
-    listed = LISTED.decode(b'{"metadata":{"name":"p","namespace":"ns","labels":[1]}}')
-    with pytest.raises(DecodeError, match="ns/p"):
-        listed.pod()
 
 
 @given(

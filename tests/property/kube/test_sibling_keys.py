@@ -37,7 +37,6 @@ def pod(number: int, labels: JSON, annotations: JSON, owners: list[JSON]) -> JSO
 
 def page(*pods: JSON) -> tuple[PackedPage, list[OwnBytes]]:
     found = in_protobuf(list(pods))
-    assert isinstance(found, PackedPage)
     return found, list(found.own(np.arange(len(pods))))
 
 

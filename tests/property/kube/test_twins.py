@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.pods.listedpods import ODD, echoing, in_protobuf, member, members, pin
+from support.pods.listedpods import ODD, in_protobuf, member, members, pin, shaped
 
 from extender.intake.firstlist.siblings import is_quiet, planned
 from muster.cluster.events import PlanNote
@@ -31,16 +31,12 @@ from muster.workloads.keys.ranks import RANK_KEYS, index, pod_rank, told_by
 JSON = dict[str, Any]
 
 
-def packed(pods: list[JSON]) -> PackedPage:
-    page = in_protobuf(pods)
-    assert isinstance(page, PackedPage)
-    return page
-
-
 def found(page: PackedPage) -> list[Twins]:
     """Return twins, each of which is checked; twins are of one kin, as whoever asks sees to."""
     twins: list[Twins] = []
-    for begin, end in zip(page.kin.tolist(), [*page.kin[1:].tolist(), len(page)], strict=True):
+    for begin, end in zip(
+        page.similar.tolist(), [*page.similar[1:].tolist(), len(page)], strict=True
+    ):
         twins += page.twins(np.arange(begin, end))
     for one in twins:
         check(page, one)
@@ -86,10 +82,9 @@ def spares(page: PackedPage, place: int) -> tuple[str, ...]:
 @given(gangs=st.lists(members(), min_size=1, max_size=4))
 def test_twins_say_what_is_decoded_of_each(gangs: list[list[JSON]]) -> None:
     pods = [pod for gang in gangs for pod in gang]
-    found(packed(pods))
-    echoes = echoing(pods, Shapes(fewest=1))
-    assert isinstance(echoes, PackedPage)
-    found(echoes)
+    found(in_protobuf(pods))
+    page = shaped(pods, Shapes(fewest=1))
+    found(page)
 
 
 OWN = st.sampled_from(("name", "uid", "node", "labels", "labels", "pin", "volumes"))
@@ -99,9 +94,9 @@ OWN = st.sampled_from(("name", "uid", "node", "labels", "labels", "pin", "volume
 def test_with_any_byte_changed_twins_are_what_is_decoded(
     count: int, own: str, kept: int, data: st.DataObject
 ) -> None:
-    page = packed([member(gang, rank, kept=kept) for gang in "gh" for rank in range(count)])
+    page = in_protobuf([member(gang, rank, kept=kept) for gang in "gh" for rank in range(count)])
     which = data.draw(st.integers(0, 2 * count - 1))
-    begin, end = page._echoes.one(getattr(page._fields, own), which)
+    begin, end = page._located.one(getattr(page._fields, own), which)
     body = bytearray(page._buffer.body)
     at = data.draw(st.integers(begin, end - 1))
     body[at] = data.draw(st.sampled_from((*b'a09-"\\Z\x00\xff', body[at] ^ 1, body[at] ^ 0x80)))
@@ -112,7 +107,7 @@ def test_members_of_a_gang_are_twins_though_ranks_and_addresses_are_not_as_long(
     pods = [member("g", rank) for rank in range(100, 116)]
     for rank, pod in enumerate(pods):
         pod["status"]["podIP"] = f"10.0.0.{rank}"
-    (one,) = found(packed(pods))
+    (one,) = found(in_protobuf(pods))
     assert one.places.tolist() == list(range(16))
     key = True, "batch.kubernetes.io/job-completion-index"
     assert one.numbers[key].tolist() == one.planned.tolist() == list(range(100, 116))
@@ -120,19 +115,19 @@ def test_members_of_a_gang_are_twins_though_ranks_and_addresses_are_not_as_long(
 
 def test_neighbours_of_two_gangs_are_twins_of_their_own() -> None:
     pods = [member(gang, rank) for gang in "gh" for rank in range(4)]
-    assert [one.places.tolist() for one in found(packed(pods))] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert [one.places.tolist() for one in found(in_protobuf(pods))] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 @pytest.mark.parametrize("kept", [1, 2])
 def test_members_with_spares_of_their_own_are_twins(kept: int) -> None:
     pods = [member(gang, rank, kept=kept) for gang in "gh" for rank in range(4)]
-    assert [one.places.tolist() for one in found(packed(pods))] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert [one.places.tolist() for one in found(in_protobuf(pods))] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 def test_a_spare_that_its_pin_does_not_name_sets_a_pod_apart() -> None:
     pods = [member("g", rank, kept=1) for rank in range(9)]
     pods[4]["spec"]["affinity"] = pin("n0", "n09-9")
-    assert [one.places.tolist() for one in found(packed(pods))] == [[0, 1, 2, 3], [5, 6, 7, 8]]
+    assert [one.places.tolist() for one in found(in_protobuf(pods))] == [[0, 1, 2, 3], [5, 6, 7, 8]]
 
 
 @pytest.mark.parametrize(("node", "spares"), [("n0", ("n0", "n2")), ("n0", ("n2", "n2"))])
@@ -143,7 +138,7 @@ def test_a_plan_that_names_a_node_twice_is_none(node: str, spares: tuple[str, st
         note = PlanNote("plan-g", node, named, rank=rank, generation=3)
         pod["metadata"]["annotations"][names.PLAN] = encode_plan(note)
         pod["spec"]["affinity"] = pin(node, *named)
-    assert [one.places.tolist() for one in found(packed(pods))] == [[0, 1, 2, 3], [5, 6, 7, 8]]
+    assert [one.places.tolist() for one in found(in_protobuf(pods))] == [[0, 1, 2, 3], [5, 6, 7, 8]]
 
 
 def test_the_number_of_a_key_that_is_nobodys_own_makes_pods_differ() -> None:
@@ -151,7 +146,7 @@ def test_the_number_of_a_key_that_is_nobodys_own_makes_pods_differ() -> None:
     pods = [member(gang, rank) for gang in "gh" for rank in range(4)]
     for n, pod in enumerate(pods):
         pod["metadata"]["labels"]["spark-exec-id" if n < 4 else "spark-exec-ix"] = str(n)
-    assert [one.places.tolist() for one in found(packed(pods))] == [[0, 1, 2, 3]]
+    assert [one.places.tolist() for one in found(in_protobuf(pods))] == [[0, 1, 2, 3]]
 
 
 def test_twins_without_a_rank_have_that_of_their_plan() -> None:
@@ -159,16 +154,16 @@ def test_twins_without_a_rank_have_that_of_their_plan() -> None:
     for pod in pods:
         for keys in (pod["metadata"]["labels"], pod["metadata"]["annotations"]):
             keys.pop("batch.kubernetes.io/job-completion-index")
-    (one,) = found(packed(pods))
+    (one,) = found(in_protobuf(pods))
     assert not one.numbers
     assert one.planned.tolist() == [0, 1, 2, 3]
-    assert index(packed(pods).meta(0), RANK_KEYS[0]) == -1
+    assert index(in_protobuf(pods).meta(0), RANK_KEYS[0]) == -1
 
 
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_one_is_nobodys_twin(odd: str) -> None:
     pods = [member("g", rank, odd=odd if rank == 4 else "") for rank in range(8)]
-    places = [place for one in found(packed(pods)) for place in one.places.tolist()]
+    places = [place for one in found(in_protobuf(pods)) for place in one.places.tolist()]
     # A rank, a token and when a pod was made are each one's own.
     mine = odd in ("rank", "token", "early")
     assert (4 in places) == mine
@@ -176,12 +171,12 @@ def test_an_odd_one_is_nobodys_twin(odd: str) -> None:
 
 
 def test_where_all_have_devices_nobody_has_a_twin() -> None:
-    assert not found(packed([member("g", rank, odd="devices") for rank in range(4)]))
+    assert not found(in_protobuf([member("g", rank, odd="devices") for rank in range(4)]))
 
 
 def test_who_says_something_of_its_devices_has_no_twin() -> None:
     pods = [member("g", rank, odd="ill" if rank in (0, 5) else "") for rank in range(9)]
     conditions = [pod["status"]["conditions"] for pod in pods]
     assert conditions[0][0]["type"] == names.DEVICES_HEALTHY
-    places = [place for one in found(packed(pods)) for place in one.places.tolist()]
+    places = [place for one in found(in_protobuf(pods)) for place in one.places.tolist()]
     assert places == [1, 2, 3, 4, 6, 7, 8]

@@ -21,7 +21,7 @@ from muster.cluster.tables.pods import PodFlag
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
 from muster.placement.moves.proposals import NoHelp, Proposal, Unhelpful, propose
-from muster.placement.moves.trial import Asked
+from muster.placement.question import Question
 
 NODES = {"a": "r1", "b": "r1", "c": "r2", "d": "r2", "e": "r2"}
 GPUS = 4
@@ -166,9 +166,9 @@ def test_a_proven_proposal_is_the_cheapest_there_is_and_every_one_can_be_carried
     scene, key = scene_of(case)
     if sum(len(each.nodes) for each in case.running) > 5:
         return  # brute force tries 5 ** pods seats
-    found = run(propose(scene.snapshot, Asked(key)))
+    found = run(propose(scene.snapshot, Question(key)))
     if isinstance(found, Unhelpful) and found.reason is NoHelp.FITS_NOW:
-        assert isinstance(plan_now(scene.snapshot, key, spare_count=0), Plan)
+        assert isinstance(plan_now(scene.snapshot, Question(key)), Plan)
         return
     best = cheapest(case)
     if isinstance(found, Proposal):
@@ -185,7 +185,7 @@ def test_a_proven_proposal_is_the_cheapest_there_is_and_every_one_can_be_carried
 @given(cases())
 def test_the_same_snapshot_gives_the_same_moves(case: Case) -> None:
     scene, key = scene_of(case)
-    first, second = (run(propose(scene.snapshot, Asked(key))) for _ in range(2))
+    first, second = (run(propose(scene.snapshot, Question(key))) for _ in range(2))
     if isinstance(first, Proposal):
         assert isinstance(second, Proposal)
         assert first.disturbed == second.disturbed
@@ -197,9 +197,9 @@ def test_the_same_snapshot_gives_the_same_moves(case: Case) -> None:
 @given(cases())
 def test_another_free_node_never_makes_the_moves_dearer(case: Case) -> None:
     scene, key = scene_of(case)
-    before = run(propose(scene.snapshot, Asked(key)))
+    before = run(propose(scene.snapshot, Question(key)))
     scene.node(f"f:{GPUS}", block="x", rack="r2")
-    after = run(propose(scene.snapshot, Asked(key)))
+    after = run(propose(scene.snapshot, Question(key)))
     if not isinstance(before, Proposal):
         return
     if isinstance(after, Unhelpful):
@@ -212,7 +212,7 @@ def test_another_free_node_never_makes_the_moves_dearer(case: Case) -> None:
 @given(cases())
 def test_nobody_who_stays_is_ever_moved(case: Case) -> None:
     scene, key = scene_of(case)
-    found = run(propose(scene.snapshot, Asked(key)))
+    found = run(propose(scene.snapshot, Question(key)))
     if isinstance(found, Proposal):
         for move in found.moves:
             assert not int(scene.snapshot.pods.flags[move.pod]) & PodFlag.STAYS

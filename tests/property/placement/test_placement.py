@@ -26,9 +26,10 @@ from muster.cluster.specs.podconstraints import (
 )
 from muster.decisions.answer import Planned
 from muster.decisions.record import outcome
-from muster.decisions.replay import Verdict, rerun
+from muster.decisions.replay import ReplayVerdict, rerun
 from muster.placement.decision import Plan, Reject
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 from muster.placement.reasons.text import render, to_dict
 from muster.placement.rules.feasibility import feasible
 
@@ -236,7 +237,7 @@ def test_a_free_node_more_never_loses_a_fit_and_the_same_question_has_the_same_a
     scene = build(made)
     key = scene.gang("g", size, gpu, required_level=required, preferred_level=preferred)
     first = scene.decide(key)
-    again = plan_now(scene.snapshot, key, spare_count=0)
+    again = plan_now(scene.snapshot, Question(key))
     assert to_dict(first) == to_dict(again)
     if not isinstance(first, Plan):
         return
@@ -305,5 +306,5 @@ def test_what_was_recorded_is_decided_again_to_the_byte(
         state = recording.state(each.entry.state)
         again = rerun(each, state.snapshot())
         seen(outcome(again.answer))
-        assert again.verdict is Verdict.IDENTICAL, again.difference
+        assert again.verdict is ReplayVerdict.IDENTICAL, again.difference
         state.validate()

@@ -12,6 +12,7 @@ from support.clusters.scene import BLOCK, HOST, RACK, Scene, pod_class
 from muster.cluster.ids import GangKey
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 from muster.placement.reasons.text import to_dict
 
 LEVELS = (BLOCK, RACK, HOST)
@@ -138,7 +139,7 @@ def test_a_free_node_more_never_loses_a_fit_of_two_kinds(
 ) -> None:
     scene, key = scene_of(made, asked, required_level=required)
     first = scene.decide(key)
-    again = plan_now(scene.snapshot, key, spare_count=0)
+    again = plan_now(scene.snapshot, Question(key))
     assert to_dict(first) == to_dict(again)
     if not isinstance(first, Plan):
         return

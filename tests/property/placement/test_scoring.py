@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.placement.scoring.chooser import Choice, Chooser
+from muster.placement.scoring.chooser import NodeChoice, NodeChooser
 from muster.placement.scoring.mix import RequestMix
 from muster.placement.scoring.potential import Gain, Worths, total
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 
 MODELS = ("", "A", "B")
 SHAPES = (
@@ -35,8 +35,8 @@ steps = st.lists(
 )
 
 
-def fleet(rows: list[tuple[int, int, str]]) -> Stock:
-    return Stock(
+def fleet(rows: list[tuple[int, int, str]]) -> NodeStock:
+    return NodeStock(
         cpu=np.array([cores * 8000 for cores, _, _ in rows]),
         memory=np.full(len(rows), 200),
         holes=np.array([[DEVICE] * gpus + [0] * (4 - gpus) for _, gpus, _ in rows]),
@@ -45,18 +45,18 @@ def fleet(rows: list[tuple[int, int, str]]) -> Stock:
     )
 
 
-def afresh(chooser: Chooser) -> Chooser:
+def afresh(chooser: NodeChooser) -> NodeChooser:
     """Return a chooser without caches over copies of the same columns, at the same prices."""
     old = chooser.stock
-    again = Stock(old.cpu, old.memory, old.holes.copy(), old.models, old.capacity)
-    found = Chooser(again, RequestMix.restored(chooser.mix.dump()))
+    again = NodeStock(old.cpu, old.memory, old.holes.copy(), old.models, old.capacity)
+    found = NodeChooser(again, RequestMix.restored(chooser.mix.dump()))
     found._adopt(chooser.prices)  # its own would be learned at another moment
     return found
 
 
-def drive(rows: list[tuple[int, int, str]], moves: list[tuple[str, int]]) -> Chooser:
-    chooser = Chooser(fleet(rows))
-    running: list[tuple[Shape, Choice]] = []
+def drive(rows: list[tuple[int, int, str]], moves: list[tuple[str, int]]) -> NodeChooser:
+    chooser = NodeChooser(fleet(rows))
+    running: list[tuple[Shape, NodeChoice]] = []
     for what, number in moves:
         shape = SHAPES[number]
         if what == "arrive":

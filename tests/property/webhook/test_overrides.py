@@ -22,12 +22,12 @@ from support.injections.overriding import (
     without_ledger,
 )
 
+from muster.injection.errors import PatchError
 from muster.injection.overrides.document import Document
-from muster.injection.overrides.errors import OverrideError
-from muster.injection.overrides.pointers import tokens
 from muster.injection.overrides.policy import Broken, Policies, Policy
 from muster.injection.overrides.reader import read
 from muster.injection.patching.operations import pointer
+from muster.injection.patching.pointers import tokens
 
 T = "/spec/template"
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -274,7 +274,7 @@ def test_a_document_is_what_its_operations_make_of_the_one_before(
                 document.replace(path, value)
             else:
                 document.remove(path)
-        except OverrideError:
+        except PatchError:
             document = before
     made = json.loads(msgspec.json.encode(document.operations))
     unshared = json.loads(json.dumps(root))  # drawn values may share parts, JSON has none

@@ -14,6 +14,7 @@ from support.apiservers.apifaults import api_server
 from support.extenders.extenders import World, eventually, running_extender, world
 
 from extender.config.settings import ExtenderConfig
+from extender.reservations.reservations import ExpectedRows, seen_pods
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.client.pods import Gang, members
 from muster.cluster.tables.gangview import GangView
@@ -156,7 +157,7 @@ async def test_seats_are_counted_in_metrics_and_survive_a_complete_relist(cluste
         text = await response.text()
     assert 'muster_ledger_entries{state="standby"} 1.0' in text
     assert 'muster_spare_reserved{resource="nvidia.com/gpu"} 8.0' in text
-    assert not set(cluster.extender._known_pods()) & _uids(cluster, "g")
+    assert not set(seen_pods(cluster.extender.engine.state, ExpectedRows())) & _uids(cluster, "g")
     assert seats(cluster, "g") == before
 
 

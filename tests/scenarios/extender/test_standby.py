@@ -18,7 +18,7 @@ from extender.config.election import LeaderElection
 from extender.config.settings import ExtenderConfig
 from extender.leadership.candidacy import stand
 from extender.leadership.ownpod import PodName
-from extender.wiring import Extender
+from extender.wiring.extender import Extender
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.client.pods import Gang
 from muster.kube import names

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data"
@@ -76,8 +76,7 @@ def test_the_real_topology_and_the_real_trace() -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("minor", MINORS)
-def test_the_real_control_plane(minor: str) -> None:
+def test_the_real_control_plane(minor: Minor) -> None:
     plane = ("--control-plane", "real", "--kubernetes", minor)
     found = figures(*plane, "--hosts", "100", "--jobs", "80")
     assert_sound(found)

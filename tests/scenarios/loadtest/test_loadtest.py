@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.extenders.progress import but_progress
 
-from loadtest.testbed.controlplane.assets import MINORS
+from loadtest.testbed.controlplane.assets import Minor
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -122,8 +122,7 @@ def test_a_wrong_argument_ends_with_a_sentence_before_anything_starts(
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("minor", MINORS)
-def test_all_phases_on_a_real_control_plane(tmp_path: Path, minor: str) -> None:
+def test_all_phases_on_a_real_control_plane(tmp_path: Path, minor: Minor) -> None:
     plane = ("--control-plane", "real", "--kubernetes", minor)
     report = reported(tmp_path, *plane, "--nodes", "100", "--pods", "300")
     assert_sound(report)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support.extenders.progress import but_progress, ends_of_logs
 
-from loadtest.testbed.controlplane.assets import MINORS, Minor
+from loadtest.testbed.controlplane.assets import Minor
 
 ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -129,7 +129,6 @@ def test_a_fault_that_cannot_be_made_is_refused_before_anything_starts(
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("minor", MINORS)
 def test_a_killed_extender_and_a_killed_api_server_on_a_real_control_plane(
     tmp_path: Path, minor: Minor
 ) -> None:
@@ -140,7 +139,6 @@ def test_a_killed_extender_and_a_killed_api_server_on_a_real_control_plane(
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("minor", MINORS)
 def test_faults_between_muster_and_a_real_api_server(tmp_path: Path, minor: Minor) -> None:
     # The list of so many nodes has more than the 128 KiB from which on an API server packs answers.
     plane = ("--control-plane", "real", "--kubernetes", minor, "--nodes", "240")

@@ -21,11 +21,11 @@ from muster.cluster.specs.podconstraints import (
 from muster.placement.moves import text
 from muster.placement.moves.movablepods import Price, Stays
 from muster.placement.moves.proposals import Answer, NoHelp, Proposal, Unhelpful, propose
-from muster.placement.moves.trial import Asked
+from muster.placement.question import Question
 
 
 def ask(scene: Scene, key: GangKey) -> Answer:
-    answer = run(propose(scene.snapshot, Asked(key)))
+    answer = run(propose(scene.snapshot, Question(key)))
     if isinstance(answer, Proposal):
         assert problems(scene.snapshot, answer) == []
     return answer

@@ -11,9 +11,9 @@ from support.clusters.scene import RACK, Scene, pod_class, roles
 
 from muster.cluster.ids import GangKey
 from muster.cluster.specs.podconstraints import Taint
-from muster.placement.reasons.missingnodes import Need, PodSet, demand, lacks_nodes
+from muster.placement.reasons.missingnodes import NodeNeed, PodSet, demand, lacks_nodes
 
-WAYS = (Need.BEYOND_CLUSTER, Need.NO_ROOM)
+WAYS = (NodeNeed.BEYOND_CLUSTER, NodeNeed.NO_ROOM)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from muster.cluster.state import ClusterState
 from muster.decisions.assign import assignments
 from muster.placement.decision import Decision, Plan, Reject, RejectReason, Wait
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 from muster.placement.scoring.view import learned_of
 
 HALF = asking(Milli("nvidia", 1, 500))
@@ -33,7 +34,7 @@ def gang_of(name: str, *kinds: PodClass) -> list[Event]:
 def decided(cluster: ClusterState, name: str, *kinds: PodClass) -> Decision:
     apply(cluster, *gang_of(name, *kinds))
     snapshot = cluster.snapshot()
-    decision = plan_now(snapshot, gang_key(name), spare_count=0)
+    decision = plan_now(snapshot, Question(gang_key(name)))
     if isinstance(decision, Plan):
         assert verify(snapshot, decision) == []
     return decision
@@ -91,7 +92,7 @@ def test_room_that_a_finished_pod_leaves_is_used_again() -> None:
     apply(cluster, first, pod("b", gpus=1, on="n1", managed=False))
     assert isinstance(decided(cluster, "big", PODS["one gpu"]), Wait)
     apply(cluster, PodGone(first.uid))
-    assert isinstance(plan_now(cluster.snapshot(), gang_key("big"), spare_count=0), Plan)
+    assert isinstance(plan_now(cluster.snapshot(), Question(gang_key("big"))), Plan)
 
 
 def test_mixed_members_take_whole_gpus_and_parts_of_what_is_left() -> None:

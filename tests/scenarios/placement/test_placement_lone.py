@@ -10,6 +10,7 @@ from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.cluster.state import ClusterState
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 from muster.placement.scoring.view import learned_of
 
 
@@ -134,7 +135,9 @@ def test_a_recorded_cluster_has_the_very_prices_that_were_learned_and_decides_al
     assert again.snapshot().learned == scene.snapshot.learned
     key = scene.gang("job", 1, like=pod_class(gpu=1, cpu=9000))
     again = ClusterState.load(scene.state.dump())
-    ours, theirs = (plan_now(s, key, spare_count=1) for s in (scene.snapshot, again.snapshot()))
+    ours, theirs = (
+        plan_now(s, Question(key, spare_count=1)) for s in (scene.snapshot, again.snapshot())
+    )
     assert isinstance(ours, Plan)
     assert isinstance(theirs, Plan)
     assert ours.nodes.tolist() == theirs.nodes.tolist()

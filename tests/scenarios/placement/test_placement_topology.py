@@ -5,6 +5,7 @@ from support.clusters.scene import BLOCK, GPU, HOST, RACK, Scene, pod_class
 
 from muster.placement.decision import Plan, Reject, RejectReason, Wait
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 from muster.placement.reasons.text import render
 
 NVLINK = "nvidia.com/gpu.clique"
@@ -299,13 +300,13 @@ def test_a_preferred_rack_is_required_until_it_relaxes() -> None:
     """)
     wishes = {"preferred_level": RACK, "relax_after": 600.0, "submitted_at": 1_000.0}
     key = scene.gang("g", 3, **wishes)
-    early = plan_now(scene.snapshot, key, spare_count=0, now=1_599.0)
+    early = plan_now(scene.snapshot, Question(key, now=1_599.0))
     assert isinstance(early, Wait)
     assert early.explanation.relaxes_at == 1_600.0
     assert render(early)[-1] == (
         "one rack is required until 1970-01-01T00:26:40Z, from then on it is only preferred"
     )
-    late = plan_now(scene.snapshot, key, spare_count=0, now=1_600.0)
+    late = plan_now(scene.snapshot, Question(key, now=1_600.0))
     assert isinstance(late, Plan)
     assert dict(late.domains)[RACK] == 2
 
@@ -314,7 +315,7 @@ def test_a_rack_that_is_free_is_taken_at_once_and_nothing_is_waited_for() -> Non
     scene = Scene("a/r1 n1 n2")
     wishes = {"preferred_level": RACK, "relax_after": 600.0, "submitted_at": 1_000.0}
     key = scene.gang("g", 2, **wishes)
-    assert isinstance(plan_now(scene.snapshot, key, spare_count=0, now=1_000.0), Plan)
+    assert isinstance(plan_now(scene.snapshot, Question(key, now=1_000.0)), Plan)
 
 
 # --- wishes that contradict themselves ------------------------------------------------

@@ -21,7 +21,7 @@ from muster.observability.health import Health
 from muster.placement.decision import Reject, RejectReason
 from muster.placement.reasons.text import render
 from muster.workloads.managedpods import Policy
-from webhook.http.server import Server
+from webhook.http.server import Admittance, Reviewing, Server
 from webhook.metrics import Metrics
 from webhook.review.validation import Rules, planned_by
 
@@ -36,9 +36,11 @@ async def webhook() -> AsyncIterator[Client]:
     policy = Policy()
     rules = Rules(devices=policy.device_problems, plans=planned_by(policy))
     server = Server(
-        policy, rules, Metrics(CollectorRegistry()), Health(),
-        body_limit_bytes=1 << 20, body_seconds=5.0,
-    )  # fmt: skip
+        Reviewing(policy, rules),
+        Admittance(body_limit_bytes=1 << 20, body_seconds=5.0),
+        Metrics(CollectorRegistry()),
+        Health(),
+    )
     async with TestClient(RawTestServer(server.handle)) as client:
         yield client
 

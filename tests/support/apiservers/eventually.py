@@ -8,7 +8,7 @@ from loadtest.testbed.client.api import Api
 
 
 async def eventually(
-    api: Api, path: str, wanted: Callable[[dict[str, Any]], bool], *, seconds: float = 20.0
+    api: Api, path: str, wanted: Callable[[dict[str, Any]], bool], *, seconds: float = 60.0
 ) -> dict[str, Any]:
     """Return the object at ``path`` as soon as ``wanted`` holds; ``TimeoutError`` otherwise."""
     folder, _, name = path.rpartition("/")

@@ -55,7 +55,7 @@ class FakeExtender:
         return [call for call in self.calls if call.pod == pod and verb in ("", call.verb)]
 
     async def wait_for(
-        self, pod: str, verb: str, count: int = 1, seconds: float = 20
+        self, pod: str, verb: str, count: int = 1, seconds: float = 60
     ) -> list[Call]:
         async with asyncio.timeout(seconds), self.changed:
             await self.changed.wait_for(lambda: len(self.seen(pod, verb)) >= count)

@@ -1,7 +1,7 @@
 """An HTTP proxy before the API server that delays and refuses as it is told.
 
-Unlike ``support.proxy`` it sees requests, so it can answer in the server's name: 409, 429,
-410, or the right answer two seconds late.
+Unlike ``support.apiservers.proxy`` it sees requests, so it can answer in the server's name: 409,
+429, 410, or the right answer two seconds late.
 """
 
 import asyncio

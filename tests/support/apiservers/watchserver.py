@@ -12,7 +12,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from muster.kube.errors import APIError, Forbidden, NotFound, ServerError, Statu
 from muster.kube.errors import Gone as VersionGone
 from muster.kube.resources import PODS, Resource
 from muster.kube.watching.frames import Codec, Page
-from muster.kube.watching.listwatch import ListWatch
+from muster.kube.watching.listwatch import ListWatch, Runtime, WatchConsumer, WatchScope
 from muster.kube.wire import Pod
 
 
@@ -225,6 +225,12 @@ class Run:
     problems: list[str]
 
 
+def _of(kind: type[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Return those options that are fields of a dataclass."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in options.items() if name in names}
+
+
 def run(
     *script: str,
     cut: int = 1 << 20,
@@ -242,11 +248,12 @@ def run(
     watch = ListWatch(
         server,
         PODS,
-        tracks=tracks,
-        sleep=sleep,
-        jitter=lambda: 0.5,
-        on_problem=problems.append,
-        **{"clock": lambda: 0.0, **options},
+        scope=WatchScope(tracks=tracks, **_of(WatchScope, options)),
+        consumer=WatchConsumer(on_problem=problems.append, **_of(WatchConsumer, options)),
+        timing=options.get("timing"),
+        runtime=Runtime(
+            sleep=sleep, **{"jitter": lambda: 0.5, "clock": lambda: 0.0, **_of(Runtime, options)}
+        ),
     )
     consumer = Consumer()
     with pytest.raises(Done):

@@ -34,7 +34,8 @@ from muster.cluster.events import (
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.specs.podconstraints import LabelSet, PodClass, Taint
-from muster.cluster.state import PLAN_GATE, ClusterState
+from muster.cluster.state import ClusterState
+from muster.kube.names import PLAN_GATE
 
 ZONE = "topology.kubernetes.io/zone"
 BLOCK = "muster.dev/block"
@@ -196,7 +197,7 @@ def grid(blocks: int, racks: int, nodes: int, **fields: int) -> list[NodeUpserte
 
 def state(*events: Event | Iterable[Event], name: str = "test", now: float = NOW) -> ClusterState:
     """Return a cluster that has seen these events; lists of events are unrolled."""
-    made = ClusterState(name, levels=LEVELS)
+    made = ClusterState(name, levels=LEVELS, gate=PLAN_GATE)
     for event in events:
         for one in event if isinstance(event, Iterable) else (event,):
             made.apply(one, now=now)

@@ -5,11 +5,12 @@ from typing import Any, Final
 
 import msgspec
 from prometheus_client import CollectorRegistry
+from support.clusters.feeds import feed_of
 
 from extender.engine import Engine
-from extender.intake.objects import Feed
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
+from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import Reporter
 from muster.cluster.ids import GangKey
 from muster.cluster.state import ClusterState
@@ -17,7 +18,7 @@ from muster.kube import names, wire
 from muster.kube.writing.events import EventRecorder
 from muster.placement.decision import Decision
 from muster.placement.gang import plan_now
-from muster.workloads.managedpods import Policy
+from muster.placement.question import Question
 from muster.workloads.registry import DIALECTS
 
 JSON = dict[str, Any]
@@ -28,13 +29,13 @@ class World:
     """A feed on a state of its own."""
 
     def __init__(self) -> None:
-        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS)
+        self.state = ClusterState("test", levels=names.DEFAULT_LEVELS, gate=names.PLAN_GATE)
         self._pods = 0
         pods, metrics = PendingPods(), ExtenderMetrics(CollectorRegistry())
         recorder = EventRecorder(None, controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, pods, recorder, metrics)
+        reporter = Reporter(self.state, pods, recorder, metrics, DueEvents())
         engine = Engine(self.state, lambda: 1.0)
-        self.feed = Feed(engine, Policy(), names.DEFAULT_LEVELS, pods, reporter)
+        self.feed = feed_of(engine, pods, reporter)
 
     def node(self, name: str, resources: dict[str, str], **labels: str) -> None:
         """Add a node of zone z, block b and rack r; ``labels`` with ``__`` for ``/``."""
@@ -65,4 +66,4 @@ class World:
         """Return what the planner says of every gang there is."""
         snapshot = self.state.snapshot()
         keys: list[GangKey] = sorted(self.state.gangs())
-        return [plan_now(snapshot, key, spare_count=0) for key in keys]
+        return [plan_now(snapshot, Question(key)) for key in keys]

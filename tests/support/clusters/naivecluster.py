@@ -45,9 +45,10 @@ from muster.cluster.specs.podconstraints import (
     TaintEffect,
     Toleration,
 )
-from muster.cluster.state import PLAN_GATE, ClusterState
+from muster.cluster.state import ClusterState
 from muster.cluster.tables.holds import Hold, HoldState
 from muster.cluster.tables.pods import PodState
+from muster.kube.names import PLAN_GATE
 
 NODES = ("n0", "n1", "n2", "n3", "n4")
 RACKS = {"n0": "r0", "n1": "r0", "n2": "r1", "n3": "r1", "n4": None}
@@ -79,7 +80,7 @@ class NaiveCluster(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.state = ClusterState("test", levels=LEVELS)
+        self.state = ClusterState("test", levels=LEVELS, gate=PLAN_GATE)
         self.now = NOW
         self.nodes: dict[str, NodeUpserted] = {}
         self.pods: dict[PodUid, PodUpserted] = {}  # as the model must believe them to be

@@ -8,8 +8,11 @@ from extender.config.settings import ExtenderConfig
 from extender.engine import Engine
 from extender.metrics import ExtenderMetrics
 from extender.pendingpods import PendingPods
+from extender.planning.bindtimes import BindTimes
 from extender.planning.holding import Holding
-from extender.planning.planner import Planner
+from extender.planning.planner import Planner, Restrictions
+from extender.planning.worklist import WorkList
+from extender.reporting.boundgangs import DueEvents
 from extender.reporting.reporter import Reporter
 from extender.timeslice import Pace
 from muster.cluster.events import GangUpserted, NodeUpserted, PodReleased, PodUpserted
@@ -23,6 +26,7 @@ from muster.kube.names import HOST, RACK
 from muster.kube.writing.events import EventRecorder
 
 LEVELS = (RACK, HOST)
+UNRESTRICTED = Restrictions(refused=lambda _key: (), kept=lambda _key: (), network=lambda _key: "")
 
 
 class _NoClient:
@@ -39,21 +43,25 @@ class Bench:
     released: list[PodUid] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.state = ClusterState("test", levels=LEVELS)
+        self.state = ClusterState("test", levels=LEVELS, gate=names.PLAN_GATE)
         self.engine = Engine(self.state, lambda: self.now)
         metrics = ExtenderMetrics(CollectorRegistry())
         pods = PendingPods()
         recorder = EventRecorder(_NoClient(), controller="test", instance="test")  # type: ignore[arg-type]
-        reporter = Reporter(self.state, pods, recorder, metrics)
+        reporter = Reporter(self.state, pods, recorder, metrics, DueEvents())
         self.holding = Holding(self.engine)
+        self.worklist = WorkList(self.engine)
         self.planner = Planner(
             self.engine,
             self.config,
+            self.worklist,
             self.holding,
-            self._release,
-            reporter,
-            metrics,
-            Pace(self._tick),
+            restrictions=UNRESTRICTED,
+            release=self._release,
+            bind_times=BindTimes(self.engine, metrics.gang_bound, reporter.bound),
+            reporter=reporter,
+            metrics=metrics,
+            pace=Pace(self._tick),
         )
 
     def _tick(self) -> float:

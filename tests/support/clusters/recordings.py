@@ -8,12 +8,13 @@ from muster.cluster.ids import GangKey
 from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.state import ClusterState
-from muster.decisions.answer import Question, answer
+from muster.decisions.answer import answer
 from muster.decisions.history import Asked
-from muster.decisions.recording import Note, Source, Taken, record
+from muster.decisions.recording import Note, RecordingInput, RecordingSource, record
 from muster.decisions.replay import Recording
+from muster.placement.question import Question
 
-SOURCE = Source(
+SOURCE = RecordingSource(
     version="0.1.0",
     replica="muster-extender-0",
     leads=True,
@@ -43,19 +44,19 @@ def taken(
     *,
     note: Callable[[GangKey], Note] = lambda _key: Note(),
     may_ask: Callable[[], bool] = lambda: True,
-    source: Source = SOURCE,
-) -> Taken:
+    source: RecordingSource = SOURCE,
+) -> RecordingInput:
     """Return what a recording is written from."""
     at = replace(source, now=now)
-    return Taken(at, state.frozen(), made, lambda key: question(key, now), note, may_ask)
+    return RecordingInput(at, state.frozen(), made, lambda key: question(key, now), note, may_ask)
 
 
-def written(what: Taken) -> bytes:
+def written(what: RecordingInput) -> bytes:
     """Return the recording as a file."""
     packer = Packer()
     return b"".join(packer.add(piece) for piece in record(what)) + packer.end()
 
 
-def recorded(what: Taken) -> Recording:
+def recorded(what: RecordingInput) -> Recording:
     """Return the recording, written and read."""
     return Recording(written(what))

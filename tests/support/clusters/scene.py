@@ -32,8 +32,10 @@ from muster.cluster.snapshot import Snapshot
 from muster.cluster.specs.gangspec import GangSpec, RoleSpec
 from muster.cluster.specs.podconstraints import LabelSet, PodClass
 from muster.cluster.state import ClusterState
+from muster.kube.names import PLAN_GATE
 from muster.placement.decision import Decision, Plan
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 
 BLOCK, RACK, HOST = "muster.dev/block", "muster.dev/rack", "kubernetes.io/hostname"
 GPU = "nvidia.com/gpu"
@@ -52,7 +54,7 @@ class Scene:
     """A ``ClusterState`` and the few verbs that tests need."""
 
     def __init__(self, drawing: str, *, levels: tuple[str, ...] = (BLOCK, RACK, HOST)) -> None:
-        self.state = ClusterState("test", levels=levels)
+        self.state = ClusterState("test", levels=levels, gate=PLAN_GATE)
         self._uids = itertools.count(1)
         self._pods: dict[PodUid, PodUpserted] = {}
         for line in filter(None, map(str.strip, drawing.splitlines())):
@@ -253,7 +255,7 @@ class Scene:
         rows = [self.state.pod_row(uid) for uid in uids]
         members = np.array(rows, dtype=np.int32) if rows else None
         decision = plan_now(
-            self.snapshot, key, spare_count=spares, members=members, refused=refused
+            self.snapshot, Question(key, spare_count=spares, refused=tuple(refused)), members
         )
         if isinstance(decision, Plan):
             assert verify(self.snapshot, decision) == []

@@ -9,9 +9,10 @@ from muster.cluster.events import PlanHeld
 from muster.cluster.ids import GangKey, PodUid
 from muster.cluster.resumable import run
 from muster.cluster.tables.gangview import GangView
-from muster.decisions.answer import Question, decide, spare_seats
+from muster.decisions.answer import decide, lacking_hot_spares
 from muster.decisions.assign import assignments
 from muster.placement.decision import Decision, Plan
+from muster.placement.question import Question
 
 URGENT = 1000
 
@@ -39,7 +40,7 @@ class Standby(Scene):
 
     def keep(self, key: GangKey) -> None:
         """Take the seats that a gang lacks, where there is room."""
-        found = run(spare_seats(self.snapshot, self._question(key)))
+        found = run(lacking_hot_spares(self.snapshot, self._question(key)))
         if found is not None:
             self.state.apply(found, now=0.0)
         self.state.validate()

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from muster.placement.tree import Tree
+from muster.placement.tree import DomainTree
 
 
-def tree(*racks_per_block: Sequence[int]) -> Tree:
+def tree(*racks_per_block: Sequence[int]) -> DomainTree:
     """Blocks of racks of hosts: ``tree([2, 1], [3])`` has two blocks, three racks, six hosts."""
     blocks, racks, position = [], [], 0
     for block in racks_per_block:
@@ -19,4 +19,6 @@ def tree(*racks_per_block: Sequence[int]) -> Tree:
     along = tuple(
         np.searchsorted(s, np.arange(position), side="right").astype(np.int32) - 1 for s in starts
     )
-    return Tree(starts, tuple(np.ones(len(s), dtype=np.bool_) for s in starts), along, position)
+    return DomainTree(
+        starts, tuple(np.ones(len(s), dtype=np.bool_) for s in starts), along, position
+    )

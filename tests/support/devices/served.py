@@ -88,7 +88,7 @@ async def node(*, kubelet_runs: bool = True, **how: object) -> AsyncIterator[Nod
                     await instance.task  # raises what ended it
 
 
-async def eventually(holds: Callable[[], bool], *, seconds: float = 20.0) -> None:
+async def eventually(holds: Callable[[], bool], *, seconds: float = 60.0) -> None:
     """Wait for what nobody tells of."""
     async with asyncio.timeout(seconds):
         while not holds():  # noqa: ASYNC110 - nothing can be waited for

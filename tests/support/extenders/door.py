@@ -18,7 +18,7 @@ from extender.app import KEEP_ALIVE_S, make_app
 from extender.config.callers import Callers
 from extender.config.settings import ExtenderConfig, Tls
 from extender.process import serving_certificate
-from extender.wiring import Extender
+from extender.wiring.extender import Extender
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
 from muster.kube.http.transport import Retry, Transport

@@ -4,6 +4,7 @@ What the replicas wrote is read from the API server's own audit log, never from 
 """
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -150,6 +151,16 @@ class Replicated(Cluster):
     async def holder(self) -> str:
         """Return whom the Lease names."""
         return str((await self.api.get(LEASE_PATH))["spec"].get("holderIdentity", ""))
+
+    async def renewed(self, times: int) -> None:
+        """Wait until the Lease was renewed, or written again, so many times from now on."""
+        seen: list[str] = []
+        async with asyncio.timeout(PATIENCE_S):
+            while len(seen) <= times:
+                with contextlib.suppress(ApiFailed):  # it is deleted
+                    at = str((await self.api.get(LEASE_PATH))["spec"]["renewTime"])
+                    seen += [at] if at not in seen[-1:] else []
+                await asyncio.sleep(0.1)
 
     async def renewed_at(self) -> float:
         """Return when the holder renewed the Lease, by its own wall clock (epoch seconds)."""

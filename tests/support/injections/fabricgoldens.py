@@ -28,7 +28,7 @@ from muster.injection.nodegroups import NOT_KNOWN, NodeGroup, Nodes
 from muster.injection.patching import record
 from muster.injection.subject import Facts
 
-FOLDER = Path(__file__).parents[2] / "unit" / "injection" / "goldens"
+FOLDER = Path(__file__).parents[2] / "unit" / "muster" / "injection" / "goldens"
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 
 

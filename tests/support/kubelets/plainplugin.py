@@ -19,7 +19,7 @@ from muster.protogen import pluginregistration_v1_pb2_grpc as registry_services
 
 HEALTHY: Final = "Healthy"
 _VERSION: Final = "v1beta1"
-_REGISTER_S: Final = 10.0
+_REGISTER_S: Final = 30.0
 # Python names a unix socket by its path, percent-encoded, which gRPC servers in Go refuse.
 _AUTHORITY: Final = (("grpc.default_authority", "localhost"),)
 

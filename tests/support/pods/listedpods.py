@@ -1,5 +1,6 @@
 """Pods of every sort as a list tells them: their JSON, and pages of them in either encoding."""
 
+from collections.abc import Sequence
 from typing import Any
 from zlib import crc32
 
@@ -10,9 +11,8 @@ from hypothesis import strategies as st
 from loadtest.testbed.client.pods import INDEX
 from loadtest.testbed.standins import packers, packing
 from muster.cluster.events import PlanNote
-from muster.kube import names
-from muster.kube.firstlist.decoders import PACKED
-from muster.kube.firstlist.page import LISTED_PODS, JsonPage, ListedPage, ListedPod
+from muster.kube import names, wire
+from muster.kube.firstlist.decoders import COLUMNS, LISTED_PODS
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.firstlist.shapes import Shapes
 from muster.kube.kinds import multus
@@ -20,7 +20,7 @@ from muster.kube.translation.planannotation import encode_plan
 from muster.kube.writing.podbodies import node_affinity
 
 JSON = dict[str, Any]
-LISTED = msgspec.json.Decoder(ListedPod)
+PODS = msgspec.json.Decoder(list[wire.Pod])
 TIMES = st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-02T03:04:05.5+02:00"])
 PLAN = '{"id":"x","node":"n0","rank":1}'
 APART = {
@@ -229,24 +229,23 @@ def member(gang: str, rank: int, *, node: str = "n0", odd: str = "", kept: int =
     return pod
 
 
-def in_json(pods: list[JSON]) -> ListedPage:
-    return JsonPage([LISTED.decode(orjson.dumps(pod)) for pod in pods])
+def in_json(pods: list[JSON]) -> Sequence[wire.Pod]:
+    return PODS.decode(orjson.dumps(pods))
 
 
-def in_protobuf(pods: list[JSON]) -> ListedPage:
+def in_protobuf(pods: list[JSON]) -> PackedPage:
     items = [packers.packed("Pod", pod) for pod in pods]
-    page = next(PACKED[LISTED_PODS].pages(packing.page("PodList", {}, items))).items
+    page = next(COLUMNS[LISTED_PODS].pages(packing.page("PodList", {}, items))).items
     assert isinstance(page, PackedPage)
     return page
 
 
-def echoing(pods: list[JSON], shapes: Shapes | None = None) -> ListedPage:
+def shaped(pods: list[JSON], shapes: Shapes | None = None) -> PackedPage:
     """Return a page as it is read where there are thousands of pods on it.
 
     ``shapes``: those of the pages before it.
     """
     page = in_protobuf(pods)
-    assert isinstance(page, PackedPage)
     return PackedPage(page._buffer, page._items, shapes or Shapes(fewest=2))
 
 

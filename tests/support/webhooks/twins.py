@@ -25,7 +25,7 @@ from loadtest.testbed.controlplane.controlplane import Options
 from muster.injection.choosing.choice import OPTIONS
 from muster.injection.nodegroups import NOT_KNOWN
 from muster.injection.patching import record
-from muster.injection.patching.tolerate import tolerated
+from muster.injection.patching.draft import tolerated
 from muster.injection.policies import policies
 from muster.injection.policies.cel import add, literal, where
 from muster.injection.policies.differences import DIFFERENCES
@@ -40,6 +40,7 @@ from webhook.review.wire import AdmissionRequest, GroupVersionKind, GroupVersion
 POLICY = Policy()
 OPTED_OUT = "opted-out"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
+COMPILED_AT_ONCE = 4
 TOLD_APART_S = 300.0  # until the API server has read and compiled every policy
 
 
@@ -86,10 +87,16 @@ async def add_namespace(api: Api, name: str, **labels: str) -> None:
 async def install(api: Api, policies: Iterable[JSON], *namespaces: str) -> None:
     """Create policies for these namespaces only, under names that no others have.
 
-    All at once: most of the time goes into compiling their expressions.
+    A few at a time: most of the time goes into compiling their expressions, and the API server
+    gives up on a request that takes longer than half a minute.
     """
-    made = [_narrowed(document, namespaces) for document in policies]
-    await asyncio.gather(*(api.create(_collection(policy), policy) for policy in made))
+    few = asyncio.Semaphore(COMPILED_AT_ONCE)
+
+    async def create(policy: JSON) -> None:
+        async with few:
+            await api.create(_collection(policy), policy)
+
+    await asyncio.gather(*(create(_narrowed(document, namespaces)) for document in policies))
 
 
 def _narrowed(document: JSON, namespaces: tuple[str, ...]) -> JSON:
@@ -171,7 +178,7 @@ async def in_force(api: Api, cases: Iterable[tuple[JSON, str]]) -> None:
 
 async def _until_changed(api: Api, pod: JSON, namespace: str) -> None:
     while not await _is_changed(api, pod, namespace):  # noqa: ASYNC110 - nothing to wait on
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.2)
 
 
 async def _is_changed(api: Api, pod: JSON, namespace: str) -> bool:

@@ -38,7 +38,7 @@ async def test_a_gang_left_alone_for_a_second_does_not_wait_for_a_clock_set_back
     bench.engine.clock = SteadyClock(lambda: machine.wall, lambda: machine.up)
     bench.node("n1")
     key = bench.gang("train", 1)
-    bench.planner.defer(key, 1.0)
+    bench.worklist.defer(key, 1.0)
     await bench.planner.settle()
     assert not bench.released
     machine.wall -= 7_200.0

@@ -83,6 +83,16 @@ async def test_it_announces_its_address_answers_and_ends_on_sigterm(
     assert {"cluster listed", "stopping"} <= {*await logged_by(tmp_path, config, signal.SIGTERM)}
 
 
+@pytest.fixture
+def plain(config: Path) -> Path:
+    config.write_text(config.read_text() + "firstList: plain\n")
+    return config
+
+
+async def test_it_starts_on_the_plain_reader_of_first_lists(tmp_path: Path, plain: Path) -> None:
+    assert {"cluster listed", "stopping"} <= {*await logged_by(tmp_path, plain, signal.SIGTERM)}
+
+
 async def test_a_signal_for_a_dump_with_nowhere_to_put_it_is_a_line_and_nothing_more(
     tmp_path: Path, config: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """The repository keeps its own rules."""
 
+import re
 import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -13,6 +14,10 @@ from muster.workloads.devices import accelerators
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = PROJECT["tool"]["setuptools"]["packages"]
+INDEXED = [
+    *("deviceplugin", "loadtest", "webhook"),
+    *("muster/injection", "muster/observability", "muster/workloads"),
+]
 LONGEST_FILE_LINES = 600  # CONTRIBUTING.md: 400 is advice
 SECOND = ROOT / "manifests" / "components" / "second-scheduler" / "config.yaml"
 EXTENDERS = [schedulerconfig.load("recommended"), schedulerconfig.load("with-bind")]
@@ -35,7 +40,7 @@ def test_every_package_with_code_is_listed_for_installation() -> None:
 
 
 def test_no_source_file_is_longer_than_a_reader_can_hold() -> None:
-    files = [f for top in (*PACKAGES, "tests") for f in (ROOT / top).rglob("*.py")]
+    files = [f for top in (*PACKAGES, "loadtest", "tests") for f in (ROOT / top).rglob("*.py")]
     lengths = {str(f.relative_to(ROOT)): len(f.read_text().splitlines()) for f in files}
     assert {f: n for f, n in lengths.items() if n >= LONGEST_FILE_LINES} == {}
 
@@ -72,3 +77,12 @@ def test_every_field_of_the_scheduler_configurations_is_explained() -> None:
                 i for i, line in enumerate(lines) if line.lstrip("- ").startswith(f"{field}:")
             )
             assert lines[at - 1].lstrip().startswith("#"), f"{file.name}: {field}"
+
+
+@pytest.mark.parametrize("top", INDEXED)
+def test_the_index_of_a_room_names_each_of_its_files_and_rooms(top: str) -> None:
+    for init in (ROOT / top).rglob("__init__.py"):
+        modules = {f.stem for f in init.parent.glob("*.py") if f != init}
+        rooms = {f"{f.parent.name}/" for f in init.parent.glob("*/__init__.py")}
+        named = re.findall(r"^``([\w/]+)`` ", init.read_text(encoding="utf-8"), re.MULTILINE)
+        assert sorted(named) == sorted(modules | rooms), init.parent

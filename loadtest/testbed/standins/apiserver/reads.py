@@ -22,7 +22,7 @@ from loadtest.testbed.standins.apiserver.status import FieldProblem as Problem
 from loadtest.testbed.standins.apiserver.status import StatusError, bad_request, expired, invalid
 from loadtest.testbed.standins.apiserver.store import Entry, Key, Store, partial_metadata
 from loadtest.testbed.standins.apiserver.watch import WatchOptions
-from muster.kube.firstlist.protobuf import PROTOBUF
+from muster.kube.http.mediatypes import PROTOBUF
 
 # Paged lists in progress at a time; older ones get 410.
 SNAPSHOTS: Final = 64

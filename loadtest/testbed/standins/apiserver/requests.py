@@ -16,7 +16,7 @@ from loadtest.testbed.standins.apiserver.status import (
     unknown_path,
     unsupported_media,
 )
-from muster.kube.firstlist.protobuf import PROTOBUF
+from muster.kube.http.mediatypes import PROTOBUF
 
 _NAMESPACE_SUBRESOURCES: Final = ("status", "finalize")
 STRATEGIC: Final = "application/strategic-merge-patch+json"

@@ -19,9 +19,9 @@ from aiohttp import web
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.client.wirejson import JsonObject, text_at
 from loadtest.testbed.controlplane.process import announce, until_terminated
-from loadtest.testbed.standins import heap
 from loadtest.testbed.standins.scheduler.app import Scheduler
 from loadtest.testbed.standins.scheduler.config import Configuration, load
+from muster.observability import memory
 
 _PODS_SHOWN: Final = 100
 
@@ -53,7 +53,7 @@ async def serve(config: Configuration, port: int, seed: int) -> None:
         ready = asyncio.create_task(scheduler.ready.wait())
         ended = asyncio.create_task(until_terminated())
         await asyncio.wait({work, ready, ended}, return_when=asyncio.FIRST_COMPLETED)
-        heap.settle()
+        memory.settle()
         announce(runner)
         await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()

@@ -23,8 +23,8 @@ from muster.injection.overrides.karmada.schema import (
     StringMap,
     SubPatch,
 )
-from muster.injection.overrides.pointers import Json, decoded, tokens
 from muster.injection.patching.additions import CONTAINERS
+from muster.injection.patching.pointers import Json, decoded, tokens
 
 KINDS: Final = frozenset({"Pod", "ReplicaSet", "Deployment", "DaemonSet", "StatefulSet", "Job"})
 

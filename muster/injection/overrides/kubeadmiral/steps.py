@@ -21,7 +21,7 @@ from muster.injection.overrides.kubeadmiral.schema import (
     JsonPatch,
     StringMap,
 )
-from muster.injection.overrides.pointers import Json, Path, decoded
+from muster.injection.patching.pointers import Json, Path, decoded
 
 FORBIDDEN: Final = frozenset({
     "/metadata/namespace", "/metadata/name", "/metadata/generateName", "/kind",

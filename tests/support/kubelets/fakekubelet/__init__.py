@@ -21,7 +21,7 @@ for five minutes of ``clock``; Go's random orders are shuffled by ``seed``; the 
 hints and policies in container scope; the pod-resources API on ``kubelet.pod_resources`` with all
 its traps. After every change it checks that no device is at two pods (``tables.validate``).
 
-``root`` should be short (``support.shortpath``): a socket's path has at most 107 bytes.
+``root`` should be short (``support.machine.shortpath``): a socket's path has at most 107 bytes.
 """
 
 from support.kubelets.fakekubelet.kubelet import FakeKubelet, forget_checkpoint

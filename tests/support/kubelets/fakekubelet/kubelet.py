@@ -33,7 +33,7 @@ from muster.protogen.podresources_v1_pb2_grpc import add_PodResourcesListerServi
 T = TypeVar("T")
 
 PRE_START_S = 30.0
-UNTIL_S = 20.0
+UNTIL_S = 60.0
 
 
 class FakeKubelet:

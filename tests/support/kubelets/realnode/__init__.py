@@ -12,10 +12,10 @@
 
 How to use it::
 
-    @pytest_asyncio.fixture(scope="module", loop_scope="module", params=MINORS)
-    async def node(request):
-        async with real_cluster(request.param) as node:   # skips, saying why, where it can't
-            yield node                                    # about 5 s with the control plane
+    @pytest_asyncio.fixture(scope="module", loop_scope="module")
+    async def node(minor):
+        async with real_cluster(minor) as node:   # skips, saying why, where it can't
+            yield node                            # about 5 s with the control plane
 
     node.device_plugins / "x.sock"     the kubelet's folders by paths of the test's: also
     node.plugins_registry, .cdi        plugins_registry, and where containerd looks for CDI specs

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 PREFIX: Final = "muster-node-"
-_GONE_S: Final = 5.0  # for the last processes to leave; they were killed before
+_GONE_S: Final = 30.0  # for the last processes to leave; they were killed before
 _POLL_S: Final = 0.02
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _GROUPS: Final = Path("/proc/self/cgroup")

@@ -38,7 +38,7 @@ CONTROL_PLANE: Final = (
     "control-plane"  # the machine's name on the node; loadtest.testbed.controlplane.credentials
 )
 _LONGEST_DIRECTORY: Final = 40  # of the 107 bytes of a socket's path; sun_path, unix(7)
-_FORK_S: Final = 5.0
+_FORK_S: Final = 30.0
 _FORK_POLL_S: Final = 0.005
 _BLOCKS: Final = 16  # of four addresses, for each process number; then over again
 _SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -10,7 +10,7 @@ import pytest
 from support.machine.shortpath import short_folder
 
 from deviceplugin.serving import sockets
-from deviceplugin.serving.inotify import FolderTold
+from deviceplugin.serving.inotify import FolderWatch
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_the_kernel_tells_of_sockets_that_come_and_go_also_in_a_folder_mad
 ) -> None:
     told = asyncio.Event()
     watched = folder / "device-plugins"
-    with FolderTold((watched, watched), told.set) as it:
+    with FolderWatch((watched, watched), told.set) as it:
         watched.mkdir()  # after the start: nobody told, so it looks again
         it.watch()
         for _ in range(2):

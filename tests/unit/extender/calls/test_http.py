@@ -15,7 +15,7 @@ from extender.config.election import LeaderElection
 from extender.config.settings import LARGEST_CLUSTER, ExtenderConfig
 from extender.leadership.candidacy import stand
 from extender.leadership.ownpod import PodName
-from extender.wiring import Extender
+from extender.wiring.extender import Extender
 from loadtest.testbed.client.pods import Gang
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
@@ -134,11 +134,11 @@ async def test_health_and_metrics_are_served_once_listed(cluster: World) -> None
     assert "process_resident_memory_bytes" in text
 
 
-async def test_the_echo_route_is_off_unless_the_benchmark_asks_for_it(cluster: World) -> None:
+async def test_nothing_is_served_or_said_for_a_benchmark(cluster: World) -> None:
     async with cluster.http.post("/v1/echo", data=b"x") as response:
         assert response.status == 404
-    async with world(echo=True) as running, running.http.post("/v1/echo", data=b"xyz") as response:
-        assert await response.read() == b"xyz"
+    async with cluster.http.post("/v1/extender/filter", data=b"{}") as response:
+        assert "Server-Timing" not in response.headers
 
 
 @pytest.mark.parametrize("verb", VERBS)

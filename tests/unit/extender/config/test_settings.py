@@ -34,6 +34,7 @@ def test_the_default_body_limit_fits_the_largest_cluster_with_the_longest_names(
         ("spareCount: two", ["spareCount", "int"]),
         ("spareCount: -1", ["spareCount", "-1", "0 to 7"]),
         ("pin: hard", ["pin", "hard"]),
+        ("firstList: rows", ["firstList", "rows"]),
         ("kind: Other", ["kind", "Other"]),
         ("apiVersion: v1", ["apiVersion", "v1"]),
         ("levels: []", ["levels", "empty"]),

@@ -19,6 +19,7 @@ from extender.reporting.reporter import Reporter
 from loadtest.testbed.client.api import JSON, Api
 from muster.cluster.events import Event
 from muster.cluster.state import ClusterState
+from muster.kube.names import PLAN_GATE
 from muster.kube.resources import NODES
 from muster.kube.watching.frames import Codec
 from muster.kube.wire import ObjectMeta
@@ -70,11 +71,11 @@ class Fed:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.changed: list[str] = []
-        self.state = ClusterState("test", levels=("rack", "host"))
+        self.state = ClusterState("test", levels=("rack", "host"), gate=PLAN_GATE)
         self.engine = Recording(self.state)
         reporter = cast("Reporter", self)  # of which a feed of nodes asks ``unreadable`` alone
-        self.feed = NodeFeed(self.engine, reporter, devicenames.load())
-        self.feed.changed = self.changed.append
+        names = devicenames.load()
+        self.feed = NodeFeed(self.engine, reporter, names, self.changed.append)
 
     def unreadable(self, _resource: str, problem: str) -> None:
         self.told.append(problem)

@@ -58,7 +58,7 @@ async def test_events_that_the_writer_has_no_time_for_wait_as_bytes_and_are_coun
     running: World, go_on: asyncio.Event
 ) -> None:
     told = await behind(running, go_on)
-    assert told._inbox.depth <= AT_MOST + 1
+    assert len(told._inbox.items) <= AT_MOST + 1
     go_on.set()
     await running.settled()
     gang = running.extender.engine.state.gang(GangKey("muster/default/big"))

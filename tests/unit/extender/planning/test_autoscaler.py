@@ -20,7 +20,7 @@ from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang
 from muster.kube import names
 from muster.kube.kinds.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY
-from muster.placement.reasons.missingnodes import Need
+from muster.placement.reasons.missingnodes import NodeNeed
 
 AFTER_S, RETRY_S = 30.0, 300.0
 
@@ -115,7 +115,7 @@ async def test_a_gang_that_only_waits_for_others_to_end_is_not_asked_for(asking:
 
 
 async def test_where_the_operator_wants_it_a_full_cluster_is_reason_enough() -> None:
-    scale = scaler(provisioning_class=CHECK_CAPACITY, ask=Need.NO_ROOM)
+    scale = scaler(provisioning_class=CHECK_CAPACITY, ask=NodeNeed.NO_ROOM)
     async with served(Clocked(), scale, crd=True) as made:
         await made.cluster.gang(Gang("first", 2))
         await made.cluster.released(["first-0", "first-1"])

@@ -19,6 +19,8 @@ from muster.cluster.tables.gangview import GangView
 from muster.kube.names import RACK
 from muster.placement import gang as gang_placement
 from muster.placement.decision import Decision
+from muster.placement.question import Question
+from muster.placement.request import Rows
 
 
 async def settle(bench: Bench) -> None:
@@ -61,10 +63,12 @@ async def test_a_gang_that_the_planner_fails_on_waits_alone_and_is_tried_again(
     """The defect is made here: a search that cannot stand one gang."""
     bench, search = Bench(), gang_placement.plan
 
-    def brittle(snapshot: Snapshot, key: GangKey, **words: object) -> Steps[Decision]:
-        if key.endswith("/odd"):
+    def brittle(
+        snapshot: Snapshot, question: Question, members: Rows | None = None
+    ) -> Steps[Decision]:
+        if question.gang.endswith("/odd"):
             raise ZeroDivisionError("of all things")
-        return search(snapshot, key, **words)  # type: ignore[arg-type]
+        return search(snapshot, question, members)
 
     bench.node("n1")
     bench.node("n2")
@@ -75,7 +79,7 @@ async def test_a_gang_that_the_planner_fails_on_waits_alone_and_is_tried_again(
     assert bench.is_released(even)
     assert bench.planner.why(bench.view(odd)) == "PlannerFailed"
     told = " ".join(waitcauses.lines(bench.view(odd), bench.planner.decisions[odd]))
-    assert "ZeroDivisionError: of all things (extender/test_planner.py:" in told
+    assert "ZeroDivisionError: of all things (planning/test_planner.py:" in told
     assert "dump" in told
     bench.now += FAILED_RETRY_S
     await settle(bench)
@@ -227,7 +231,7 @@ async def test_a_deferred_gang_is_left_alone_for_that_long(seconds: float) -> No
     bench = Bench()
     bench.node("n1")
     key = bench.gang("g", 1)
-    bench.planner.defer(key, seconds)
+    bench.worklist.defer(key, seconds)
     await settle(bench)
     assert not bench.is_released(key)
     bench.now += seconds

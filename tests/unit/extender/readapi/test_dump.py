@@ -20,8 +20,8 @@ from extender.readapi.dumpfile import DumpFile, prune
 from extender.timeslice import Pace
 from muster.cluster.dump.container import frame
 from muster.cluster.effects import CapacityFreed
-from muster.decisions.record import Outcome, outcome
-from muster.decisions.replay import Recording, Verdict, rerun
+from muster.decisions.record import AnswerKind, outcome
+from muster.decisions.replay import Recording, ReplayVerdict, rerun
 
 NAME = "muster-test-extender-0-20261121T083709.000000Z.muster"
 
@@ -70,7 +70,7 @@ def reruns(recording: Recording) -> list[tuple[str, bool, str]]:
         state = recording.state(each.entry.state)
         state.validate()
         again = rerun(each, state.snapshot())
-        assert again.verdict is Verdict.IDENTICAL, again.difference
+        assert again.verdict is ReplayVerdict.IDENTICAL, again.difference
         name = each.entry.question.gang.rpartition("/")[2]
         found.append((name, each.entry.made, str(outcome(again.answer))))
     return found
@@ -108,7 +108,7 @@ async def test_a_gang_that_is_looked_at_in_vain_again_and_again_is_kept_once(
     for _ in range(20):
         await it.planner.settle()
         it.member(large, 3)
-        it.planner.notice(CapacityFreed())
+        it.worklist.notice(CapacityFreed())
     assert [name for name, made, _ in reruns(await dumped(it)) if made] == ["large", "small"]
 
 
@@ -145,7 +145,7 @@ async def test_without_time_to_answer_the_questions_are_recorded_all_the_same(
     recording = await dumped(it)
     (entry,) = recording.entries
     again = rerun(entry, recording.state(0).snapshot())
-    assert (again.verdict, outcome(again.answer)) == (Verdict.UNRECORDED, Outcome.WAIT)
+    assert (again.verdict, outcome(again.answer)) == (ReplayVerdict.UNRECORDED, AnswerKind.WAIT)
 
 
 async def test_signals_that_come_while_a_dump_is_written_are_answered_by_it(

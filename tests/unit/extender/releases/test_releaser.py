@@ -12,6 +12,7 @@ from support.apiservers.apifaults import Fault
 from support.extenders.extenders import PODS, World, eventually, plan_of, until, world
 
 from extender.pendingpods import suffers_from_pin
+from extender.planning.worklist import WorkList
 from extender.releases.releaser import GANG_BACKOFF_S
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang
@@ -78,16 +79,16 @@ async def test_a_refusal_is_told_in_an_event_and_the_gang_is_tried_again_later(
 
 
 async def test_a_gang_refused_whole_is_left_alone_once_not_once_per_member(
-    cluster: World,
+    cluster: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    releaser, waits = cluster.extender.releaser, list[float]()
-    defer = releaser.defer
+    waits: list[float] = []
+    defer = WorkList.defer
 
-    def spy(key: GangKey, seconds: float) -> None:
+    def spy(worklist: WorkList, key: GangKey, seconds: float) -> None:
         waits.append(seconds)
-        defer(key, seconds)
+        defer(worklist, key, seconds)
 
-    releaser.defer = spy
+    monkeypatch.setattr(WorkList, "defer", spy)
     cluster.server.faults.append(Fault("PATCH", "/pods/g-", code=403, left=3))
     await cluster.gang(Gang("g", 3))
     await cluster.released(["g-0", "g-1", "g-2"])

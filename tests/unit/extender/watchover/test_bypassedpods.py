@@ -17,8 +17,7 @@ from support.apiservers.apifaults import FaultyServer, api_server
 from support.dialects.profilekinds import CRDS, profile_kind
 from support.extenders.extenders import PODS, World, eventually, running_extender, until, world
 
-from extender.config.admissionconfig import Admission
-from extender.config.settings import ExtenderConfig
+from extender.config.settings import Admission, ExtenderConfig
 from extender.watchover import bypassedpods
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, pod

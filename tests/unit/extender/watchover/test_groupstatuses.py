@@ -1,6 +1,6 @@
 """Statuses in the place of another scheduler: written once, again after trouble, never in vain."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,12 @@ from extender.metrics import ExtenderMetrics
 from extender.watchover.groupstatuses import StatusWriter
 from loadtest.testbed.client.api import Api
 from muster.cluster.events import GangUpserted
+from muster.cluster.ids import GangKey
 from muster.cluster.specs.gangspec import GangSpec
 from muster.cluster.state import ClusterState
 from muster.kube.client import KubeClient
 from muster.kube.http import auth
+from muster.kube.names import PLAN_GATE
 from muster.kube.resources import Resource
 from muster.workloads.dialects.volcano import PodGroup, Volcano
 from muster.workloads.managedpods import Policy
@@ -25,6 +27,16 @@ from muster.workloads.managedpods import Policy
 GROUP = described(VOLCANO, "PodGroup", "pg", {"minMember": 2})
 RESOURCE = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", PodGroup)
 (WATCHED,) = Volcano.watched
+
+
+class NotTold:
+    """No condition says why any gang waits."""
+
+    def of(self, _key: GangKey) -> None:
+        """Return nothing."""
+
+    def listen(self, _listener: Callable[[GangKey], None]) -> None:
+        """Nothing changes."""
 
 
 @dataclass
@@ -52,7 +64,9 @@ class Bench:
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    engine = Engine(ClusterState("test", levels=("kubernetes.io/hostname",)), lambda: 0.0)
+    engine = Engine(
+        ClusterState("test", levels=("kubernetes.io/hostname",), gate=PLAN_GATE), lambda: 0.0
+    )
     metrics = ExtenderMetrics(CollectorRegistry())
     async with (
         api_server() as (server, url),
@@ -61,7 +75,7 @@ async def bench() -> AsyncIterator[Bench]:
     ):
         await serve(api, VOLCANO, "PodGroup")
         await create(api, GROUP)
-        writer = StatusWriter(engine, Policy(), lambda _: True, client, metrics)
+        writer = StatusWriter(engine, Policy(), lambda _: True, client, metrics, NotTold())
         yield Bench(server, api, client, engine, writer)
 
 
@@ -115,7 +129,7 @@ async def test_a_field_that_this_version_of_the_kind_drops_is_not_sent_for_ever(
 async def test_of_a_scheduler_that_is_not_replaced_nothing_is_kept(bench: Bench) -> None:
     metrics = ExtenderMetrics(CollectorRegistry())
     policy = Policy(rewrite=frozenset({"kai-scheduler"}))
-    writer = StatusWriter(bench.engine, policy, lambda _: True, bench.client, metrics)
+    writer = StatusWriter(bench.engine, policy, lambda _: True, bench.client, metrics, NotTold())
     writer.seen(RESOURCE, WATCHED.status, await bench.look())
     assert await writer.settle()
     assert (await bench.status()) == {}

@@ -15,7 +15,7 @@ from loadtest.traces.openb_bound import ceiling, fewest_devices
 from loadtest.traces.openb_rules import BestFit, Fgd, FirstFit
 from loadtest.traces.openb_variants import variant
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 
 DATA = Path(__file__).parents[4].parent / "shared" / "data" / "openb"
 needs_data = pytest.mark.skipif(not DATA.exists(), reason="the published trace is not here")
@@ -195,9 +195,9 @@ def test_the_ceilings_of_the_published_traces(variant: str, known: float) -> Non
 # --- the rules ------------------------------------------------------------------------------
 
 
-def two_nodes() -> Stock:
+def two_nodes() -> NodeStock:
     """A large free node, then a small one with a device half used."""
-    return Stock(
+    return NodeStock(
         cpu=np.array([96_000, 8000]),
         memory=np.array([1000, 1000]),
         holes=np.array([[DEVICE, DEVICE], [500, 0]]),

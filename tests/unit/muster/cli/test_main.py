@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from muster.cli import sourcetree
 from muster.cli.main import main
 
 NOBODY = "http://127.0.0.1:1"  # port 1 (tcpmux): nothing listens there
@@ -64,4 +65,15 @@ def test_what_a_user_can_mend_is_said_in_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert "Traceback" not in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["demo", "loadtest", "bench", "assets"])
+def test_a_command_of_the_source_tree_says_so_where_only_the_product_is_installed(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sourcetree, "is_here", lambda: False)
+    assert main([name, "filter", "--names", "1"]) == 1
+    said = capsys.readouterr().err
+    assert f"muster: {name} needs Muster's source tree" in said
     assert said.count("\n") == 1

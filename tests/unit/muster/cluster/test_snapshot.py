@@ -19,9 +19,11 @@ from support.clusters.builders import (
     uid,
 )
 
-from muster.cluster.events import BudgetGone, BudgetUpserted, NodeGone, PodGone
+from muster.cluster.events import BudgetGone, BudgetUpserted, NodeGone, PodGone, PricesLearned
+from muster.cluster.specs.learnedprices import Learned
 from muster.cluster.specs.podconstraints import Operator, Requirement
 from muster.cluster.state import ClusterState
+from muster.kube.names import PLAN_GATE
 
 ROOM = """
     rack r1: n1 n2
@@ -61,6 +63,30 @@ def test_a_snapshot_does_not_change_whatever_happens() -> None:
         pod("b", on="n4", gpus=1),
     )
     assert fingerprint.exact(old) == before
+
+
+def test_a_snapshot_with_new_prices_shares_everything_else_with_the_one_before() -> None:
+    cluster = busy()
+    before = cluster.snapshot()
+    gangs = before.gang(gang_key("g"))
+    learned = Learned((1.0,), (2.0,), (0.0,), (0.0, 1.0), 0.5, before.generation, 12)
+    assert apply(cluster, PricesLearned(learned)) == []
+    after = cluster.snapshot()
+    assert (before.learned, after.learned) == (None, learned)
+    assert after.generation == cluster.generation == before.generation + 1
+    assert after.nodes is before.nodes
+    assert after.pods is before.pods
+    assert after.gang(gang_key("g")) is gangs
+    cluster.validate()
+
+
+def test_a_view_of_a_gang_that_was_made_already_is_kept_with_the_snapshot() -> None:
+    cluster = busy()
+    view = cluster.gang(gang_key("g"))
+    assert view is not None
+    snapshot = cluster.snapshot()
+    snapshot.keep(view)
+    assert snapshot.gang(gang_key("g")) is view
 
 
 def test_columns_that_were_not_touched_are_shared_between_snapshots() -> None:
@@ -194,7 +220,7 @@ def test_a_damaged_dump_is_refused(damage: object, words: str) -> None:
 def test_a_cluster_needs_levels() -> None:
     for levels in ((), ("a", "a")):
         with pytest.raises(ValueError, match="at least the host"):
-            ClusterState("c", levels=levels)
+            ClusterState("c", levels=levels, gate=PLAN_GATE)
 
 
 def test_the_snapshot_of_an_empty_cluster_is_empty() -> None:

@@ -17,6 +17,7 @@ from muster.cluster.state import ClusterState
 from muster.decisions.assign import assignments
 from muster.placement.decision import Plan
 from muster.placement.gang import plan_now
+from muster.placement.question import Question
 
 JOBSET = ((1, 1), (2, 2))  # a driver of one pod, two workers of two
 
@@ -32,7 +33,7 @@ def number(job: int, index: int) -> int:
 def ranks(cluster: ClusterState) -> dict[bytes, int]:
     """Plan the gang; return the rank of each pod by UID."""
     snapshot = cluster.snapshot()
-    plan = plan_now(snapshot, gang_key("g"), spare_count=0)
+    plan = plan_now(snapshot, Question(gang_key("g")))
     assert isinstance(plan, Plan)
     return {a.uid: a.rank for a in run(assignments(snapshot, plan))}
 

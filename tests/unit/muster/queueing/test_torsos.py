@@ -13,8 +13,8 @@ from support.clusters.scene import Scene
 from muster.cluster.ids import GangKey
 from muster.cluster.tables.gangview import GangView
 from muster.queueing.torsos import (
-    Patience,
     Remedy,
+    TorsoPatience,
     is_torso,
     is_whole,
     may_have_run,
@@ -22,7 +22,7 @@ from muster.queueing.torsos import (
     replaceable,
 )
 
-PATIENCE = Patience(report_s=60.0, roll_back_s=600.0)
+PATIENCE = TorsoPatience(report_s=60.0, roll_back_s=600.0)
 
 
 @pytest.fixture
@@ -47,7 +47,12 @@ def view(scene: Scene, gang: GangKey) -> GangView:
 
 
 def due(
-    scene: Scene, gang: GangView, after: float, *, ran: bool = False, patience: Patience = PATIENCE
+    scene: Scene,
+    gang: GangView,
+    after: float,
+    *,
+    ran: bool = False,
+    patience: TorsoPatience = PATIENCE,
 ) -> Remedy:
     pods = scene.snapshot.pods
     return remedy(gang, pods, torso_s=after, ran=ran, patience=patience)
@@ -68,7 +73,7 @@ def test_one_that_ran_whole_is_only_ever_reported(scene: Scene) -> None:
 
 
 def test_nothing_is_rolled_back_where_the_operator_does_not_want_it(scene: Scene) -> None:
-    never = Patience(report_s=0.0, roll_back_s=None)
+    never = TorsoPatience(report_s=0.0, roll_back_s=None)
     assert due(scene, half(scene), 1e9, patience=never) is Remedy.REPORT
 
 

@@ -13,7 +13,7 @@ from support.webhooks.hostile import LITERALS, review
 
 from muster.observability.health import Health
 from muster.workloads.managedpods import Policy
-from webhook.http.server import Server
+from webhook.http.server import Admittance, Reviewing, Server
 from webhook.metrics import Metrics
 from webhook.review.validation import Rules
 
@@ -25,13 +25,10 @@ FACTS = facts({"profile": "generic-roce-hostnet", "pods": "accelerated"})
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     server = Server(
-        Policy(),
-        Rules(),
+        Reviewing(Policy(), Rules(), lambda: FACTS),
+        Admittance(body_limit_bytes=LIMIT, body_seconds=5),
         Metrics(CollectorRegistry()),
         Health(),
-        lambda: FACTS,
-        body_limit_bytes=LIMIT,
-        body_seconds=5,
     )
     async with TestClient(RawTestServer(server.handle)) as client:
         yield client

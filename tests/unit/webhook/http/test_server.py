@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from muster.observability.health import Health
 from muster.workloads.managedpods import Policy
 from webhook.http import server as app
-from webhook.http.server import Server
+from webhook.http.server import Admittance, Reviewing, Server
 from webhook.metrics import Metrics
 from webhook.review.validation import Rules
 
@@ -31,12 +31,10 @@ def health() -> Health:
 @pytest.fixture
 async def client(health: Health) -> AsyncIterator[Client]:
     server = Server(
-        Policy(),
-        Rules(),
+        Reviewing(Policy(), Rules()),
+        Admittance(body_limit_bytes=LIMIT, body_seconds=0.2),
         Metrics(CollectorRegistry()),
         health,
-        body_limit_bytes=LIMIT,
-        body_seconds=0.2,
     )
     async with TestClient(RawTestServer(server.handle)) as client:
         yield client

@@ -21,7 +21,7 @@ from muster.workloads.managedpods import Policy
 from webhook.config import CallersConfig, Limits
 from webhook.http.bodybudget import SMALL_BYTES
 from webhook.http.callers import Callers
-from webhook.http.server import Owners, Server
+from webhook.http.server import Admittance, Owners, Reviewing, Server
 from webhook.metrics import Metrics
 from webhook.review.validation import Rules
 from webhook.review.wire import AdmissionRequest
@@ -45,16 +45,15 @@ async def serving(
 ) -> AsyncIterator[tuple[Client, Metrics]]:
     metrics = Metrics(CollectorRegistry())
     server = Server(
-        Policy(),
-        Rules(),
+        Reviewing(Policy(), Rules(), lambda: KNOWN, owners=owners),
+        Admittance(
+            body_limit_bytes=LIMIT,
+            body_seconds=body_seconds,
+            limits=Limits(**{"large_bytes": LIMIT, **limits}),
+            callers=None if callers is None else Callers(callers),
+        ),
         metrics,
         Health(),
-        lambda: KNOWN,
-        owners=owners,
-        limits=Limits(**{"large_bytes": LIMIT, **limits}),
-        callers=None if callers is None else Callers(callers),
-        body_limit_bytes=LIMIT,
-        body_seconds=body_seconds,
     )
     async with TestClient(RawTestServer(server.handle)) as client:
         yield client, metrics

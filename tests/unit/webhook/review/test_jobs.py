@@ -13,7 +13,7 @@ from support.injections.injecting import GPU, JSON, facts
 from support.pods.jobs import KINDS, job, of_kind
 
 from muster.injection.nodegroups import NodeGroup, Nodes
-from muster.injection.patching.apply import Json
+from muster.injection.patching.pointers import Json
 from muster.injection.podview import PodView
 from muster.injection.run import inject
 from muster.injection.subject import Facts, Gang

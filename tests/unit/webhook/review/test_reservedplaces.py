@@ -23,7 +23,7 @@ from muster.cluster.events import PlanNote
 from muster.kube import names
 from muster.observability.health import Health
 from muster.workloads.managedpods import Policy
-from webhook.http.server import Server
+from webhook.http.server import Admittance, Reviewing, Server
 from webhook.metrics import Metrics
 from webhook.review.reservedplaces import REFUSED_S, SILENCE_S, Reservations
 from webhook.review.validation import Rules
@@ -74,13 +74,14 @@ Make = Callable[..., Awaitable[JSON]]
 async def make(extender: Extender, metrics: Metrics) -> AsyncIterator[Make]:
     """Send a pod to the webhook; returns it as the API server would store it."""
     server = Server(
-        Policy(),
-        Rules(reserves=True),
+        Reviewing(
+            Policy(),
+            Rules(reserves=True),
+            reservations=Reservations(extender.ask, lambda: extender.now),
+        ),
+        Admittance(body_limit_bytes=1 << 20, body_seconds=1.0),
         metrics,
         Health(),
-        body_limit_bytes=1 << 20,
-        body_seconds=1.0,
-        reservations=Reservations(extender.ask, lambda: extender.now),
     )
     async with TestClient(RawTestServer(server.handle)) as client:
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loadtest.cli import loadtest as command
 from loadtest.fourphase.faults import aftermath
 from loadtest.fourphase.faults.faults import Record, as_new, due
 from loadtest.fourphase.load import chaosargs
@@ -19,7 +20,6 @@ from loadtest.fourphase.load.chaos import HABITS, PROXIED, Fault, Kind, refusal
 from loadtest.fourphase.load.spec import Spec, SpecError, load
 from loadtest.fourphase.report import charts, figures
 from loadtest.testbed.client.nodes import node
-from muster.cli.testbed import loadtest as command
 
 PHASES = """
 nodes: 40

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from muster.cli.inject.injectdiff import difference
 from muster.cli.main import main
-from muster.injection.patching.apply import Json
+from muster.injection.patching.pointers import Json
 
 JOB = """
 apiVersion: batch/v1

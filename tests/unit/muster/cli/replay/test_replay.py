@@ -18,13 +18,14 @@ from muster.cli.main import main
 from muster.cluster.events import GangUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.state import ClusterState
-from muster.decisions.recording import Note, Said, Taken
+from muster.decisions.recording import Note, RecordingInput, Said
+from muster.kube.names import PLAN_GATE
 
 RUNS, WAITS, GOES = (gang_key(name) for name in ("runs", "waits", "goes"))
 
 
 def cluster() -> ClusterState:
-    state = ClusterState("lab", levels=LEVELS)
+    state = ClusterState("lab", levels=LEVELS, gate=PLAN_GATE)
     apply(state, node("n0", rack="r1"), node("n1", rack="r1"), node("n2", rack="r2"))
     apply(state, GangUpserted(gang_spec("runs", 1)), pod("runs-0", gang="runs", on="n0", rank=0))
     wide = gang_spec("waits", 2, required_level=RACK)
@@ -68,7 +69,7 @@ def state() -> ClusterState:
     return cluster()
 
 
-def saved(folder: Path, what: Taken) -> str:
+def saved(folder: Path, what: RecordingInput) -> str:
     path = folder / "lab.muster"
     path.write_bytes(written(what))
     return str(path)
@@ -199,7 +200,7 @@ def test_answers_there_was_no_time_for_are_not_called_identical(
 def test_an_empty_cluster_has_a_dump_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    empty = ClusterState("lab", levels=LEVELS)
+    empty = ClusterState("lab", levels=LEVELS, gate=PLAN_GATE)
     assert main(["replay", saved(tmp_path, taken(empty, NOW))]) == 0
     assert "no gang waits for anything" in capsys.readouterr().out
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from muster.cluster.columns.columns import PAGE_ROWS, PREPARED_ROWS, Column, PagedColumn
-from muster.cluster.columns.pagedlists import PagedList
+from muster.cluster.columns.columns import PREPARED_ROWS, Column
+from muster.cluster.columns.paged import PAGE_ROWS, PagedColumn, PagedList
 
 
 def test_a_frozen_column_keeps_its_values_when_the_live_one_goes_on() -> None:

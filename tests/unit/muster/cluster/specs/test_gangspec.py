@@ -175,7 +175,7 @@ def test_a_spec_reads_back_as_it_was_written() -> None:
 
 def test_gangs_alike_share_one_shape() -> None:
     cluster = state(GangUpserted(gang_spec(f"g{i}", 4, submitted_at=float(i))) for i in range(50))
-    assert len(cluster.snapshot().tables.gangs.shapes) == 1
+    assert len(cluster.snapshot().gang_columns.shapes) == 1
 
 
 def test_an_unchanged_spec_wakes_nobody() -> None:

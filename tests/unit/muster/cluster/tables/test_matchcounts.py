@@ -49,7 +49,7 @@ def test_a_count_is_kept_up_to_date_after_its_first_use() -> None:
     cluster.snapshot()
     apply(cluster, web("b", "n2"), web("c", "n2"), PodGone(pod("a").uid))  # type: ignore[arg-type]
     assert counts(cluster) == [0, 2]
-    assert cluster.snapshot().tables.matches
+    assert cluster.snapshot().counted
 
 
 def test_spread_leaves_terminating_pods_out_and_affinity_counts_them() -> None:
@@ -87,7 +87,7 @@ def test_selectors_long_unused_are_dropped() -> None:
         selector = LabelSelector((Requirement(f"k{i}", Operator.DOES_NOT_EXIST),))
         assert cluster.snapshot().match_counts(selector, NS).tolist() == [1]
         apply(cluster, web(f"p{i}", "n1"), PodGone(pod(f"p{i}").uid))  # type: ignore[arg-type]
-    assert len(cluster.snapshot().tables.matches) <= MAX_QUERIES
+    assert len(cluster.snapshot().counted) <= MAX_QUERIES
 
 
 def test_anti_affinity_of_standing_and_held_pods_is_known() -> None:

@@ -4,13 +4,14 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
-from support.clusters.builders import BLOCK, HOST, RACK, ZONE, apply, fleet, node, state
+from support.clusters.builders import BLOCK, HOST, RACK, ZONE, apply, fleet, grid, node, state
 
 from muster.cluster.events import NodeGone
 from muster.cluster.ids import NO_ROW
-from muster.cluster.resumable import run
+from muster.cluster.resumable import FEW, run
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.topology import Topology
+from muster.kube.names import PLAN_GATE
 
 ROOM = """
     zone z1
@@ -115,21 +116,26 @@ def test_a_node_that_goes_leaves_no_domain_behind() -> None:
 
 
 def test_levels_may_be_the_host_alone() -> None:
-    made = ClusterState("flat", levels=(HOST,))
+    made = ClusterState("flat", levels=(HOST,), gate=PLAN_GATE)
     apply(made, node("n2"), node("n1"))
     topology = made.snapshot().topology
     assert (topology.names(0), topology.parent(0).tolist()) == (["n1", "n2"], [NO_ROW, NO_ROW])
 
 
 def test_two_clusters_with_other_levels_live_in_one_process() -> None:
-    one, other = state(fleet(ROOM), name="one"), ClusterState("other", levels=(BLOCK, HOST))
+    one, other = (
+        state(fleet(ROOM), name="one"),
+        ClusterState("other", levels=(BLOCK, HOST), gate=PLAN_GATE),
+    )
     apply(other, *fleet(ROOM))
     assert one.snapshot().topology.levels[0] == ZONE
     assert other.snapshot().topology.names(0) == ["b1", "b2", ""]
 
 
 def test_a_tree_built_in_slices_is_the_tree_built_at_once() -> None:
-    sliced, whole = state(fleet(ROOM)).snapshot(), state(fleet(ROOM)).snapshot()
+    nodes = (*grid(4, 16, 9), *fleet(ROOM))
+    sliced, whole = state(nodes).snapshot(), state(nodes).snapshot()
+    assert sliced.nodes.count > FEW
     topology = run(sliced.topology_steps())
     assert topology is sliced.topology
     assert topology.order.tolist() == whole.topology.order.tolist()
@@ -139,9 +145,15 @@ def test_a_tree_built_in_slices_is_the_tree_built_at_once() -> None:
 
 
 def test_whoever_asks_in_the_middle_of_a_build_gets_the_same_tree() -> None:
-    snapshot = state(fleet(ROOM)).snapshot()
+    snapshot = state(grid(4, 16, 9)).snapshot()
     first, second = snapshot.topology_steps(), snapshot.topology_steps()
     next(first)
     next(second)
     whole = snapshot.topology
     assert (run(first), run(second)) == (whole, whole)
+
+
+def test_a_tree_of_few_nodes_is_built_without_a_pause() -> None:
+    snapshot = state(fleet(ROOM)).snapshot()
+    assert (*snapshot.topology_steps(),) == ()
+    assert snapshot.topology.size(3) == 5

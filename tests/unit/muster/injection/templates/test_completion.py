@@ -11,7 +11,7 @@ from support.injections.injecting import JSON, facts, injected
 from support.pods.anypods import PODS, without_additions
 from support.pods.jobs import KINDS, of_kind, train_job
 
-from muster.injection.patching.apply import Json
+from muster.injection.patching.pointers import Json
 from muster.injection.podview import PodView
 from muster.injection.run import inject
 from muster.injection.subject import Facts, Gang

@@ -10,9 +10,8 @@ from loadtest.testbed.standins import packers, packing
 from muster.kube import wire
 from muster.kube.errors import DecodeError
 from muster.kube.firstlist import protobuf
-from muster.kube.firstlist.decoders import PACKED
+from muster.kube.firstlist.decoders import COLUMNS, LISTED_PODS
 from muster.kube.firstlist.fieldtable import PADDING
-from muster.kube.firstlist.page import LISTED_PODS, JsonPage
 from muster.kube.firstlist.podpage import PackedPage
 from muster.kube.resources import NODES
 from muster.kube.translation.translate import pod_uid
@@ -36,14 +35,14 @@ def pod(number: int, **spec: Any) -> JSON:
 
 def page(*pods: JSON | bytes) -> PackedPage:
     items = [one if isinstance(one, bytes) else packers.packed("Pod", one) for one in pods]
-    found = only(PACKED[LISTED_PODS], packing.page("PodList", META, items)).items
+    found = only(COLUMNS[LISTED_PODS], packing.page("PodList", META, items)).items
     assert isinstance(found, PackedPage)
     return found
 
 
 def test_a_list_says_its_version_and_what_is_left_of_it() -> None:
     for resource, kind in ((NODES, "NodeList"), (LISTED_PODS, "PodList")):
-        found = only(PACKED[resource], packing.page(kind, META, []))
+        found = only(COLUMNS[resource], packing.page(kind, META, []))
         assert len(found.items) == 0
         assert (found.meta.resource_version, found.meta.next_page) == ("7", "more")
         assert found.meta.remaining_item_count == 3
@@ -52,9 +51,10 @@ def test_a_list_says_its_version_and_what_is_left_of_it() -> None:
 def test_a_server_may_answer_in_json_whatever_it_was_asked_for() -> None:
     node: JSON = {"metadata": {"name": "n"}}
     body = orjson.dumps({"metadata": META, "items": [node]}) + PADDING
-    assert only(PACKED[NODES], body).items[0].metadata.name == "n"
+    assert only(COLUMNS[NODES], body).items[0].metadata.name == "n"
     body = orjson.dumps({"metadata": META, "items": [pod(1)]}) + PADDING
-    assert JsonPage(only(PACKED[LISTED_PODS], body).items).nodes() == ["n1"]
+    (found,) = only(COLUMNS[LISTED_PODS], body).items
+    assert found.spec.node_name == "n1"
 
 
 @pytest.mark.parametrize("resource", [NODES, LISTED_PODS])
@@ -66,7 +66,7 @@ def test_a_page_that_is_cut_off_is_refused_by_name(resource: Any, kept: int, beh
     whole = packing.page(f"{kind}List", META, [item])
     ends = whole.index(b"x" * 40) + 40  # what follows is of no importance
     with pytest.raises(DecodeError, match=f"list of {resource}"):
-        only(PACKED[resource], (whole[:kept] if kept > 0 else whole[: ends - 1]) + behind)
+        only(COLUMNS[resource], (whole[:kept] if kept > 0 else whole[: ends - 1]) + behind)
 
 
 @pytest.mark.parametrize("count", [0, 1, 1200])
@@ -74,7 +74,7 @@ def test_what_is_behind_an_answer_is_no_part_of_it(count: int) -> None:
     node = packers.packed("Node", {"metadata": {"name": "n"}})
     one = packers.packed("Pod", pod(1))
     for resource, kind, item in ((NODES, "NodeList", node), (LISTED_PODS, "PodList", one)):
-        lists: Any = PACKED[resource]
+        lists: Any = COLUMNS[resource]
         body = packing.page(kind, META, [item] * count)
         read = [sum(len(p.items) for p in lists.pages(body + b)) for b in (b"", lists.behind)]
         assert read == [count, count]
@@ -83,7 +83,7 @@ def test_what_is_behind_an_answer_is_no_part_of_it(count: int) -> None:
 def test_a_node_with_text_that_is_none_is_told_and_the_others_are_read() -> None:
     odd = packers.packed("Node", {"metadata": {"name": "odd", "uid": "????"}})
     items = [odd.replace(b"????", b"\xff\xfe\xfd\xfc"), packers.packed("Node", {"metadata": {}})]
-    found = only(PACKED[NODES], packing.page("NodeList", META, items))
+    found = only(COLUMNS[NODES], packing.page("NodeList", META, items))
     assert len(found.items) == 1
     assert "nodes after the first ones" in found.problems[0]
 
@@ -141,5 +141,5 @@ def test_entries_of_maps_are_remembered_but_not_for_ever(monkeypatch: pytest.Mon
     labels = {f"k{n}": f"v{n}" for n in range(10)}
     node = packers.packed("Node", {"metadata": {"labels": labels}})
     for _ in range(3):
-        found = only(PACKED[NODES], packing.page("NodeList", META, [node])).items
+        found = only(COLUMNS[NODES], packing.page("NodeList", META, [node])).items
         assert found[0].metadata.labels == labels

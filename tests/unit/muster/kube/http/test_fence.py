@@ -74,7 +74,7 @@ async def test_a_write_outside_its_time_is_not_sent_and_counted(server: tuple[Se
     seen, url = server
     clock = Clock()
     fence, refused = opened(clock), []
-    fence.on_refused = lambda: refused.append(1)
+    fence.listen(lambda: refused.append(1))
     async with Transport(auth.fixed(url), fence=fence) as transport:
         await transport.send(BODY)
         clock.now = 10.0

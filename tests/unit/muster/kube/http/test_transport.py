@@ -18,7 +18,14 @@ from muster.kube.http.auth import Auth
 from muster.kube.http.credentials import Credentials
 from muster.kube.http.transport import Request, Retry, Stream, Transport
 from muster.kube.resources import NODES, PODS
-from muster.kube.writing.podwrites import Conflicted, PodRef, Released, Unclear
+from muster.kube.writing.podwrites import (
+    Conflicted,
+    PodRef,
+    Released,
+    Unclear,
+    evict_pod,
+    release_pod,
+)
 
 REF = PodRef("ns", "p", "u")
 GONE = json.dumps({"kind": "Status", "code": 410, "reason": "Expired"})
@@ -131,7 +138,7 @@ async def test_a_throttled_write_waits_as_long_as_it_is_asked_to() -> None:
 async def test_a_throttled_eviction_is_a_disruption_budgets_no() -> None:
     async with serving(200, 429, body='{"metadata":{"uid":"u"}}') as on:
         with pytest.raises(errors.TooManyRequests):
-            await on.client.evict_pod(REF)
+            await evict_pod(on.client, REF)
         assert len(on.answers.seen) == 2
 
 
@@ -183,12 +190,12 @@ async def test_tokens_do_not_show_in_representations() -> None:
 
 async def test_a_release_that_gets_no_answer_is_unclear_and_one_that_raced_conflicts() -> None:
     async with serving("drop") as on:
-        assert isinstance(await on.client.release_pod(REF, PlanNote("p", "n")), Unclear)
+        assert isinstance(await release_pod(on.client, REF, PlanNote("p", "n")), Unclear)
         assert len(on.answers.seen) == 1
     async with serving(409) as on:
-        assert await on.client.release_pod(REF, PlanNote("p", "n")) == Conflicted()
+        assert await release_pod(on.client, REF, PlanNote("p", "n")) == Conflicted()
     async with serving(body='{"metadata":{"resourceVersion":"8"}}') as on:
-        assert await on.client.release_pod(REF, PlanNote("p", "n")) == Released("8")
+        assert await release_pod(on.client, REF, PlanNote("p", "n")) == Released("8")
         sent = on.answers.seen[0]
         assert (sent.method, sent.path) == ("PATCH", "/api/v1/namespaces/ns/pods/p")
         assert sent.headers["Content-Type"] == "application/strategic-merge-patch+json"

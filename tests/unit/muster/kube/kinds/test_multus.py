@@ -2,13 +2,22 @@
 
 import json
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.kube.kinds.jobnetworks import node_label
-from muster.kube.kinds.multus import BadNetworks, Selection, address_of, elements, merged, vni_of
+from muster.kube.kinds.multus import (
+    BadNetworks,
+    Selection,
+    address_of,
+    completed,
+    elements,
+    merged,
+    vni_of,
+)
 
 MINE = Selection("muster-vni-1000", "team-a", "198.18.0.1/15")
 ENTRY = {
@@ -27,6 +36,18 @@ JSON_FORM = st.lists(
         {"name": NAME}, optional={"namespace": NAME, "mac": st.text(), "more": st.integers()}
     )
 ).map(json.dumps)
+
+
+def plain(short: str) -> str:
+    return short.partition("@")[0]
+
+
+def name_of(element: dict[str, object]) -> str:
+    return f"{element.get('namespace') or 'own'}/{element['name']}"
+
+
+def qualified(name: str) -> str:
+    return name if "/" in name else f"own/{name}"
 
 
 def test_it_is_json_where_there_was_nothing() -> None:
@@ -50,10 +71,46 @@ def test_the_network_of_an_earlier_time_goes() -> None:
     assert json.loads(merged(before, MINE)) == [{"name": "storage"}, ENTRY]
 
 
-@pytest.mark.parametrize("bad", ["a//b", "a/b/c", "A", "a,", "[", '{"name":"a"}', "[1]", '"a"'])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "a//b",
+        "a/b/c",
+        "A",
+        "a,",
+        "[",
+        '{"name":"a"}',
+        "[1]",
+        '"a"',
+        '[{"name":1}]',
+        '[{"mac":""}]',
+        'a@["',
+        "mine,,other",
+    ],
+)
 def test_what_multus_would_not_read_is_an_error_that_names_the_annotation(bad: str) -> None:
     with pytest.raises(BadNetworks, match=re.escape("k8s.v1.cni.cncf.io/networks")):
         merged(bad, MINE)
+    with pytest.raises(BadNetworks, match=re.escape("k8s.v1.cni.cncf.io/networks")):
+        completed(bad, ("rdma",))
+
+
+@given(st.lists(SHORT).map(", ".join) | JSON_FORM, st.lists(NAME | SHORT.map(plain), max_size=4))
+def test_completing_keeps_form_and_order_and_a_second_time_changes_nothing(
+    before: str, wanted: list[str]
+) -> None:
+    after = completed(before, tuple(wanted), "own")
+    there = elements(before)
+    if after is None:
+        assert Counter(map(qualified, wanted)) <= Counter(map(name_of, there))
+        return
+    now = elements(after)
+    assert after.startswith("[") == before.startswith("[")
+    assert now[: len(there)] == there
+    assert Counter(map(name_of, now)) == Counter(map(name_of, there)) | Counter(
+        map(qualified, wanted)
+    )
+    assert completed(after, tuple(wanted), "own") is None
 
 
 @pytest.mark.parametrize("taken", ["storage@job0", '[{"name":"s","interface":"job0"}]'])

@@ -14,7 +14,14 @@ from muster.kube.changes import Change
 from muster.kube.resources import NODES, PODS, Resource
 from muster.kube.watching.frames import Codec
 from muster.kube.watching.inbox import Inbox
-from muster.kube.watching.listwatch import Listing, ListWatch, Timing, WatchState
+from muster.kube.watching.listwatch import (
+    Listing,
+    ListWatch,
+    Timing,
+    WatchConsumer,
+    WatchScope,
+    WatchState,
+)
 from muster.kube.wire import Pod
 
 STEPS = st.one_of(
@@ -187,7 +194,7 @@ async def test_the_inbox_gives_back_in_order_and_measures_itself() -> None:
     inbox.put([1, 2, 3])
     inbox.put([4])
     assert await waiting == [1, 2]
-    assert (inbox.depth, inbox.peak, inbox.total) == (2, 4, 4)
+    assert (len(inbox.items), inbox.peak, inbox.total) == (2, 4, 4)
     assert await inbox.take(10) == [3, 4]
 
 
@@ -211,7 +218,7 @@ def test_lists_are_told_in_pages_to_who_wants_them_so() -> None:
     for name in "abc":
         server.change("create", name)
     consumer = Consumer()
-    watch = ListWatch(server, PODS, tracks=False, listing=Listing(PODS, page))
+    watch = ListWatch(server, PODS, scope=WatchScope(tracks=False, listing=Listing(PODS, page)))
 
     async def twice() -> None:
         await watch._list(consumer.sink)
@@ -237,7 +244,9 @@ def test_a_further_page_is_asked_for_when_there_is_room() -> None:
         assert len(behind) == 1  # no second page before the first had its place
         behind.clear()
 
-    watch = ListWatch(server, PODS, tracks=False, room=room)
+    watch = ListWatch(
+        server, PODS, scope=WatchScope(tracks=False), consumer=WatchConsumer(room=room)
+    )
     asyncio.run(watch._list(sink))
     assert sum(told) == 5 + 1  # and the word that it is complete
 
@@ -251,7 +260,11 @@ def test_events_are_decoded_when_there_is_room_and_counted_until_then() -> None:
     done: list[ListWatch[Pod]] = []
     server = Server(deque(["bookmark", "create a", "create b", "end"]))
     consumer = Consumer()
-    done.append(ListWatch(server, PODS, is_behind=lambda: True, room_for_events=room))
+    done.append(
+        ListWatch(
+            server, PODS, consumer=WatchConsumer(is_behind=lambda: True, room_for_events=room)
+        )
+    )
     with pytest.raises(Done):
         asyncio.run(done[0].run(consumer.sink))
     assert consumer.told == ["synced", "+a", "+b"]

@@ -10,14 +10,22 @@ from hypothesis import strategies as st
 from support.clusters.trees import tree
 
 from muster.cluster.resumable import run
-from muster.placement.exact.cheapest import Exact, Layer, Quest, Share, cheapest
+from muster.placement.exact.cheapest import CheapestAmounts, DomainShare, Layer, Quest, cheapest
 from muster.placement.exact.hostvectors import equal_stock, mixed_stock, with_fewer_kinds
 from muster.placement.exact.polish import polished
 from muster.placement.exact.slicekinds import Packing, in_turn, pack
-from muster.placement.exact.treeprogram import NEVER, Budget, Field, Item, Option, prices, sweep
-from muster.placement.ranks.ringorder import Fabric, in_ring
+from muster.placement.exact.treeprogram import (
+    NEVER,
+    HostOption,
+    Item,
+    SearchBudget,
+    TreeTask,
+    prices,
+    sweep,
+)
+from muster.placement.ranks.ringorder import RingHosts, in_ring
 from muster.placement.search.dealing import deal
-from muster.placement.tree import Tree, domains_used
+from muster.placement.tree import DomainTree, domains_used
 
 PLENTY = 1 << 40
 
@@ -28,19 +36,19 @@ shapes = st.lists(st.lists(st.integers(1, 2), min_size=1, max_size=2), min_size=
 
 
 def search(
-    shape: Tree,
+    shape: DomainTree,
     leaf: Sequence[int],
     need: int,
     order: Sequence[int],
     layers: tuple[Layer, ...] = (),
-) -> Exact:
+) -> CheapestAmounts:
     quest = Quest(shape, equal_stock(np.array(leaf), need), (need,), order, layers)
-    found = run(cheapest(quest, Budget(PLENTY)))
+    found = run(cheapest(quest, SearchBudget(PLENTY)))
     assert found is not None
     return found
 
 
-def used(shape: Tree, amounts: np.ndarray, order: Sequence[int]) -> tuple[int, ...]:
+def used(shape: DomainTree, amounts: np.ndarray, order: Sequence[int]) -> tuple[int, ...]:
     counts = domains_used(shape, amounts)
     return tuple(counts[level] for level in order)
 
@@ -49,24 +57,26 @@ def used(shape: Tree, amounts: np.ndarray, order: Sequence[int]) -> tuple[int, .
 
 
 def test_the_price_of_a_domain_is_paid_once_however_many_items_are_taken() -> None:
-    items = [Item((0,), (Option((1,), 1),)), Item((0,), (Option((1,), 1),))]
-    solved = run(sweep(Field((2,), (np.array([10]),), items), Budget(PLENTY)))
+    items = [Item((0,), (HostOption((1,), 1),)), Item((0,), (HostOption((1,), 1),))]
+    solved = run(sweep(TreeTask((2,), (np.array([10]),), items), SearchBudget(PLENTY)))
     assert solved is not None
     assert [solved.price((n,)) for n in range(3)] == [0, 11, 12]
     assert solved.back((2,)) == [(0, (1,)), (1, (1,))]
 
 
 def test_what_cannot_be_given_away_has_no_price() -> None:
-    solved = run(sweep(Field((3,), (), [Item((), (Option((2,), 1),))]), Budget(PLENTY)))
+    solved = run(
+        sweep(TreeTask((3,), (), [Item((), (HostOption((2,), 1),))]), SearchBudget(PLENTY))
+    )
     assert solved is not None
     assert solved.price((2,)) == 1
     assert solved.price((3,)) >= NEVER
 
 
 def test_a_budget_that_does_not_last_gives_no_answer_rather_than_a_poor_one() -> None:
-    task = Field((3,), (), [Item((), (Option((2,), 1),))])
-    assert run(sweep(task, Budget(task.ticks() - 1))) is None
-    assert run(sweep(task, Budget(task.ticks()))) is not None
+    task = TreeTask((3,), (), [Item((), (HostOption((2,), 1),))])
+    assert run(sweep(task, SearchBudget(task.ticks() - 1))) is None
+    assert run(sweep(task, SearchBudget(task.ticks()))) is not None
 
 
 def test_an_objective_outweighs_all_that_come_after_it() -> None:
@@ -95,7 +105,9 @@ def placements(leaf: Sequence[int], need: int) -> Iterator[np.ndarray]:
 
 
 @given(shapes, st.data())
-def test_no_placement_of_equal_pods_uses_fewer_domains(shape: Tree, data: st.DataObject) -> None:
+def test_no_placement_of_equal_pods_uses_fewer_domains(
+    shape: DomainTree, data: st.DataObject
+) -> None:
     leaf = data.draw(st.lists(st.integers(0, 3), min_size=shape.size, max_size=shape.size))
     need = data.draw(st.integers(1, 8))
     order = data.draw(st.permutations(range(3)))
@@ -128,7 +140,9 @@ def packed(slices: Sequence[tuple[int, int]], kinds: Sequence[int]) -> Packing:
 
 
 @given(shapes, st.data())
-def test_slices_of_slices_are_placed_whenever_they_can_be(shape: Tree, data: st.DataObject) -> None:
+def test_slices_of_slices_are_placed_whenever_they_can_be(
+    shape: DomainTree, data: st.DataObject
+) -> None:
     leaf = data.draw(st.lists(st.integers(0, 3), min_size=shape.size, max_size=shape.size))
     slices = data.draw(st.sampled_from([((1, 2),), ((0, 2),), ((0, 4), (1, 2)), ((1, 3),)]))
     need = data.draw(st.integers(1, 8))
@@ -149,7 +163,7 @@ def test_slices_of_slices_are_placed_whenever_they_can_be(shape: Tree, data: st.
     assert whole(shape, tuple(seats.tolist()), slices)
 
 
-def seatings(shape: Tree, amounts: np.ndarray) -> Iterator[tuple[int, ...]]:
+def seatings(shape: DomainTree, amounts: np.ndarray) -> Iterator[tuple[int, ...]]:
     """Yield seats in rank order, racks and blocks in every order."""
     blocks = [np.flatnonzero(shape.along[0] == b) for b in range(shape.domains(0))]
     per_block = []
@@ -162,7 +176,7 @@ def seatings(shape: Tree, amounts: np.ndarray) -> Iterator[tuple[int, ...]]:
             yield tuple(np.repeat(hosts, amounts[hosts]).tolist())
 
 
-def whole(shape: Tree, seats: Sequence[int], slices: Sequence[tuple[int, int]]) -> bool:
+def whole(shape: DomainTree, seats: Sequence[int], slices: Sequence[tuple[int, int]]) -> bool:
     return all(
         len({int(shape.along[level][s]) for s in seats[first : first + size]}) == 1
         for level, size in slices
@@ -184,8 +198,8 @@ def test_a_wider_slice_that_is_no_multiple_has_no_layers() -> None:
 def test_shares_are_dealt_to_ranks_make_up_by_make_up() -> None:
     #  one rack takes two slices, the other the last: ranks 0-3 and 4-5
     shares = (
-        Share(0, (2,), (Share(0, (3,)), Share(1, (1,)))),
-        Share(1, (1,), (Share(2, (2,)),)),
+        DomainShare(0, (2,), (DomainShare(0, (3,)), DomainShare(1, (1,)))),
+        DomainShare(1, (1,), (DomainShare(2, (2,)),)),
     )
     seats = deal(tree([2, 1]), packed([(1, 2)], [0] * 6), shares)
     assert seats.tolist() == [0, 0, 0, 1, 2, 2]
@@ -194,13 +208,15 @@ def test_shares_are_dealt_to_ranks_make_up_by_make_up() -> None:
 # --- rings ----------------------------------------------------------------------------
 
 
-def crossings(shape: Tree, path: Sequence[int]) -> list[int]:
+def crossings(shape: DomainTree, path: Sequence[int]) -> list[int]:
     ring = [*path, path[0]]
     return [sum(int(at[a] != at[b]) for a, b in itertools.pairwise(ring)) for at in shape.along]
 
 
 @given(shapes, st.data())
-def test_no_other_order_of_hosts_has_fewer_crossings(shape: Tree, data: st.DataObject) -> None:
+def test_no_other_order_of_hosts_has_fewer_crossings(
+    shape: DomainTree, data: st.DataObject
+) -> None:
     rows = st.lists(st.integers(0, 1), min_size=shape.size, max_size=shape.size)
     amounts = [np.array(data.draw(rows), dtype=np.int64) for _ in range(2)]
     assume(all(each.any() for each in amounts))
@@ -218,7 +234,7 @@ def test_pods_change_places_until_the_ring_cannot_be_shorter() -> None:
     better = run(polished(shape, amounts, options))
     assert better.sum(axis=1).tolist() == [4, 4]
     assert (better.sum(axis=0) > 0).all()
-    fabric = Fabric(shape, np.arange(4), 2)
+    fabric = RingHosts(shape, np.arange(4), 2)
     cost = fabric.ring([np.flatnonzero(kind) for kind in better]).cost
     assert cost == fabric.least()
 

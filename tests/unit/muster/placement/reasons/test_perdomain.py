@@ -13,6 +13,7 @@ from support.clusters.scene import BLOCK, RACK, Scene
 
 from muster.cluster.ids import GangKey
 from muster.cluster.resumable import run
+from muster.placement.question import Question
 from muster.placement.reasons.perdomain import Candidates, candidates
 
 
@@ -29,7 +30,7 @@ def scene() -> Scene:
 def found(
     scene: Scene, key: GangKey, *, refused: tuple[str, ...] = (), kept: tuple[str, ...] = ()
 ) -> Candidates:
-    answer = run(candidates(scene.state.snapshot(), key, refused=refused, kept=kept))
+    answer = run(candidates(scene.state.snapshot(), Question(key, refused=refused, kept=kept)))
     assert answer is not None
     return answer
 
@@ -86,4 +87,4 @@ def test_beside_members_that_are_placed_only_their_domain_counts(scene: Scene) -
 
 def test_a_gang_that_is_not_complete_has_no_candidates(scene: Scene) -> None:
     key = scene.gang("g", 4, members=2)
-    assert run(candidates(scene.state.snapshot(), key, refused=(), kept=())) is None
+    assert run(candidates(scene.state.snapshot(), Question(key))) is None

@@ -5,22 +5,22 @@ import pytest
 
 from muster.cluster.resumable import run
 from muster.placement.scoring import holes
-from muster.placement.scoring.chooser import Chooser
+from muster.placement.scoring.chooser import NodeChooser
 from muster.placement.scoring.holes import GRID, Demand
 from muster.placement.scoring.mix import RequestMix
 from muster.placement.scoring.prices import learn, untrained
 from muster.placement.scoring.shape import DEVICE, Shape
-from muster.placement.scoring.stock import Stock
+from muster.placement.scoring.stock import NodeStock
 
 HALF = Shape(4000, 1024, 1, 500)
 WHOLE = Shape(8000, 1024, 1, DEVICE)
 NODE = Shape(64_000, 1024, 8, DEVICE)
 
 
-def stock(*nodes: tuple[int, list[int]], models: tuple[str, ...] = ()) -> Stock:
+def stock(*nodes: tuple[int, list[int]], models: tuple[str, ...] = ()) -> NodeStock:
     """Return nodes given as (milli-CPU, holes of their devices)."""
     width = max(len(row) for _, row in nodes)
-    return Stock(
+    return NodeStock(
         cpu=np.array([cpu for cpu, _ in nodes]),
         memory=np.full(len(nodes), 1 << 20),
         holes=np.array([row + [0] * (width - len(row)) for _, row in nodes]),
@@ -165,9 +165,9 @@ def test_what_is_taken_and_given_back_leaves_a_stock_as_it_was() -> None:
 # --- choosing -----------------------------------------------------------------------------
 
 
-def chooser(room: Stock, *mix: tuple[Shape, int]) -> Chooser:
+def chooser(room: NodeStock, *mix: tuple[Shape, int]) -> NodeChooser:
     """Return a chooser that has seen a mix, with prices learned from it."""
-    found = Chooser(room)
+    found = NodeChooser(room)
     for shape, count in mix:
         found.arrived(shape, count)
     found.arrived(HALF, 0)

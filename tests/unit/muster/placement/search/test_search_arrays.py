@@ -11,12 +11,12 @@ from support.clusters.scene import Scene
 from support.clusters.trees import tree
 
 from muster.cluster.resumable import Steps, run
-from muster.placement.request import Wish
-from muster.placement.rules.caps import Family, count_up, trim
+from muster.placement.request import TopologyWish
+from muster.placement.rules.caps import CapRule, count_up, trim
 from muster.placement.search.fewest import choose, fewest, sizes_of
 from muster.placement.search.scopes import Placing, labelled_only, place
 from muster.placement.search.slices import partial_last, place_slices
-from muster.placement.tree import ROOT, Tree, domains_used, tree_of
+from muster.placement.tree import ROOT, DomainTree, domains_used, tree_of
 
 
 def leaf(*amounts: int) -> np.ndarray:
@@ -80,36 +80,38 @@ def test_fewest_says_none_when_everything_together_does_not_suffice() -> None:
 
 def test_a_gang_goes_to_the_one_rack_that_holds_it() -> None:
     #  zone 0: racks [4 4] [4 4 4]     zone 1: rack [4 4]
-    found = placed(place(tree([2, 3], [2]), leaf(4, 4, 4, 4, 4, 4, 4), [], Wish(), 12))
+    found = placed(place(tree([2, 3], [2]), leaf(4, 4, 4, 4, 4, 4, 4), [], TopologyWish(), 12))
     assert used(found) == [0, 0, 4, 4, 4, 0, 0]
 
 
 def test_of_two_racks_that_hold_it_the_fuller_one_is_taken() -> None:
-    found = placed(place(tree([2], [2]), leaf(8, 8, 8, 2), [], Wish(), 9))
+    found = placed(place(tree([2], [2]), leaf(8, 8, 8, 2), [], TopologyWish(), 9))
     assert used(found) == [0, 0, 8, 1]
 
 
 def test_fewer_hosts_count_more_than_less_left_over() -> None:
-    found = placed(place(tree([3], [4]), leaf(8, 8, 8, 4, 4, 4, 4), [], Wish(), 16))
+    found = placed(place(tree([3], [4]), leaf(8, 8, 8, 4, 4, 4, 4), [], TopologyWish(), 16))
     assert used(found) == [8, 8, 0, 0, 0, 0, 0]
 
 
 def test_a_required_level_is_never_crossed() -> None:
-    assert placed(place(tree([2, 2]), leaf(4, 4, 4, 4), [], Wish(required=1), 9)) is None
-    assert placed(place(tree([2, 2]), leaf(4, 4, 4, 4), [], Wish(required=0), 9)) is not None
+    assert placed(place(tree([2, 2]), leaf(4, 4, 4, 4), [], TopologyWish(required=1), 9)) is None
+    assert (
+        placed(place(tree([2, 2]), leaf(4, 4, 4, 4), [], TopologyWish(required=0), 9)) is not None
+    )
 
 
 def test_a_preferred_level_means_the_fewest_domains_of_it() -> None:
     #  zone 0 would need 3 racks, zone 1 needs 2
     shape = tree([1, 1, 1], [2, 2])
-    found = placed(place(shape, leaf(4, 4, 4, 4, 4, 4, 4), [], Wish(preferred=1), 12))
+    found = placed(place(shape, leaf(4, 4, 4, 4, 4, 4, 4), [], TopologyWish(preferred=1), 12))
     assert used(found)[:3] == [0, 0, 0]
     assert domains_used(shape, found)[:2] == (1, 2)
 
 
 def test_required_and_preferred_together_give_one_zone_with_the_fewest_racks() -> None:
     shape = tree([2, 2], [1, 1, 1, 1])
-    wish = Wish(required=0, preferred=1)
+    wish = TopologyWish(required=0, preferred=1)
     found = placed(place(shape, leaf(4, 4, 4, 4, 4, 4, 4, 4), [], wish, 16))
     assert domains_used(shape, found) == (1, 2, 4)
 
@@ -119,19 +121,23 @@ def test_unlabelled_nodes_are_no_rack_but_can_be_used() -> None:
     labelled = (np.array([True]), np.array([True, False]), np.ones(4, bool))
     shape = replace(shape, labelled=labelled)
     capacities = leaf(1, 1, 8, 8)
-    assert labelled_only(shape, Wish(required=1)).tolist() == [True, True, False, False]
-    assert labelled_only(shape, Wish(required=0)) is None
-    assert placed(place(shape, capacities, [], Wish(required=1), 9)) is None
-    assert used(placed(place(shape, capacities, [], Wish(), 9))).count(0) == 2
+    assert labelled_only(shape, TopologyWish(required=1)).tolist() == [True, True, False, False]
+    assert labelled_only(shape, TopologyWish(required=0)) is None
+    assert placed(place(shape, capacities, [], TopologyWish(required=1), 9)) is None
+    assert used(placed(place(shape, capacities, [], TopologyWish(), 9))).count(0) == 2
 
 
 def test_the_same_arrays_give_the_same_answer() -> None:
     shape, capacities = tree([3, 3], [2, 4]), leaf(*[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8])
-    first = used(placed(place(shape, capacities, [], Wish(), 20)))
-    assert all(used(placed(place(shape, capacities, [], Wish(), 20))) == first for _ in range(3))
+    first = used(placed(place(shape, capacities, [], TopologyWish(), 20)))
+    assert all(
+        used(placed(place(shape, capacities, [], TopologyWish(), 20))) == first for _ in range(3)
+    )
 
 
-def brute_force(shape: Tree, capacities: list[int], wish: Wish, need: int) -> int | None:
+def brute_force(
+    shape: DomainTree, capacities: list[int], wish: TopologyWish, need: int
+) -> int | None:
     """Return the fewest domains at the level that counts, ``None`` when nothing fits."""
     sums = [shape.sums(np.array(capacities), level, shape.host) for level in range(3)]
     if wish.required == ROOT:
@@ -166,7 +172,7 @@ def test_a_fit_is_found_whenever_there_is_one_with_the_fewest_domains(
     need = data.draw(st.integers(1, 20))
     required = data.draw(st.integers(ROOT, 1))
     preferred = data.draw(st.integers(ROOT, 2))
-    wish = Wish(required=required, preferred=preferred)
+    wish = TopologyWish(required=required, preferred=preferred)
     found = placed(place(shape, np.array(capacities), [], wish, need))
     expected = brute_force(shape, capacities, wish, need)
     assert (found is None) == (expected is None)
@@ -177,31 +183,31 @@ def test_a_fit_is_found_whenever_there_is_one_with_the_fewest_domains(
         assert required == ROOT or domains_used(shape, found)[required] == 1
 
 
-# --- families -------------------------------------------------------------------------
+# --- cap rules -------------------------------------------------------------------------
 
 
 def test_one_per_rack_is_counted_on_the_way_up() -> None:
     shape = tree([2, 2], [2])
-    one_per_rack = Family(np.array([0, 0, 1, 1, 2, 2], dtype=np.int32), leaf(1, 1, 1), level=1)
+    one_per_rack = CapRule(np.array([0, 0, 1, 1, 2, 2], dtype=np.int32), leaf(1, 1, 1), level=1)
     counts = count_up(shape, leaf(4, 4, 4, 4, 4, 4), [one_per_rack])
     assert [c.tolist() for c in counts[:2]] == [[2, 1], [1, 1, 1]]
-    found = placed(place(shape, leaf(4, 4, 4, 4, 4, 4), [one_per_rack], Wish(), 3))
+    found = placed(place(shape, leaf(4, 4, 4, 4, 4, 4), [one_per_rack], TopologyWish(), 3))
     assert shape.sums(found, 1, 2).tolist() == [1, 1, 1]
 
 
 def test_a_budget_across_the_tree_limits_every_domain_it_touches() -> None:
     shape = tree([2, 2])
-    budget = Family(np.array([0, -1, 0, -1], dtype=np.int32), leaf(3))
+    budget = CapRule(np.array([0, -1, 0, -1], dtype=np.int32), leaf(3))
     counts = count_up(shape, leaf(4, 4, 4, 4), [budget])
     assert counts[1].tolist() == [7, 7]
     assert counts[0].tolist() == [11]
-    found = placed(place(shape, leaf(4, 4, 4, 4), [budget], Wish(), 11))
+    found = placed(place(shape, leaf(4, 4, 4, 4), [budget], TopologyWish(), 11))
     assert budget.within(found)
 
 
 def test_trim_keeps_the_roomiest_nodes_of_a_set() -> None:
-    family = Family(np.array([0, 0, 0, -1], dtype=np.int32), leaf(5))
-    assert trim(leaf(2, 4, 3, 9), [family]).tolist() == [0, 4, 1, 9]
+    cap_rule = CapRule(np.array([0, 0, 0, -1], dtype=np.int32), leaf(5))
+    assert trim(leaf(2, 4, 3, 9), [cap_rule]).tolist() == [0, 4, 1, 9]
 
 
 @given(
@@ -215,8 +221,10 @@ def test_caps_that_cut_across_the_tree_leave_the_search_complete(
     codes: list[int], capacities: list[int], caps: list[int], need: int, required: int
 ) -> None:
     shape = tree([2, 1], [3])
-    family = Family(np.array(codes, dtype=np.int32), np.array(caps))
-    found = placed(place(shape, np.array(capacities), [family], Wish(required=required), need))
+    cap_rule = CapRule(np.array(codes, dtype=np.int32), np.array(caps))
+    found = placed(
+        place(shape, np.array(capacities), [cap_rule], TopologyWish(required=required), need)
+    )
     spans = (
         [(0, 6)]
         if required == ROOT
@@ -230,7 +238,7 @@ def test_caps_that_cut_across_the_tree_leave_the_search_complete(
         for span in spans
     ]
     assert (found is not None) == (max(room) >= need)
-    assert found is None or (family.within(found) and found.sum() == need)
+    assert found is None or (cap_rule.within(found) and found.sum() == need)
 
 
 # --- slices ---------------------------------------------------------------------------
@@ -238,7 +246,7 @@ def test_caps_that_cut_across_the_tree_leave_the_search_complete(
 
 def test_slices_are_whole_in_their_rack() -> None:
     #  racks hold 7, 4 and 9: slices of 4 make 1 + 1 + 2, so 16 fit and 17 do not
-    shape, wish = tree([2, 1, 2]), Wish(slice_size=4, slice_level=1)
+    shape, wish = tree([2, 1, 2]), TopologyWish(slice_size=4, slice_level=1)
     capacities = leaf(3, 4, 4, 5, 4)
     found = placed(place_slices(shape, capacities, [], wish, 16))
     assert shape.sums(found, 1, 2).tolist() == [4, 4, 8]
@@ -246,7 +254,7 @@ def test_slices_are_whole_in_their_rack() -> None:
 
 
 def test_a_partial_slice_takes_what_is_left_beside_whole_ones() -> None:
-    shape, wish = tree([2, 1, 2]), Wish(slice_size=4, slice_level=1)
+    shape, wish = tree([2, 1, 2]), TopologyWish(slice_size=4, slice_level=1)
     found = placed(place_slices(shape, leaf(3, 4, 4, 4, 4), [], wish, 19))
     assert shape.sums(found, 1, 2).tolist() == [7, 4, 8]
     slots = partial_last(shape, wish, found)
@@ -263,7 +271,7 @@ def test_slices_fit_exactly_when_counting_says_so(
     capacities: list[int], need: int, size: int, required: int
 ) -> None:
     shape = tree([2, 3], [1, 2])
-    wish = Wish(required=required, slice_size=size, slice_level=1)
+    wish = TopologyWish(required=required, slice_size=size, slice_level=1)
     found = placed(place_slices(shape, np.array(capacities), [], wish, need))
     racks = shape.sums(np.array(capacities), 1, 2).tolist()
     rest = need % size

@@ -6,11 +6,10 @@ from loadtest.testbed.client import pods
 from loadtest.testbed.standins.apiserver.requests import wants_packed
 from loadtest.testbed.standins.simulated import SimulatedPlane
 from muster.kube.client import KubeClient
-from muster.kube.firstlist.decoders import PACKED
-from muster.kube.firstlist.page import LISTED_PODS, JsonPage
+from muster.kube.firstlist.decoders import COLUMNS, LISTED_PODS
 from muster.kube.firstlist.podpage import PackedPage
-from muster.kube.firstlist.protobuf import PROTOBUF
 from muster.kube.http import auth
+from muster.kube.http.mediatypes import PROTOBUF
 
 POD_PATH = "/api/v1/namespaces/default/pods"
 
@@ -36,7 +35,7 @@ async def test_a_list_comes_in_protobuf_unless_an_object_has_a_field_of_no_known
     odd["spec"]["notYetKnown"] = 1
     async with SimulatedPlane() as plane, plane.api("admin") as api:
         identity = auth.load(plane.kubeconfig())
-        async with KubeClient(identity, packed=PACKED) as client:
+        async with KubeClient(identity, packed=COLUMNS) as client:
             for name in ("p0", "p1"):
                 await api.create(POD_PATH, pods.pod(name))
             assert await listed(client) == {"p0": True, "p1": True}
@@ -55,7 +54,6 @@ async def listed(client: KubeClient) -> dict[str, bool]:
     found = dict[str, bool]()
     async for page in client.pages(LISTED_PODS):
         in_protobuf = isinstance(page.items, PackedPage)
-        read = page.items if isinstance(page.items, PackedPage) else JsonPage(page.items)
-        for place in range(len(read)):
-            found[read.pod(place).metadata.name] = in_protobuf
+        for pod in page.items:
+            found[pod.metadata.name] = in_protobuf
     return found

@@ -1,0 +1,273 @@
+"""The extender of one cluster: all its parts, wired but not started.
+
+What is built later may have what was built before, never the other way round: so a gang's way from
+its plan to its release is built from its end (the drawing in ``extender.wiring``).
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from extender.access.authorization import Gate
+from extender.app import Parts
+from extender.config.settings import ExtenderConfig
+from extender.engine import Clock, Engine, SteadyClock
+from extender.intake.objects import Feed, Namespaces
+from extender.intake.podwatchers import PodWatchers
+from extender.intake.sync import Sync
+from extender.jobnetworks.assignment import JobNetworks
+from extender.jobnetworks.records import NetworkRecords
+from extender.leadership.candidacy import Candidacy
+from extender.leadership.term import Leadership
+from extender.metrics import StateCollector
+from extender.pendingpods import PendingPods
+from extender.planning.autoscaler import Provisioner
+from extender.planning.bindtimes import BindTimes
+from extender.planning.holding import Holding
+from extender.planning.lostseats import LostSeats
+from extender.planning.planner import Planner
+from extender.planning.worklist import WorkList
+from extender.readapi.dump import Dumper
+from extender.releases.releaser import Releaser
+from extender.releases.repairer import Repairer
+from extender.releases.rollback import PartialGangs
+from extender.reservations.reservations import ExpectedRows, Reservations
+from extender.reservations.route import ReservationApi
+from extender.timeslice import Pace
+from extender.watchover.bypassedpods import Slipped
+from extender.watchover.census import Census
+from extender.watchover.conditions import Conditions
+from extender.watchover.devicetroubles import DeviceWatch
+from extender.watchover.groupstatuses import StatusWriter
+from extender.wiring import rooms
+from extender.wiring.jobs import Gates, Plans, Ticker, Works
+from extender.wiring.rooms import Common, Shown, Surface
+from muster.kube.client import KubeClient
+from muster.kube.writing.events import Regarding
+from muster.kube.writing.podwrites import PodRef
+from muster.observability.health import Health
+from muster.observability.memory import Collector
+from muster.observability.metrics import watch_loop
+
+STANDBY_TIDY_S: Final = 60.0  # between forgetting what is gone; a day brings some thousand gangs
+
+
+@dataclass(slots=True)
+class Extender:
+    """One cluster's extender. Without ``candidacy`` it always leads."""
+
+    config: ExtenderConfig
+    client: KubeClient
+    #: seconds since the epoch, never falling
+    clock: Clock = field(default_factory=SteadyClock)
+    #: seconds, for time slices
+    monotonic: Clock = time.perf_counter
+    #: a random number in [0, 1)
+    jitter: Callable[[], float] = random.random
+    candidacy: Candidacy | None = None
+    #: called once this replica has lost its lease
+    on_deposed: Callable[[], None] | None = None
+    #: the collector of the process; an extender that shares its process has none
+    collector: Collector | None = None
+    engine: Engine = field(init=False)
+    pace: Pace = field(init=False)
+    pods: PendingPods = field(init=False)
+    worklist: WorkList = field(init=False)
+    feed: Feed = field(init=False)
+    sync: Sync = field(init=False)
+    planner: Planner = field(init=False)
+    releaser: Releaser = field(init=False)
+    reservations: Reservations = field(init=False)
+    repairer: Repairer = field(init=False)
+    statuses: StatusWriter = field(init=False)
+    partial: PartialGangs = field(init=False)
+    conditions: Conditions = field(init=False)
+    bind_times: BindTimes = field(init=False)
+    provisioner: Provisioner = field(init=False)
+    networks: JobNetworks = field(init=False)
+    census: Census = field(init=False)
+    dumper: Dumper = field(init=False)
+    slipped: Slipped = field(init=False)
+    devices: DeviceWatch = field(init=False)
+    parts: Parts = field(init=False)
+    leadership: Leadership | None = field(init=False, default=None)
+    #: set once this replica may plan and write
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    #: whether the process is stopping
+    draining: bool = False
+    #: why the process must end, "" while it need not
+    deposed: str = ""
+
+    def __post_init__(self) -> None:
+        """Build everything; nothing runs yet."""
+        it = Common.of(
+            Surface(
+                self.config,
+                self.client,
+                self.clock,
+                self.monotonic,
+                self.jitter,
+                self.candidacy,
+                self.collector,
+            )
+        )
+        self.client.observe(it.metrics.api_calls.note)
+        self.engine, self.pace, self.pods, self.worklist = it.engine, it.pace, it.pods, it.worklist
+        lost, records, expected = self._build_intake(it)
+        holding = self._build_chain(it, lost, records, expected)
+        shown = self._build_watchers(it)
+        self._build_servers(it, holding, shown)
+        self._build_leadership(it)
+
+    def _build_intake(self, it: Common) -> tuple[LostSeats, NetworkRecords, ExpectedRows]:
+        """Build what comes before the state, and the parts that are shown pods on their way."""
+        namespaces: Namespaces = {}
+        lost = LostSeats(it.engine, self.config.keep_lost_seat_seconds)
+        records, expected = NetworkRecords(it.engine, self.client), ExpectedRows()
+        self.slipped = rooms.slipped_pods(it, namespaces)
+        self.devices = rooms.device_watch(it)
+        self.repairer = rooms.repairer_of(it)
+        watchers = PodWatchers(
+            lost=lost.note,
+            slipped=self.slipped,
+            devices=self.devices,
+            networks=records.attached,
+            node_changed=self.repairer.node_changed,
+        )
+        self.feed = rooms.feed_of(it, namespaces, watchers)
+        self.conditions = rooms.conditions_of(it)
+        self.statuses = rooms.statuses_of(it, self.feed, self.conditions)
+        self.sync = rooms.sync_of(it, self.feed, self.statuses, records, expected)
+        return lost, records, expected
+
+    def _build_chain(
+        self, it: Common, lost: LostSeats, records: NetworkRecords, expected: ExpectedRows
+    ) -> Holding:
+        """Build planned → reserved → network → release, the last first."""
+        holding = Holding(it.engine)
+        self.releaser = rooms.releaser_of(it, self.feed, records)
+        self.networks = rooms.networks_of(it, records, self.releaser)
+        self.reservations = rooms.reservations_of(it, self.feed, self.sync, expected, self.networks)
+        restrictions = rooms.restrictions_of(self.repairer, lost, self.networks)
+        self.planner = rooms.planner_of(it, holding, restrictions, self.reservations.planned)
+        self.bind_times = self.planner.bind_times
+        return holding
+
+    def _build_watchers(self, it: Common) -> Shown:
+        """Build what looks at all gangs now and then; return what of it is shown."""
+        self.partial = rooms.partial_gangs_of(it)
+        self.provisioner = rooms.provisioner_of(it)
+        self.census = rooms.census_of(it, self.planner, self.partial, self.conditions)
+        return Shown(
+            planner=self.planner,
+            census=self.census,
+            partial_gangs=self.partial,
+            repairer=self.repairer,
+            slipped=self.slipped,
+            devices=self.devices,
+            sync=self.sync,
+        )
+
+    def _build_servers(self, it: Common, holding: Holding, shown: Shown) -> None:
+        """Build what answers, and the jobs."""
+        it.metrics.registry.register(StateCollector(rooms.gauges_of(it, shown)))
+        self.dumper = rooms.dumper_of(it, shown)
+        self.parts = Parts(
+            config=self.config,
+            handlers=rooms.handlers_of(it, holding, self.feed, self._ready),
+            api=rooms.read_api(it, shown, self._ready),
+            reservations=ReservationApi(self.reservations, self._ready),
+            gate=Gate.of(self.config, self.client, it.metrics),
+            live=Health(),
+            ready=Health({"listed": self.sync.problem, "draining": self._draining}),
+            metrics=it.metrics,
+            jobs=self._works(it).behind(Gates(self.sync.synced, self.begun)),
+            drain=self._drain,
+        )
+
+    def _works(self, it: Common) -> Works:
+        """Return every job under what it waits for."""
+        gates = Gates(self.sync.synced, self.begun)
+        asks = {"provisioner": self.provisioner.run} if self.provisioner.wanted else {}
+        return Works(
+            at_once={
+                "sync": self.sync.run,
+                "planner": Plans(gates, self.planner, self.collector).run,  # waits by itself
+                "releaser": self.releaser.run,
+                "reservations": self.reservations.run,
+                "ticker": Ticker(it.engine, it.pace, self.collector).run,
+                "slipped": self.slipped.run,
+                "dumper": self.dumper.run,
+                "events": it.recorder.run,
+                "loop-lag": partial(watch_loop, it.metrics.loop_lag, time.perf_counter),
+            },
+            once_listed={"census": self.census.run},
+            as_leader={
+                "repairer": self.repairer.run,
+                "partial": self.partial.run,
+                "conditions": self.conditions.run,
+                "bound-gangs": rooms.bound_gangs_of(it).run,
+                **asks,
+            },
+            informed={
+                "statuses": self.statuses.run,
+                "networks": self.networks.run,
+                "devices": self.devices.run,
+            },
+        )
+
+    def _build_leadership(self, it: Common) -> None:
+        """Take part in the election, or lead at once where there is none."""
+        it.metrics.leader.set_function(it.base.leads)
+        if self.candidacy is None:
+            self.begun.set()
+            return
+
+        def report(ref: PodRef, text: str) -> None:
+            about = Regarding.pod(ref.namespace, ref.name, ref.uid)
+            it.recorder.record(about, "LeaderElection", text, action="Electing")
+
+        self.candidacy.fence.listen(it.metrics.fenced_writes.inc)
+        self.leadership = Leadership(
+            self.candidacy, self.sync, self.client, it.metrics, self.begun, self._end, report
+        )
+        self.parts.jobs["election"] = self.leadership.run
+        self.parts.jobs["standby"] = self._tidy
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def is_quiet(self) -> bool:
+        """Return whether every event is applied and nothing is left to plan or release now."""
+        sent = self.networks.is_idle and self.releaser.is_idle
+        return not self.sync.backlog and self.planner.is_idle and sent
+
+    def _ready(self) -> bool:
+        """Return whether answers mean anything; the fence has a clock, so it is asked each time."""
+        listed = self.sync.synced.is_set()
+        return listed and (self.candidacy is None or self.candidacy.fence.is_open())
+
+    def _draining(self) -> str | None:
+        return "the process is stopping" if self.draining else None
+
+    def _end(self, reason: str) -> None:
+        self.deposed = reason
+        if self.on_deposed is not None:
+            self.on_deposed()
+
+    async def _drain(self) -> None:
+        """Finish what was begun; a deposed replica may not."""
+        if not self.deposed:
+            await self.releaser.drain()
+
+    async def _tidy(self) -> None:
+        """Forget what is gone, for as long as this replica stands by."""
+        while not self.begun.is_set():
+            await asyncio.sleep(STANDBY_TIDY_S)
+            self.planner.forget_gone()
+            self.repairer.forget_mended()
+            self.partial.forget_gone()
+            self.conditions.forget_gone()

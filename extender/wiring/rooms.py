@@ -1,0 +1,394 @@
+"""A builder for each room of the extender: what is made, of what; nothing runs yet."""
+
+import random
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Self
+
+from extender.calls.binding import Binder
+from extender.calls.handlers import Handlers
+from extender.calls.namespacelabels import labels_of
+from extender.calls.verbs import Verbs
+from extender.config.settings import ExtenderConfig
+from extender.engine import Clock, Engine
+from extender.intake.firstlist.reader import reader_of
+from extender.intake.objects import Feed, Namespaces
+from extender.intake.podwatchers import PodWatchers
+from extender.intake.sources import network_sources
+from extender.intake.sync import Sync, SyncParts
+from extender.jobnetworks.assignment import JobNetworks
+from extender.jobnetworks.records import NetworkRecords
+from extender.leadership.candidacy import Candidacy
+from extender.metrics import ExtenderMetrics, Readings
+from extender.pendingpods import PendingPods
+from extender.planning.autoscaler import Provisioner
+from extender.planning.bindtimes import BindTimes
+from extender.planning.holding import Holding
+from extender.planning.lostseats import LostSeats
+from extender.planning.planner import Planner, Release, Restrictions
+from extender.planning.worklist import WorkList
+from extender.readapi.dump import Dumper, replica
+from extender.readapi.routes import ReadApi
+from extender.readapi.stories import StoryApi
+from extender.readapi.whatif import WhatIf
+from extender.releases.releaser import ReleaseParts, Releaser
+from extender.releases.repairer import Repairer
+from extender.releases.rollback import PartialGangs
+from extender.reporting.boundgangs import BoundGangs, DueEvents
+from extender.reporting.reporter import Reporter
+from extender.reservations.reservations import (
+    ExpectedRows,
+    ReservationParts,
+    Reservations,
+    seen_pods,
+)
+from extender.story.story import Story
+from extender.timeslice import Pace
+from extender.watchover.admissionfacts import Given
+from extender.watchover.bypassedpods import Slipped
+from extender.watchover.census import Census
+from extender.watchover.conditions import Conditions
+from extender.watchover.devicetroubles import DeviceWatch
+from extender.watchover.groupstatuses import StatusWriter
+from muster.cluster.state import ClusterState
+from muster.kube.client import KubeClient
+from muster.kube.names import PLAN_GATE
+from muster.kube.writing.events import EventRecorder
+from muster.observability.memory import Collector
+from muster.observability.metrics import new_registry
+from muster.workloads.managedpods import Policy
+
+CONTROLLER: Final = "muster.dev/extender"  # who writes our Events
+
+Asked = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """What an extender is made on: its configuration, its client and its clocks."""
+
+    config: ExtenderConfig
+    client: KubeClient
+    #: seconds since the epoch, never falling
+    clock: Clock
+    #: seconds, for time slices
+    monotonic: Clock
+    #: a random number in [0, 1)
+    jitter: Callable[[], float] = random.random
+    #: what an election needs; without it this replica always leads
+    candidacy: Candidacy | None = None
+    #: the collector of this process, if it has one
+    collector: Collector | None = None
+
+    def leads(self) -> bool:
+        """Return whether this replica may write now."""
+        return self.candidacy is None or self.candidacy.fence.is_open()
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What every room is built on."""
+
+    base: Surface
+    config: ExtenderConfig
+    client: KubeClient
+    metrics: ExtenderMetrics
+    state: ClusterState
+    engine: Engine
+    policy: Policy
+    pace: Pace
+    pods: PendingPods
+    worklist: WorkList
+    recorder: EventRecorder
+    #: Events of gangs all of whose members are bound
+    due: DueEvents
+    reporter: Reporter
+
+    @classmethod
+    def of(cls, base: Surface) -> Self:
+        """Build the state, its engine, and what writes Events."""
+        config, metrics = base.config, ExtenderMetrics(new_registry())
+        state = ClusterState(config.cluster, levels=config.levels, gate=PLAN_GATE)
+        engine = Engine(state, base.clock, Story(config.story.entries))
+        pods, due = PendingPods(), DueEvents()
+        recorder = EventRecorder(
+            base.client,
+            controller=CONTROLLER,
+            instance=socket.gethostname(),
+            wanted=None if base.candidacy is None else base.leads,
+        )
+        return cls(
+            base=base,
+            config=config,
+            client=base.client,
+            metrics=metrics,
+            state=state,
+            engine=engine,
+            policy=Policy.of(config.managed),
+            pace=Pace(base.monotonic),
+            pods=pods,
+            worklist=WorkList(engine),
+            recorder=recorder,
+            due=due,
+            reporter=Reporter(state, pods, recorder, metrics, due),
+        )
+
+
+# -- watchover -----------------------------------------------------------------------------------
+
+
+def slipped_pods(it: Common, namespaces: Namespaces) -> Slipped:
+    """Build what finds pods that slipped past admission."""
+    admission = it.config.admission
+    given = Given(admission, it.config.cluster, it.policy.accelerators, namespaces)
+    return Slipped(it.client, given, admission.webhook, it.metrics, it.reporter, it.pace)
+
+
+def device_watch(it: Common) -> DeviceWatch:
+    """Build what watches the devices of running members."""
+    writes = it.config.conditions.patches_per_second > 0
+    return DeviceWatch(it.engine, it.client, it.metrics, it.reporter, writes=writes)
+
+
+def conditions_of(it: Common) -> Conditions:
+    """Build what writes into pods why they wait."""
+    return Conditions(
+        it.engine,
+        it.pods,
+        it.client,
+        it.config.conditions,
+        it.metrics,
+        it.reporter,
+        it.worklist.decisions,
+    )
+
+
+def statuses_of(it: Common, feed: Feed, conditions: Conditions) -> StatusWriter:
+    """Build what keeps the statuses of group objects."""
+    return StatusWriter(it.engine, it.policy, feed.covers, it.client, it.metrics, conditions)
+
+
+def census_of(
+    it: Common, planner: Planner, partial_gangs: PartialGangs, conditions: Conditions
+) -> Census:
+    """Build what counts gangs, and shows each of them to the parts that look at all."""
+    return Census(
+        it.state,
+        planner.why,
+        shows=(partial_gangs.notice, conditions.notice),
+        after=planner.bind_times.review,
+        pace=it.pace,
+    )
+
+
+# -- intake --------------------------------------------------------------------------------------
+
+
+def feed_of(it: Common, namespaces: Namespaces, watchers: PodWatchers) -> Feed:
+    """Build what makes events of objects."""
+    return Feed(it.engine, it.policy, it.config.levels, it.pods, it.reporter, namespaces, watchers)
+
+
+def sync_of(
+    it: Common,
+    feed: Feed,
+    statuses: StatusWriter,
+    networks: NetworkRecords,
+    expected: ExpectedRows,
+) -> Sync:
+    """Build the watches and the writer."""
+    base = it.base
+    parts = SyncParts(
+        feed=feed,
+        statuses=statuses,
+        listed=reader_of(it.config.first_list, it.engine, feed),
+        known=partial(seen_pods, it.state, expected),
+        unreadable=it.reporter.unreadable,
+        pod_applied=None if base.candidacy is None else base.candidacy.mark.applied,
+        listed_again=None if base.collector is None else base.collector.listed,
+        more=network_sources(networks.pools),
+    )
+    return Sync(it.client, parts, it.metrics, it.pace, base.jitter)
+
+
+# -- releases, networks, reservations: the chain, its end first ----------------------------------
+
+
+def repairer_of(it: Common) -> Repairer:
+    """Build what mends plans that do not come true."""
+    return Repairer(it.engine, it.pods, it.client, it.config, it.metrics, it.reporter)
+
+
+def releaser_of(it: Common, feed: Feed, networks: NetworkRecords) -> Releaser:
+    """Build the end of the chain: what sends the PATCHes."""
+    parts = ReleaseParts(
+        worklist=it.worklist, read_again=feed.pod, vanished=feed.forget, addition=networks.extra
+    )
+    return Releaser(
+        it.engine, it.pods, it.client, it.config, it.metrics, it.reporter, it.pace, parts
+    )
+
+
+def networks_of(it: Common, records: NetworkRecords, releaser: Releaser) -> JobNetworks:
+    """Build what makes a gang's network before the gang is released."""
+    return JobNetworks(
+        it.engine,
+        it.client,
+        it.metrics,
+        it.reporter,
+        known=records,
+        release=releaser.submit,
+        look_again=it.worklist.look_again,
+    )
+
+
+def reservations_of(
+    it: Common, feed: Feed, sync: Sync, rows: ExpectedRows, networks: JobNetworks
+) -> Reservations:
+    """Build what keeps room for pods that are about to be made."""
+    parts = ReservationParts(
+        release=networks.submit,
+        set_aside=it.worklist.reason,
+        is_isolated=networks.is_isolated,
+        caught_up=sync.caught_up,
+        partial_s=it.config.partial_after_seconds,
+    )
+    return Reservations(it.engine, feed, it.metrics, it.pace, rows, parts)
+
+
+def partial_gangs_of(it: Common) -> PartialGangs:
+    """Build what rolls gangs back that run in part."""
+    return PartialGangs(it.engine, it.client, it.config, it.metrics, it.reporter, it.worklist)
+
+
+# -- planning ------------------------------------------------------------------------------------
+
+
+def restrictions_of(repairer: Repairer, lost: LostSeats, networks: JobNetworks) -> Restrictions:
+    """Say who is asked what a gang may not have."""
+    return Restrictions(refused=repairer.refused, kept=lost.kept_from, network=networks.lack)
+
+
+def planner_of(
+    it: Common, holding: Holding, restrictions: Restrictions, release: Release
+) -> Planner:
+    """Build the planner, the begin of the chain."""
+    return Planner(
+        it.engine,
+        it.config,
+        it.worklist,
+        holding,
+        restrictions=restrictions,
+        release=release,
+        bind_times=BindTimes(it.engine, it.metrics.gang_bound, it.reporter.bound),
+        reporter=it.reporter,
+        metrics=it.metrics,
+        pace=it.pace,
+    )
+
+
+def provisioner_of(it: Common) -> Provisioner:
+    """Build what asks an autoscaler for nodes."""
+    return Provisioner(
+        it.engine,
+        it.pods,
+        it.client,
+        it.config.autoscaler,
+        it.metrics,
+        it.reporter,
+        it.worklist.decisions,
+        it.policy.accelerators,
+        it.pace,
+    )
+
+
+# -- reporting, calls, readapi -------------------------------------------------------------------
+
+
+def bound_gangs_of(it: Common) -> BoundGangs:
+    """Build what records Events on bound members."""
+    return BoundGangs(it.engine, it.client, it.due, it.reporter.tell_bound)
+
+
+def handlers_of(it: Common, holding: Holding, feed: Feed, ready: Asked) -> Handlers:
+    """Build the answers to kube-scheduler."""
+    return Handlers(
+        Verbs(it.state, holding, feed.is_managed, feed.namespaces.__contains__, ready),
+        Binder(it.state, holding, it.client, feed.is_managed, ready),
+        partial(labels_of, it.client),
+        it.metrics,
+        it.base.leads,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The parts that the read API and the gauges read."""
+
+    planner: Planner
+    census: Census
+    partial_gangs: PartialGangs
+    repairer: Repairer
+    slipped: Slipped
+    devices: DeviceWatch
+    sync: Sync
+
+    def backlog(self) -> int:
+        """Return the number of changes received and not applied yet."""
+        return self.sync.backlog
+
+
+def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
+    """Build the read-only API."""
+    return ReadApi(
+        state=it.state,
+        planner=shown.planner,
+        client=it.client,
+        census=shown.census,
+        whatif=WhatIf(it.engine, shown.planner, it.client, it.policy, ready, it.pace),
+        stories=StoryApi(it.engine, it.client, it.pace),
+        ready=ready,
+        backlog=shown.backlog,
+        pace=it.pace,
+        leads=it.base.leads,
+        partial_since=shown.partial_gangs.since,
+        trouble=shown.repairer.trouble,
+        slipped=shown.slipped.problems,
+        devices=shown.devices,
+    )
+
+
+def dumper_of(it: Common, shown: Shown) -> Dumper:
+    """Build what writes dumps."""
+    return Dumper(
+        it.engine,
+        shown.planner,
+        it.config,
+        replica(),
+        it.base.leads,
+        shown.sync.synced.is_set,
+        it.pace,
+    )
+
+
+def gauges_of(it: Common, shown: Shown) -> Readings:
+    """Return where each gauge of the state is read, when it is scraped."""
+    census, planner, partial_gangs = shown.census, shown.planner, shown.partial_gangs
+
+    def oldest_s() -> float:
+        since = census.queue.oldest
+        return 0.0 if since is None else max(0.0, it.engine.clock() - since)
+
+    return Readings(
+        gangs=lambda: census.gangs,
+        holds=lambda: census.holds,
+        queued_gangs=lambda: census.queue.gangs,
+        queued_pods=lambda: census.queue.pods,
+        oldest_s=oldest_s,
+        waiting=lambda: planner.waiting,
+        backlog=shown.backlog,
+        partial=lambda: partial_gangs.reported,
+        spares=lambda: census.spares,
+    )

@@ -1,0 +1,10 @@
+"""`muster bench …`: the flags of each bench and what it prints.
+
+``app``            the benchmarks behind the figures in README.md
+``coldstart``      CPU and memory of the extender until it has read a cluster
+``device_plugin``  the device plugin's answers, memory and idleness
+``gate``           ratios of Muster's costs beside recorded bounds; fails on a regression
+``sustained``      `muster bench sustained`
+``trace``          the replay of a trace of gangs beside gang best-fit
+``webhook``        admission reviews over TLS
+"""

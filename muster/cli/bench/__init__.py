@@ -1,1 +1,0 @@
-"""`muster bench …`: the flags of each bench and what it prints."""

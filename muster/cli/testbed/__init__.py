@@ -1,1 +1,0 @@
-"""Commands that need the load test's package: demo, loadtest, assets."""

@@ -1,1 +1,0 @@
-"""Spare nodes of a plan, and hot spares of a gang."""

@@ -1,0 +1,6 @@
+"""The load test as users run it; what needs a real control plane runs on one minor."""
+
+from support.apiservers import minors
+
+pytest_generate_tests = minors.pytest_generate_tests
+minor = minors.minor

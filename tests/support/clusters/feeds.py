@@ -1,0 +1,70 @@
+"""A feed whose listeners do nothing, but for those that a test brings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from extender.engine import Engine
+from extender.intake.objects import Feed
+from extender.intake.podwatchers import PodWatchers
+from extender.pendingpods import PendingPods
+from extender.reporting.reporter import Reporter
+from muster.cluster.ids import GangKey, PodUid
+from muster.kube import names, wire
+from muster.workloads.managedpods import Policy
+
+
+@dataclass
+class NotWatched:
+    """Takes everything and does nothing."""
+
+    def see(self, *_: object) -> None:
+        """Do nothing."""
+
+    def drop(self, _uid: PodUid) -> None:
+        """Do nothing."""
+
+    def arrived(self, _pod: wire.Pod) -> None:
+        """Do nothing."""
+
+
+@dataclass
+class Arrivals(NotWatched):
+    """Has a function called with every pod at first sight, as ``Slipped`` is."""
+
+    seen: Callable[[PodUid, wire.Pod, GangKey | None], None] = field(kw_only=True)
+
+    def see(self, *seen: object) -> None:
+        self.seen(*seen)  # type: ignore[arg-type]
+
+
+@dataclass
+class Annotations(NotWatched):
+    """Has a function called with every pod's metadata, as ``Attached`` is."""
+
+    seen: Callable[[PodUid, wire.ObjectMeta, bool], None] = field(kw_only=True)
+
+    def see(self, *seen: object) -> None:
+        self.seen(*seen)  # type: ignore[arg-type]
+
+
+def nowhere(*_: object) -> None:
+    """Do nothing."""
+
+
+def feed_of(
+    engine: Engine,
+    pods: PendingPods,
+    reporter: Reporter,
+    *,
+    slipped: NotWatched | None = None,
+    networks: NotWatched | None = None,
+) -> Feed:
+    """Return a feed of a cluster with the default levels and policy."""
+    watchers = PodWatchers(
+        lost=nowhere,
+        slipped=slipped or NotWatched(),
+        devices=NotWatched(),
+        networks=networks or NotWatched(),
+        node_changed=nowhere,
+    )
+    return Feed(engine, Policy(), names.DEFAULT_LEVELS, pods, reporter, {}, watchers)
