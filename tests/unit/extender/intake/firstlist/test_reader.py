@@ -15,7 +15,7 @@ from extender.config.settings import ExtenderConfig, FirstList
 from extender.intake.firstlist.plain import PlainPods
 from extender.intake.firstlist.pods import ListedPods
 from extender.intake.firstlist.reader import decoders_of
-from extender.wiring import Extender
+from extender.wiring.extender import Extender
 from loadtest.testbed.client.api import Api
 from loadtest.testbed.client.pods import Gang, members
 from muster.cluster.events import PlanNote
