@@ -6,7 +6,7 @@
 ``leadership``    the one replica that plans and writes
 ``reservations``  room for the members of a gang before its pods exist
 ``intake``        from watched objects to events of the cluster model
-``readapi``       the read-only API: status, gangs, explain, what-if and dump
+``readapi``       the read-only API: status, gangs, explain, story, what-if and dump
 ``calls``         the calls of kube-scheduler
 ``releases``      what is written to pods after a plan
 ``watchover``     jobs that look at the state from time to time
@@ -17,6 +17,7 @@
 ``pendingpods``   what a release needs of pods that are not bound, and the model does not keep
 ``config``        the configuration file
 ``engine``        the state, its clock, and who listens to its effects
+``story``         the last events and decisions, each with its cause
 ``timeslice``     the event loop, shared by requests and work
 ``metrics``       what Prometheus reads
 ``errors``        what goes wrong, as classes

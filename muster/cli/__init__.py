@@ -10,8 +10,7 @@
 ``certificates``  what extender and kube-scheduler show each other
 ``probe``         asks a page with a certificate or a token
 ``shells``        extender, webhook, device-plugin, vni-agent: become that program
-``bench``         measurements
-``testbed``       demo, loadtest, assets
+``sourcetree``    demo, loadtest, bench, assets: only where the source tree is
 ``ops``           what the operator's commands do, apart from their flags
 ``cluster``       flags of commands that talk to the API server
 ``output``        one JSON object, or a table for people
