@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import get_args
 
+from extender.story.entries import NOTHING
+from extender.story.story import Story
 from muster.cluster.effects import CapacityFreed, Effect
 from muster.cluster.events import Event
 from muster.cluster.state import ClusterState
@@ -35,11 +37,16 @@ class SteadyClock:
 
 
 class Engine:
-    """A ``ClusterState``, its clock, and listeners to effects."""
+    """A ``ClusterState``, its clock, and listeners to effects.
 
-    def __init__(self, state: ClusterState, clock: Clock) -> None:
+    ``story``: where every event that changes the state is noted with its cause.
+    """
+
+    def __init__(self, state: ClusterState, clock: Clock, story: Story | None = None) -> None:
         self.state = state
         self.clock = clock
+        self.story = story or Story(0)
+        self._cause = NOTHING  # the event that listeners are being called for
         self._listeners: dict[type[Effect], list[Listener]] = {
             kind: [] for kind in get_args(Effect)
         }
@@ -49,15 +56,27 @@ class Engine:
         for kind in kinds or self._listeners:
             self._listeners[kind].append(listener)
 
-    def apply(self, event: Event) -> None:
-        """Apply ``event`` now. ``PlanStale`` from a plan that no longer fits is passed on."""
-        for effect in self.state.apply(event, now=self.clock()):
-            for listener in self._listeners[type(effect)]:
-                listener(effect)
+    def apply(self, event: Event, cause: int = NOTHING, *, makes_way: bool = False) -> None:
+        """Apply ``event`` now. ``PlanStale`` from a plan that no longer fits is passed on.
 
-    def make_way(self, event: Event) -> None:
-        """Apply an event that makes room for the next one: no listener gets ``CapacityFreed``."""
-        for effect in self.state.apply(event, now=self.clock()):
-            if not isinstance(effect, CapacityFreed):
+        ``cause``: the number in the story of what it follows from, where that is known.
+        ``makes_way``: the next event takes its room, so no listener learns that it became free.
+        """
+        state, number, now = self.state, NOTHING, self.clock()
+        before = state.generation
+        effects = state.apply(event, now=now)
+        if makes_way:
+            effects = [effect for effect in effects if not isinstance(effect, CapacityFreed)]
+        if state.generation != before and self.story.most:
+            number = self.story.note(event, effects, now, cause or self._cause)
+        outer, self._cause = self._cause, number
+        try:
+            for effect in effects:
                 for listener in self._listeners[type(effect)]:
                     listener(effect)
+        finally:
+            self._cause = outer
+
+    def make_way(self, event: Event) -> None:
+        """Apply an event whose room the next one takes: no listener gets ``CapacityFreed``."""
+        self.apply(event, makes_way=True)

@@ -112,6 +112,13 @@ class Dumps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     answer_seconds: float = 10.0
 
 
+class StoryConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What is kept for ``muster story`` (docs/story.md)."""
+
+    #: events, looks and decisions, the last ones, some 0.4 KiB of memory each; 0: none
+    entries: int = 50_000
+
+
 class ScoringConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """Which node a pod that comes alone prefers.
 
@@ -203,6 +210,8 @@ class ExtenderConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     dump: Dumps = Dumps()
     #: which node a pod that comes alone prefers
     scoring: ScoringConfig = ScoringConfig()
+    #: what is kept for ``muster story``
+    story: StoryConfig = StoryConfig()
     #: How the lists of nodes and pods are read with which a start, and a watch that broke, begins.
     #: ``plain`` is the way to take when a start goes wrong that the columns may be to blame for.
     first_list: FirstList = FirstList.COLUMNS
@@ -307,6 +316,7 @@ def _number_problems(config: ExtenderConfig) -> list[str]:
         ("dump.keepFiles", config.dump.keep_files, 1, 100),
         ("dump.keepDecisions", config.dump.keep_decisions, 0, 64),
         ("dump.answerSeconds", config.dump.answer_seconds, 0, 600),
+        ("story.entries", config.story.entries, 0, 500_000),
         *config.scoring.bounds(),
         ("drainSeconds", config.drain_seconds, 0, 600),
         ("apiServer.requestTimeoutSeconds", config.api_server.request_timeout_seconds, 0.1, 600),

@@ -39,13 +39,16 @@ class Holding:
         """Whether a pod's hold means that its whole gang is held."""
         return hold.state is not HoldState.ASSUMED or hold.gang != self._gang
 
-    async def hold(self, plan: PlanHeld, pace: Pace) -> bool:
-        """Hold all of ``plan``, or nothing of it and return False."""
+    async def hold(self, plan: PlanHeld, pace: Pace, cause: int = 0) -> bool:
+        """Hold all of ``plan``, or nothing of it and return False.
+
+        ``cause``: the number of the decision in the story.
+        """
         self._gang, self._lost = plan.gang, False
         held = 0
         try:
             for part in _parts(plan):
-                self._engine.apply(part)
+                self._engine.apply(part, cause)
                 held += len(part.assignments)
                 await pace.breathe()
         except PlanStale:

@@ -294,12 +294,15 @@ class Planner:
             question = self.question(key)  # of the same moment
             if snapshot.gang(key) is None:
                 continue  # it went meanwhile
+            look = self._engine.story.look(
+                key, len(view.waiting), len(view.released) + len(view.bound), question.now
+            )
             decision = await self._decide(question, snapshot)
             if not isinstance(decision, Plan):
-                self._set_aside(view, Asked(snapshot, question, decision), decision)
+                self._set_aside(view, Asked(snapshot, question, decision), decision, look)
                 await self._keep_spares(view)
                 return
-            if await self._hold(view, question, decision, snapshot):
+            if await self._hold(view, question, decision, snapshot, look):
                 await self._finish(key)
                 cycle.held()
                 return
@@ -365,10 +368,10 @@ class Planner:
         self._metrics.decisions.labels(outcome).observe(self._pace.clock() - began)
         return decision
 
-    def _set_aside(self, view: GangView, asked: Asked, decision: Wait | Reject) -> None:
+    def _set_aside(self, view: GangView, asked: Asked, decision: Wait | Reject, look: int) -> None:
         """Park a gang that does not fit; later ones may go, the skip is counted."""
         changed = view.key in self._list.todo  # while it was being planned
-        self._engine.apply(GangSkipped(view.key, decision.reason.value))
+        self._engine.apply(GangSkipped(view.key, decision.reason.value), look)
         if not changed:
             self._list.todo.discard(view.key)  # counting the skip is no reason to look again
         self._list.park(view.key)
@@ -384,7 +387,7 @@ class Planner:
             self._list.not_before[view.key] = again
 
     async def _hold(
-        self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot
+        self, view: GangView, question: Question, plan: Plan, snapshot: Snapshot, look: int
     ) -> bool:
         """Hold the plan and hand it to the release; False when it no longer fits."""
         chosen = await self._pace.drive(assignments(snapshot, plan))
@@ -397,7 +400,8 @@ class Planner:
             generation=plan.generation,
             displaced=tuple(snapshot.pods.uid(row) for row in plan.displaced.tolist()),
         )
-        if not await self._holding.hold(held, self._pace):
+        fits = look and self._engine.story.decided(view.key, len(chosen), plan.domains, now, look)
+        if not await self._holding.hold(held, self._pace, fits):
             return False
         self.decisions.pop(view.key, None)
         self.history.note(Asked(snapshot, question, Planned(plan, chosen)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from extender.readapi.whatifwire import Job, Kind, Nodes, Question, Set
+from muster.apiwire.whatif import Job, Kind, Nodes, Question, Set
 from muster.cluster.events import GangUpserted, PodUpserted
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Fact, Snapshot

@@ -14,18 +14,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import numpy as np
-import orjson
 from aiohttp import web
 
 from extender.calls.body import Body
 from extender.engine import Engine
 from extender.errors import TooLarge
 from extender.planning.planner import Planner
+from extender.readapi.answers import answer, as_wire, problem
 from extender.readapi.suppositions import Supposed, Supposer, pods_named
-from extender.readapi.whatifwire import BODY_BYTES, Question, parse
 from extender.reporting.boundgangs import pods_on
 from extender.timeslice import Pace
+from muster.apiwire import defrag as defragwire
+from muster.apiwire import whatif as whatifwire
+from muster.apiwire.defrag import Defrag, Price
+from muster.apiwire.explain import Ways
+from muster.apiwire.whatif import BODY_BYTES, Question, Where, parse
+from muster.apiwire.whatif import WhatIf as Answered
 from muster.cluster.ids import GangKey
 from muster.cluster.snapshot import Snapshot
 from muster.decisions.answer import decide
@@ -39,7 +45,6 @@ from muster.placement.moves import text as tell
 from muster.placement.moves.proposals import Answer, Proposal, propose
 from muster.placement.question import Question as Asking
 from muster.placement.reasons import text as explain
-from muster.placement.reasons.text import Plain
 from muster.workloads.managedpods import Policy
 
 PATIENCE_S: Final = 20.0  # for one answer; what takes longer is told to be too much
@@ -89,13 +94,13 @@ class WhatIf:
     ready: Callable[[], bool]
     pace: Pace
     turns: Turns = field(default_factory=Turns)
-    _known: dict[GangKey, tuple[tuple[int, int], Plain, list[str]]] = field(default_factory=dict)
+    _known: dict[GangKey, tuple[tuple[int, int], Ways, list[str]]] = field(default_factory=dict)
 
     def routes(self) -> list[web.RouteDef]:
         """Return them."""
         return [
-            web.post("/v1/whatif", self.whatif),
-            web.get("/v1/defrag/{namespace}/{gang}", self.defrag),
+            web.post(whatifwire.PATH, self.whatif),
+            web.get(f"{defragwire.PATH}/{{namespace}}/{{gang}}", self.defrag),
         ]
 
     async def whatif(self, request: web.Request) -> web.Response:
@@ -104,9 +109,9 @@ class WhatIf:
             question = parse(await _body(request))
             names = pods_named(question)
         except ValueError as error:
-            return _problem(400, str(error))
+            return problem(400, str(error))
         except TooLarge as error:
-            return _problem(413, str(error))
+            return problem(413, str(error))
         return await self._in_turn(lambda: self._suppose(question, names))
 
     async def defrag(self, request: web.Request) -> web.Response:
@@ -114,32 +119,31 @@ class WhatIf:
         text = f"{request.match_info['namespace']}/{request.match_info['gang']}"
         return await self._in_turn(lambda: self._defrag(text))
 
-    async def _in_turn(self, work: Callable[[], Awaitable[dict[str, object]]]) -> web.Response:
+    async def _in_turn(self, work: Callable[[], Awaitable[Defrag | Answered]]) -> web.Response:
         if not self.ready():
-            return _problem(503, "the cluster is still being listed, or another replica leads")
+            return problem(503, "the cluster is still being listed, or another replica leads")
         try:
             async with asyncio.timeout(PATIENCE_S), self.turns:
-                answer = await work()
+                return answer(await work())
         except Crowded:
-            return _problem(503, "others are being answered; try again in a moment")
+            return problem(503, "others are being answered; try again in a moment")
         except TimeoutError:
-            return _problem(503, f"no answer within {PATIENCE_S:g} s; ask about less")
+            return problem(503, f"no answer within {PATIENCE_S:g} s; ask about less")
         except (ValueError, NotFound) as error:
-            return _problem(404 if isinstance(error, NotFound) else 400, str(error))
+            return problem(404 if isinstance(error, NotFound) else 400, str(error))
         except KubeError as error:
-            return _problem(502, f"the API server: {error}")
-        return web.Response(body=orjson.dumps(answer), content_type="application/json")
+            return problem(502, f"the API server: {error}")
 
     # --- what if ------------------------------------------------------------------------
 
-    async def _suppose(self, question: Question, names: tuple[str, ...]) -> dict[str, object]:
+    async def _suppose(self, question: Question, names: tuple[str, ...]) -> Answered:
         rows = {name: await self._row(name) for name in names}
         snapshot = self.engine.state.snapshot()
         supposed = Supposer(snapshot, self.policy, rows).read(question)
         there = suppose(snapshot, supposed.supposition)
         await self.pace.breathe()
         decision = await self.pace.drive(decide(there, self._asking(supposed.gang)))
-        return _told(there, supposed, decision)
+        return _answered(there, supposed, decision)
 
     def _asking(self, key: GangKey) -> Asking:
         return self.planner.question(key)
@@ -161,19 +165,19 @@ class WhatIf:
 
     # --- moves --------------------------------------------------------------------------
 
-    async def _defrag(self, text: str) -> dict[str, object]:
+    async def _defrag(self, text: str) -> Defrag:
         snapshot = self.engine.state.snapshot()
         key = Supposer(snapshot, self.policy, {}).key(text)
-        answer = await self.proposal(snapshot, key)
-        names = await self._names(snapshot, answer)
-        told: dict[str, object] = dict(tell.to_dict(snapshot, answer, names))
-        return told | {"lines": tell.lines(snapshot, answer, names)}
+        found = await self.proposal(snapshot, key)
+        names = await self._names(snapshot, found)
+        moves = msgspec.convert(tell.to_dict(snapshot, found, names), Defrag)
+        return msgspec.structs.replace(moves, lines=tuple(tell.lines(snapshot, found, names)))
 
     async def proposal(self, snapshot: Snapshot, key: GangKey) -> Answer:
         """Return the moves that make room for a gang."""
         return await self.pace.drive(propose(snapshot, self._asking(key)))
 
-    async def ways(self, wait: Wait) -> tuple[Plain, list[str]]:
+    async def ways(self, wait: Wait) -> tuple[Ways | None, list[str]]:
         """Return what would make a waiting gang fit, and the same in lines.
 
         Kept until the cluster changes; given up early, for the rest of ``explain`` is there.
@@ -211,30 +215,30 @@ class WhatIf:
         return found
 
 
-def _ways(snapshot: Snapshot, found: remedies.Remedies) -> Plain:
-    ends: list[Plain] = [str(key) for key in found.ends]
-    moves = None if found.moves is None else tell.to_dict(snapshot, found.moves, {})["price"]
-    return {
-        "fewer": found.fewer,
-        "wider": found.wider,
-        "ends": ends,
-        "moves": moves,
-        "relaxes": found.relaxes_at is not None,
-    }
+def _ways(snapshot: Snapshot, found: remedies.Remedies) -> Ways:
+    moves = None
+    if found.moves is not None:
+        moves = msgspec.convert(tell.to_dict(snapshot, found.moves, {})["price"], Price)
+    return Ways(
+        fewer=found.fewer,
+        wider=found.wider,
+        ends=found.ends,
+        moves=moves,
+        relaxes=found.relaxes_at is not None,
+    )
 
 
-def _told(snapshot: Snapshot, supposed: Supposed, decision: Decision) -> dict[str, object]:
-    fits = isinstance(decision, Plan)
-    return {
-        "supposed": list(supposed.lines),
-        "fits": fits,
-        "decision": explain.to_dict(decision),
-        "lines": explain.render(decision),
-        "where": _where(snapshot, decision) if isinstance(decision, Plan) else [],
-    }
+def _answered(snapshot: Snapshot, supposed: Supposed, decision: Decision) -> Answered:
+    return Answered(
+        supposed=supposed.lines,
+        fits=isinstance(decision, Plan),
+        decision=as_wire(decision),
+        lines=tuple(explain.render(decision)),
+        where=_where(snapshot, decision) if isinstance(decision, Plan) else (),
+    )
 
 
-def _where(snapshot: Snapshot, plan: Plan) -> list[dict[str, object]]:
+def _where(snapshot: Snapshot, plan: Plan) -> tuple[Where, ...]:
     """Return the domains one level above the hosts that a plan uses, most members first."""
     topology = snapshot.topology
     level = max(len(topology.levels) - 2, 0)
@@ -244,14 +248,14 @@ def _where(snapshot: Snapshot, plan: Plan) -> list[dict[str, object]]:
         len(np.unique(plan.nodes[topology.domain(level)[plan.nodes] == domain]))
         for domain in domains[order].tolist()
     ]
-    return [
-        {
-            "domain": "/".join(filter(None, topology.path(level, int(domains[at])))) or "no label",
-            "members": int(counts[at]),
-            "nodes": nodes,
-        }
+    return tuple(
+        Where(
+            domain="/".join(filter(None, topology.path(level, int(domains[at])))) or "no label",
+            members=int(counts[at]),
+            nodes=nodes,
+        )
         for at, nodes in zip(order, hosts, strict=True)
-    ]
+    )
 
 
 async def _body(request: web.Request) -> bytes:
@@ -261,13 +265,3 @@ async def _body(request: web.Request) -> bytes:
     if len(raw) > BODY_BYTES:
         raise TooLarge(f"body: more than the {BODY_BYTES} bytes that are allowed")
     return raw
-
-
-def _problem(status: int, text: str) -> web.Response:
-    headers = {"Retry-After": "1"} if status == 503 else {}  # noqa: PLR2004  Service Unavailable
-    return web.Response(
-        body=orjson.dumps({"error": text}),
-        status=status,
-        content_type="application/json",
-        headers=headers,
-    )

@@ -204,6 +204,8 @@ class Repairer:
         """
         if await evict(self._client, pod.ref, self._metrics, unbound=True):
             self._reporter.broken(uid, why, "evicted")
+            engine = self._engine
+            engine.story.evicted(uid, engine.state.gang_of(uid), why, engine.clock())
             self._drop(uid)
 
     def _drop(self, uid: PodUid) -> None:

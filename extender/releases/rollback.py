@@ -162,8 +162,13 @@ class PartialGangs:
             self._metrics.rollbacks.inc()
         for start in range(0, len(refs), EVICTIONS_AT_ONCE):
             some = refs[start : start + EVICTIONS_AT_ONCE]
-            await asyncio.gather(*(evict(self._client, ref, self._metrics) for ref in some))
+            await asyncio.gather(*(self._evict(ref, view.key) for ref in some))
         self._worklist.defer(view.key, 0.0)
+
+    async def _evict(self, ref: PodRef, gang: GangKey) -> None:
+        if await evict(self._client, ref, self._metrics):
+            engine, why = self._engine, "its gang is rolled back"
+            engine.story.evicted(pod_uid(ref.uid), gang, why, engine.clock())
 
     async def _read(self, view: GangView, uids: set[PodUid]) -> list[Pod]:
         """Return these pods as they are now: the model keeps no names of bound ones."""

@@ -34,7 +34,7 @@ When each job runs (``extender.wiring.jobs``)::
     leading                 repairer, partial, conditions, bound-gangs, provisioner
     listed, then leading    planner, statuses, networks, devices
 
-``extender``   the ``Extender``: all parts of one cluster, in the order in which they are built
-``rooms``      a builder for each room
-``jobs``       the background jobs, and what each waits for
+``extender``  the ``Extender``: all parts of one cluster, in the order in which they are built
+``rooms``     a builder for each room
+``jobs``      the background jobs, and what each waits for
 """

@@ -31,6 +31,7 @@ from extender.planning.planner import Planner, Release, Restrictions
 from extender.planning.worklist import WorkList
 from extender.readapi.dump import Dumper, replica
 from extender.readapi.routes import ReadApi
+from extender.readapi.stories import StoryApi
 from extender.readapi.whatif import WhatIf
 from extender.releases.releaser import ReleaseParts, Releaser
 from extender.releases.repairer import Repairer
@@ -43,6 +44,7 @@ from extender.reservations.reservations import (
     Reservations,
     seen_pods,
 )
+from extender.story.story import Story
 from extender.timeslice import Pace
 from extender.watchover.admissionfacts import Given
 from extender.watchover.bypassedpods import Slipped
@@ -109,7 +111,8 @@ class Common:
         """Build the state, its engine, and what writes Events."""
         config, metrics = base.config, ExtenderMetrics(new_registry())
         state = ClusterState(config.cluster, levels=config.levels, gate=PLAN_GATE)
-        engine, pods, due = Engine(state, base.clock), PendingPods(), DueEvents()
+        engine = Engine(state, base.clock, Story(config.story.entries))
+        pods, due = PendingPods(), DueEvents()
         recorder = EventRecorder(
             base.client,
             controller=CONTROLLER,
@@ -345,6 +348,7 @@ def read_api(it: Common, shown: Shown, ready: Asked) -> ReadApi:
         client=it.client,
         census=shown.census,
         whatif=WhatIf(it.engine, shown.planner, it.client, it.policy, ready, it.pace),
+        stories=StoryApi(it.engine, it.client, it.pace),
         ready=ready,
         backlog=shown.backlog,
         pace=it.pace,

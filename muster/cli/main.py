@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from muster.cli import certificates, probe, shells, sourcetree, ungate, verify
-from muster.cli.ask import client, whatif
+from muster.cli.ask import client, story, whatif
 from muster.cli.inject import inject
 from muster.cli.networks import networks
 from muster.cli.output import Failure
@@ -22,6 +22,7 @@ _COMMANDS = (
     sourcetree,
     shells,
     client,
+    story,
     whatif,
     inject,
     replay,

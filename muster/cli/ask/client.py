@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from muster.apiwire import explain, gangs, status
+from muster.apiwire.problem import Problem
 from muster.cli import output
 from muster.cli.ask import connection, views
 from muster.cli.output import Failure
@@ -20,16 +22,16 @@ if TYPE_CHECKING:
 
 _DEFAULT: Final = "http://127.0.0.1:8888"
 _TIMEOUT_S: Final = 10.0
-_KINDS: Final = frozenset({"pod", "pods", "po"})
+_PODS: Final = frozenset({"pod", "pods", "po"})
 
 
 def register(commands: Subparsers) -> None:
     """Add the three commands."""
-    add(commands, "status", "what the extender knows and whether it is ready", run=_run)
-    add(commands, "gangs", "all gangs with their phase", run=_run)
-    explain = add(commands, "explain", "why a pod waits, and what would free it", run=_run)
-    explain.add_argument("pod", metavar="POD", help="NAME, pod/NAME or NAMESPACE/NAME")
-    explain.add_argument("-n", "--namespace", default="", help="the pod's (default: default)")
+    add(commands, "status", "what the extender knows and whether it is ready", run=_status)
+    add(commands, "gangs", "all gangs with their phase", run=_gangs)
+    command = add(commands, "explain", "why a pod waits, and what would free it", run=_explain)
+    command.add_argument("pod", metavar="POD", help="NAME, pod/NAME or NAMESPACE/NAME")
+    command.add_argument("-n", "--namespace", default="", help="the pod's (default: default)")
 
 
 def add(
@@ -49,22 +51,24 @@ def add(
     return command
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    path = f"/v1/{arguments.command}"
-    if arguments.command == "explain":
-        namespace, name = pod_named(arguments.pod, arguments.namespace)
-        path += f"/{namespace}/{name}"
+def _status(arguments: argparse.Namespace) -> int:
+    return _show(arguments, status.PATH, lambda raw: views.status(raw, time.time()))
+
+
+def _gangs(arguments: argparse.Namespace) -> int:
+    return _show(arguments, gangs.PATH, lambda raw: views.gangs(raw, time.time()))
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    namespace, name = pod_named(arguments.pod, arguments.namespace)
+    path = f"{explain.PATH}/{namespace}/{name}"
+    return _show(arguments, path, lambda raw: views.explanation(raw, time.time(), output.width()))
+
+
+def _show(arguments: argparse.Namespace, path: str, view: Callable[[bytes], str]) -> int:
     raw = ask(arguments, path, _TIMEOUT_S)
-    print(raw.decode() if arguments.json else _shown(arguments.command, raw))
+    print(raw.decode() if arguments.json else view(raw))
     return 0
-
-
-def _shown(command: str, raw: bytes) -> str:
-    if command == "status":
-        return views.status(raw, time.time())
-    if command == "gangs":
-        return views.gangs(raw, time.time())
-    return views.explanation(raw, time.time(), output.width())
 
 
 def pod_named(text: str, namespace: str) -> tuple[str, str]:
@@ -76,7 +80,7 @@ def pod_named(text: str, namespace: str) -> tuple[str, str]:
     before, slash, name = text.rpartition("/")
     if not name or "/" in before or (slash and not before):
         raise Failure(f"pod {text!r}: write NAME, pod/NAME or NAMESPACE/NAME")
-    if not before or before in _KINDS:
+    if not before or before in _PODS:
         return namespace or "default", name
     if namespace:
         raise Failure(f"{text!r}: only pods can be explained; write pod/{name}")
@@ -102,10 +106,6 @@ def ask(
 def _told(body: bytes) -> str:
     """Return what the extender says is wrong, nothing for an answer that is not its own."""
     try:
-        return msgspec.json.decode(body, type=_Problem).error
+        return msgspec.json.decode(body, type=Problem).error
     except msgspec.MsgspecError:
         return ""
-
-
-class _Problem(msgspec.Struct):
-    error: str

@@ -1,7 +1,7 @@
 """The extender's replies for people: status, gangs, and why a pod waits. Pure, from JSON to text.
 
-Columns as kubectl prints them, nothing boxed, so that lines can be cut and searched. The JSON
-is decoded into what is printed and nothing else; ``--json`` shows all of it.
+Columns as kubectl prints them, nothing boxed, so that lines can be cut and searched. ``--json``
+shows the JSON as it came.
 """
 
 import textwrap
@@ -9,73 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
+
+from muster.apiwire.explain import Explanation
+from muster.apiwire.gangs import GangRow
+from muster.apiwire.status import Queue, Status
 
 _GAP: Final = "   "  # kubectl's
 _HANGING: Final = "    "
 _NARROWEST: Final = 40
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
-
-
-class GangRow(msgspec.Struct, frozen=True):
-    """One row of ``/v1/gangs``. Numbers count members; ``submitted_at`` is in epoch seconds."""
-
-    gang: str
-    phase: str
-    priority: int = 0
-    queue: str = ""
-    min: int | None = None
-    size: int | None = None
-    waiting: int = 0
-    blocked: int = 0
-    assumed: int = 0
-    released: int = 0
-    bound: int = 0
-    finished: int = 0
-    submitted_at: float = 0.0
-    skips: int = 0
-    reason: str = ""
-    unhealthy: int = 0
-
-    @property
-    def members(self) -> str:
-        """Return those on a node of those needed, and the size where it is more."""
-        more = f" (of {self.size})" if self.size is not None and self.size != self.min else ""
-        return f"{self.bound + self.finished}/{'?' if self.min is None else self.min}{more}"
-
-
-class Queue(msgspec.Struct, frozen=True):
-    """What waits, by cause; ``oldest_submitted_at`` in epoch seconds."""
-
-    gangs: Mapping[str, int] = {}
-    pods: Mapping[str, int] = {}
-    oldest_submitted_at: float | None = None
-
-
-class Status(msgspec.Struct, frozen=True):
-    """``/v1/status``."""
-
-    cluster: str
-    ready: bool
-    generation: int
-    nodes: int
-    gangs: Mapping[str, int]
-    holds: Mapping[str, int]
-    waiting_for_room: int = 0
-    watch_backlog: int = 0
-    queue: Queue = Queue()
-    problems: Sequence[str] = ()
-
-
-class Explanation(msgspec.Struct, frozen=True):
-    """``/v1/explain``: a pod of ours has a gang, a planned one a node."""
-
-    pod: str
-    lines: Sequence[str] = ()
-    gang: GangRow | None = None
-    state: str = ""
-    node: str = ""
-    spares: Sequence[str] = ()
-    rank: int = -1
 
 
 def status(raw: bytes, now: float) -> str:
@@ -121,13 +64,13 @@ def explanation(raw: bytes, now: float, width: int | None = None) -> str:
     """Return where a pod goes, or everything that is known about why it waits."""
     found = msgspec.json.decode(raw, type=Explanation)
     facts = [("Pod", found.pod)]
-    if found.gang is not None:
+    if found.gang is not UNSET:
         facts += gang_facts(found.gang, now)
-    if found.node:
-        facts.append(("Node", _node(found)))
-    placed = f"{found.state}: node {found.node}"  # which is said above
-    told = wrapped([line for line in found.lines if line != placed], width)
-    return "\n".join([columns(facts), *([""] if told else []), *told])
+    if found.node is not UNSET and found.node:
+        facts.append(("Node", _node(found, found.node)))
+    placed = f"{found.state}: node {found.node}"  # which stands above
+    lines = wrapped([line for line in found.lines if line != placed], width)
+    return "\n".join([columns(facts), *([""] if lines else []), *lines])
 
 
 def wrapped(lines: Iterable[str], width: int | None) -> list[str]:
@@ -173,7 +116,7 @@ def age(seconds: float) -> str:
 def _gang(row: GangRow, now: float) -> tuple[str, ...]:
     waits = row.waiting + row.blocked
     return (
-        row.gang, row.phase, row.members, str(waits), since(row, now), str(row.priority),
+        row.gang, row.phase, members(row), str(waits), since(row, now), str(row.priority),
         row.queue, row.reason or _lacking(row) or _unhealthy(row),
     )  # fmt: skip
 
@@ -205,19 +148,27 @@ def gang_facts(row: GangRow, now: float) -> list[tuple[str, str]]:
     }  # fmt: skip
     return [
         ("Gang", f"{row.gang}, {row.phase}, priority {row.priority}{queue}"),
-        ("Members", f"{row.members} placed; {counted(states)}"),
+        ("Members", f"{members(row)} placed; {counted(states)}"),
         ("Age", since(row, now) + looks),
     ]
 
 
-def _node(found: Explanation) -> str:
-    spares = f", spare {', '.join(found.spares)}" if found.spares else ""
-    rank = f", rank {found.rank}" if found.rank >= 0 else ""
-    return f"{found.node} ({found.state.lower() or 'bound'}{rank}{spares})"
+def members(row: GangRow) -> str:
+    """Return the members that have a node, of those needed, and the size where it is more."""
+    more = f" (of {row.size})" if row.size is not None and row.size != row.min else ""
+    return f"{row.bound + row.finished}/{'?' if row.min is None else row.min}{more}"
+
+
+def _node(found: Explanation, node: str) -> str:
+    state = "bound" if found.state is UNSET else found.state.lower()
+    rank = "" if found.rank is UNSET or found.rank < 0 else f", rank {found.rank}"
+    spares = () if found.spares is UNSET else found.spares
+    spare = f", spare {', '.join(spares)}" if spares else ""
+    return f"{node} ({state}{rank}{spare})"
 
 
 def since(row: GangRow, now: float) -> str:
-    """Return a gang's age, "-" where nobody knows."""
+    """Return a gang's age, "-" where it is not known."""
     return age(now - row.submitted_at) if row.submitted_at else "-"
 
 

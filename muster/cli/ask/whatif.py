@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+from msgspec.structs import replace
+
+from muster.apiwire import defrag as defragwire
+from muster.apiwire import whatif as wire
+from muster.apiwire.whatif import Job, Nodes, Question, Set, Without
 from muster.cli import output
 from muster.cli.ask import client, whatifviews
 from muster.cli.inject import jobfile
@@ -17,10 +22,10 @@ if TYPE_CHECKING:
 _TIMEOUT_S: Final = 30.0  # the extender gives up before
 _NOT_FITTING: Final = 3
 _LEVELS: Final = {
-    "topology-required": "topologyRequired",
-    "topology-preferred": "topologyPreferred",
+    "topology-required": "topology_required",
+    "topology-preferred": "topology_preferred",
 }
-_NUMBERS: Final = {"size": "size", "min": "min"}
+_NUMBERS: Final = ("size", "min")
 
 
 def register(commands: Subparsers) -> None:
@@ -64,33 +69,39 @@ def register(commands: Subparsers) -> None:
 
 
 def _whatif(arguments: argparse.Namespace) -> int:
-    body = json.dumps(_question(arguments)).encode()
-    raw = client.ask(arguments, "/v1/whatif", _TIMEOUT_S, body)
+    body = msgspec.json.encode(_question(arguments))
+    raw = client.ask(arguments, wire.PATH, _TIMEOUT_S, body)
     print(raw.decode() if arguments.json else whatifviews.whatif(raw, output.width()))
     return 0 if whatifviews.fits(raw) else _NOT_FITTING
 
 
 def _defrag(arguments: argparse.Namespace) -> int:
     name = _qualified(arguments.gang, arguments.namespace, "gang")
-    raw = client.ask(arguments, f"/v1/defrag/{name}", _TIMEOUT_S)
+    raw = client.ask(arguments, f"{defragwire.PATH}/{name}", _TIMEOUT_S)
     print(raw.decode() if arguments.json else whatifviews.defrag(raw, output.width()))
     return 0 if whatifviews.is_proposal(raw) else _NOT_FITTING
 
 
-def _question(arguments: argparse.Namespace) -> dict[str, object]:
-    wishes = _wishes(arguments.set)
-    if arguments.replicas is not None:
-        wishes["size"] = arguments.replicas
-    question: dict[str, object] = {
-        "without": _without(arguments.without, arguments.namespace),
-        "withNodes": [_nodes(text) for text in arguments.with_nodes],
-        "set": wishes,
-    }
+def _question(arguments: argparse.Namespace) -> Question:
+    gang, job = "", None
     if arguments.gang:
-        question["gang"] = _qualified(arguments.gang, arguments.namespace, "gang")
+        gang = _qualified(arguments.gang, arguments.namespace, "gang")
     else:
-        question["job"] = jobfile.read(arguments.file, arguments.namespace)
-    return question
+        job = _job(arguments.file, arguments.namespace)
+    return Question(
+        gang=gang,
+        job=job,
+        without=_without(arguments.without, arguments.namespace),
+        with_nodes=tuple(_nodes(text) for text in arguments.with_nodes),
+        set=_wishes(arguments.set, arguments.replicas),
+    )
+
+
+def _job(file: str, namespace: str) -> Job:
+    try:
+        return msgspec.convert(jobfile.read(file, namespace), Job)
+    except msgspec.ValidationError as error:
+        raise Failure(f"{file}: {error}") from error
 
 
 def _qualified(text: str, namespace: str, kind: str) -> str:
@@ -103,34 +114,35 @@ def _qualified(text: str, namespace: str, kind: str) -> str:
     return text if kind != "gang" or len(parts) != 3 else "/".join(parts[1:])  # noqa: PLR2004
 
 
-def _without(texts: list[str], namespace: str) -> dict[str, list[str]]:
+def _without(texts: list[str], namespace: str) -> Without:
     found: dict[str, list[str]] = {"gangs": [], "pods": [], "nodes": []}
     for text in texts:
         kind, slash, name = text.partition("/")
         if not slash or not name or f"{kind}s" not in found:
             raise Failure(f"--without {text}: write gang/NAME, pod/NAME or node/NAME")
         found[f"{kind}s"].append(name if kind == "node" else _qualified(name, namespace, kind))
-    return found
+    return Without(**{kind: tuple(names) for kind, names in found.items()})
 
 
-def _nodes(text: str) -> dict[str, object]:
+def _nodes(text: str) -> Nodes:
     count, colon, rest = text.partition(":")
     pairs = dict(part.partition("=")[::2] for part in rest.split(",") if part)
     like = pairs.pop("like", "")
     if not colon or not count.isdecimal() or not like or not all(pairs.values()):
         raise Failure(f"--with-nodes {text}: write N:like=NODE, as 4:like=n1 or 4:like=n1,rack=r9")
-    return {"count": int(count), "like": like, "labels": pairs}
+    return Nodes(count=int(count), like=like, labels=pairs)
 
 
-def _wishes(texts: list[str]) -> dict[str, object]:
-    found: dict[str, object] = {}
+def _wishes(texts: list[str], size: int | None) -> Set:
+    """Return what differs; a ``size`` of its own goes before one among the texts."""
+    found = Set()
     for text in texts:
         key, equals, value = text.partition("=")
         if equals and key in _LEVELS:
-            found[_LEVELS[key]] = value
+            found = replace(found, **{_LEVELS[key]: value})
         elif equals and key in _NUMBERS and value.isdecimal():
-            found[_NUMBERS[key]] = int(value)
+            found = replace(found, **{key: int(value)})
         else:
             allowed = ", ".join([f"{name}=LEVEL" for name in _LEVELS])
             raise Failure(f"--set {text}: allowed are {allowed}, size=N, min=N")
-    return found
+    return found if size is None else replace(found, size=size)

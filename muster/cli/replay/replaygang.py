@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from muster.cli.ask.views import GangRow, age, columns, gang_facts
+from muster.apiwire.gangs import GangRow
+from muster.cli.ask.views import age, columns, gang_facts
 from muster.cluster.ids import NO_ROW, GangKey
 from muster.cluster.resumable import run
 from muster.cluster.snapshot import Snapshot

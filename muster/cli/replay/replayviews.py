@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from muster.cli.ask.views import age, columns, counted, since
+from muster.cli.ask.views import age, columns, counted, members, since
 from muster.cli.replay.replaygang import how, placed_on, row_of, stands
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.tables.gangview import GangView
@@ -119,7 +119,7 @@ def _open(rerun: Rerun, source: RecordingSource) -> Row:
     row = row_of(rerun.snapshot, rerun.recorded.entry.question.gang)
     waits = str(row.waiting + row.blocked)
     return (
-        row.gang, row.members, waits, since(row, source.now), str(row.priority),
+        row.gang, members(row), waits, since(row, source.now), str(row.priority),
         *how(rerun), rerun.verdict,
     )  # fmt: skip
 

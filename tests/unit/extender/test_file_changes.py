@@ -5,8 +5,9 @@
     API server ──bytes──► Sync ──► Feed ──► Planner ──► Releaser ──PATCH──► API server
                           intake            plan and hold   release
 
-A reader who follows the pod makes each of these changes. What is not on the way does not run, and
-the time slices of the loop do not end, so that the figures are the same each time.
+A reader who follows the pod makes each of these changes. What is not on the way does not run, the
+story (which notes what goes by) keeps nothing, and the time slices of the loop do not end, so that
+the figures are the same each time.
 """
 
 from collections.abc import AsyncIterator
@@ -17,7 +18,7 @@ from support.apiservers.apifaults import FaultyServer, api_server
 from support.extenders.extenders import World, running_extender, until
 from support.extenders.filechanges import FileChanges, file_changes, product_folders
 
-from extender.config.settings import ExtenderConfig
+from extender.config.settings import ExtenderConfig, StoryConfig
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, create_owner, members
 from muster.kube import names
@@ -48,7 +49,9 @@ class Patched(FaultyServer):
 @asynccontextmanager
 async def two_racks() -> AsyncIterator[tuple[Patched, World]]:
     """Run an extender on two racks of two hosts with 8 GPUs each; its time slices never end."""
-    config = ExtenderConfig(debounce_seconds=0.0, drain_seconds=2.0, spare_count=0)
+    config = ExtenderConfig(
+        debounce_seconds=0.0, drain_seconds=2.0, spare_count=0, story=StoryConfig(0)
+    )
     server = Patched()
     async with (
         api_server(server) as (_, url),

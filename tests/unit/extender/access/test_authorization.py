@@ -30,7 +30,10 @@ from extender.access.callers import Area
 from extender.config.callers import Callers, Named, Readers, Tokens
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
-READS = ("/v1/status", "/v1/gangs", "/v1/explain/default/a", "/metrics")
+READS = (
+    *("/v1/status", "/v1/gangs", "/v1/explain/default/a"),
+    *("/v1/story/pod/default/a", "/metrics"),
+)
 OPEN = ("/livez", "/readyz")
 SCHEDULE = Named(certificates=("kube-scheduler",), users=("scheduler",))
 READ = Readers(certificates=("prometheus",), organizations=("sre",), groups=("admins",))
@@ -58,7 +61,8 @@ async def test_health_is_told_to_everybody_and_nothing_else_is(both: Door) -> No
         assert status == 401
         assert body["Error"].startswith(f"{verb}: nothing shows who is calling")
     assert both.refused() == {
-        (route, "nobody"): 1.0 for route in (*VERBS, "status", "gangs", "explain", "metrics")
+        (route, "nobody"): 1.0
+        for route in (*VERBS, "status", "gangs", "explain", "story", "metrics")
     }
     assert both.server.reviews == []
 

@@ -58,6 +58,7 @@ def test_the_default_body_limit_fits_the_largest_cluster_with_the_longest_names(
         ("dump: {dir: /d}", ["dump", "dir", "directory"]),
         ("dump: {directory: dumps}", ["dump.directory", "'dumps'", "absolute", "/var/lib"]),
         ("dump: {keepFiles: 0}", ["dump.keepFiles", "1 to 100"]),
+        ("story: {entries: -1}", ["story.entries", "0 to 500000"]),
         ("dump: {keepDecisions: 65}", ["dump.keepDecisions", "0 to 64"]),
         ("dump: {answerSeconds: -1}", ["dump.answerSeconds", "0 to 600"]),
         ("scoring: {profile: tight}", ["scoring", "profile", "tight"]),

@@ -4,12 +4,13 @@ from extender.engine import Engine
 from extender.planning.worklist import WorkList
 from muster.cluster.ids import GangKey
 from muster.cluster.state import ClusterState
+from muster.kube.names import PLAN_GATE
 
 A, B, C = (GangKey(f"muster/ns/{name}") for name in "abc")
 
 
 def nothing() -> WorkList:
-    return WorkList(Engine(ClusterState("test", levels=("host",), gate="g"), lambda: 0.0))
+    return WorkList(Engine(ClusterState("test", levels=("host",), gate=PLAN_GATE), lambda: 0.0))
 
 
 def parked(*keys: GangKey) -> WorkList:

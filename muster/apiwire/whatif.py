@@ -1,8 +1,12 @@
-"""The body of ``POST /v1/whatif``: what is asked about, and what is to be supposed."""
+"""``POST /v1/whatif``: what is asked about, what is to be supposed, and what comes of it."""
 
 from typing import Any, Final
 
 import msgspec
+
+from muster.apiwire.decision import Decision
+
+PATH: Final = "/v1/whatif"
 
 MOST_NODES: Final = 1_000  # new nodes in one question
 MOST_MEMBERS: Final = 4_096  # new pods in one question
@@ -10,16 +14,24 @@ BODY_BYTES: Final = 1 << 20
 
 
 class _Strict(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename="camel",
+    kw_only=True,
 ):
     """A misspelt field is an error and not a question about something else."""
 
 
 class Kind(_Strict, frozen=True):
-    """``count`` equal pods: ``template`` is a pod template, or a pod. ``role``: "" for none."""
+    """Pods that are equal."""
 
+    #: a pod template, or a pod
     template: dict[str, Any]
+    #: how many there are
     count: int = 1
+    #: name of their role, "" for none
     role: str = ""
 
 
@@ -35,38 +47,74 @@ class Job(_Strict, frozen=True):
 
 
 class Without(_Strict, frozen=True):
-    """What is not there. Gangs by key or namespace/name, pods as namespace/name."""
+    """What is supposed not to be there."""
 
+    #: keys of gangs, or NAMESPACE/NAME
     gangs: tuple[str, ...] = ()
+    #: NAMESPACE/NAME
     pods: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
 
 
 class Nodes(_Strict, frozen=True):
-    """``count`` empty nodes more like the node ``like``; ``labels`` that differ from its."""
+    """Empty nodes that are supposed to be there."""
 
+    #: how many more
     count: int
+    #: the node that they equal
     like: str
+    #: labels that differ from its labels
     labels: dict[str, str] = {}
 
 
 class Set(_Strict, frozen=True):
-    """Wishes of the gang that differ. A level is a label key or the last part of one; "": none."""
+    """Wishes of the gang that differ; None: as they are."""
 
+    #: a level: label key, or the last part of one; "" for none
     topology_required: str | None = None
+    #: a level, as above
     topology_preferred: str | None = None
+    #: members
     size: int | None = None
+    #: members it needs
     min: int | None = None
 
 
 class Question(_Strict, frozen=True):
-    """Either ``gang``, one that exists, or ``job``, one that does not."""
+    """Exactly one of ``gang`` and ``job`` is given."""
 
+    #: one that exists: its key, NAMESPACE/NAME, or a name of its own
     gang: str = ""
+    #: one that does not exist
     job: Job | None = None
     without: Without = Without()
     with_nodes: tuple[Nodes, ...] = ()
     set: Set = Set()
+
+
+class Where(msgspec.Struct, frozen=True):
+    """A domain that the plan uses."""
+
+    #: labels of its levels, widest first, with "/" between; "no label" where there are none
+    domain: str
+    #: members that go there
+    members: int
+    #: nodes they go to
+    nodes: int
+
+
+class WhatIf(msgspec.Struct, frozen=True):
+    """The answer."""
+
+    #: what was supposed, a line each
+    supposed: tuple[str, ...]
+    #: whether the gang fits then
+    fits: bool
+    decision: Decision
+    #: the decision for people, most important first
+    lines: tuple[str, ...]
+    #: the domains above the hosts, most members first; empty where it does not fit
+    where: tuple[Where, ...]
 
 
 def parse(body: bytes) -> Question:

@@ -1,0 +1,86 @@
+"""``GET /v1/defrag/NAMESPACE/GANG``: moves that make room for a gang; nothing is moved.
+
+Which fields there are depends on ``proposal``: the others are left out.
+"""
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+PATH = "/v1/defrag"
+
+
+class Price(msgspec.Struct, frozen=True):
+    """What moves cost."""
+
+    #: highest priority of a gang that is disturbed
+    priority: int
+    #: thousandths of devices that have to stop
+    interrupted_milli: int
+    #: gangs that are disturbed
+    gangs: int
+    #: pods that move
+    pods: int
+    #: thousandths of devices that the moved pods have
+    devices_milli: int
+
+
+class Move(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"}):
+    """One pod from one node to another."""
+
+    #: NAMESPACE/NAME, or "pod ROW" where the name is not known
+    pod: str
+    source: str
+    target: str
+
+
+class Disturbed(msgspec.Struct, frozen=True):
+    """A gang with members that move."""
+
+    gang: str
+    priority: int
+    #: members in all
+    members: int
+    #: whether all of it stops, and not only the members that move
+    stops: bool
+    interrupted_milli: int
+    moves: tuple[Move, ...]
+
+
+class Then(msgspec.Struct, frozen=True):
+    """Where the gang goes after the moves."""
+
+    #: members that get a node
+    members: int
+    #: level → domains that are used
+    domains: dict[str, int]
+
+
+class Defrag(msgspec.Struct, frozen=True):
+    """The moves, or why there are none."""
+
+    #: the gang's key
+    gang: str
+    #: of the state that was looked at
+    generation: int
+    #: whether there are moves
+    proposal: bool
+
+    # without a proposal
+    #: why no moves are proposed, as fixed words
+    reason: str | UnsetType = UNSET
+    #: more about that, "" for nothing
+    detail: str | UnsetType = UNSET
+    #: whether everything was looked at
+    certain: bool | UnsetType = UNSET
+    #: why pods stay where they are → how many of these
+    staying: dict[str, int] | UnsetType = UNSET
+
+    # a proposal
+    #: whether there are no cheaper moves
+    proven: bool | UnsetType = UNSET
+    price: Price | UnsetType = UNSET
+    disturbed: tuple[Disturbed, ...] | UnsetType = UNSET
+    then: Then | UnsetType = UNSET
+
+    #: the same for people, most important first
+    lines: tuple[str, ...] = ()

@@ -1,0 +1,52 @@
+"""Stories for people: a line for each thing that happened. Pure, from JSON to text."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from muster.apiwire.story import Story, StoryEntry
+from muster.cli.ask.views import columns
+
+_HEAD: Final = ("TIME", "+MS", "ID", "CAUSE", "WHAT")
+_NOT_KEPT: Final = "this replica keeps no story: story.entries is 0 in its configuration"
+
+
+def story(raw: bytes, width: int | None = None) -> str:
+    """Return a table, oldest first; lines are cut at ``width``, None: they are not.
+
+    +MS counts from the cause, or from the entry before where there is none in the table.
+    """
+    found = msgspec.json.decode(raw, type=Story)
+    if not found.entries:
+        return _nothing(found)
+    lines = columns([_HEAD, *_rows(found)]).splitlines()
+    older = [f"{found.left_out} older entries are left out: --limit"] if found.left_out else []
+    return "\n".join([line if width is None else line[:width] for line in lines] + older)
+
+
+def _nothing(found: Story) -> str:
+    if not found.most:
+        return _NOT_KEPT
+    since = "" if found.since is None else f" since {_time(found.since)}"
+    return f"{found.kind} {found.name}: nothing happened to it{since}"
+
+
+def _rows(found: Story) -> Iterator[tuple[str, ...]]:
+    times: dict[str, float] = {}
+    before = found.entries[0].at
+    for entry in found.entries:
+        since = times.get(entry.cause, before)
+        after = f"+{max(0.0, entry.at - since) * 1000:.0f}"
+        yield _time(entry.at), after, entry.id, entry.cause, _what(entry)
+        times[entry.id] = before = entry.at
+
+
+def _what(entry: StoryEntry) -> str:
+    about = f"pod {entry.pod}" if entry.pod else ", ".join(entry.gangs[:1])
+    return f"{about} {entry.what}" if about else entry.what
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S.%f")[:-3]
