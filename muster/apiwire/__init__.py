@@ -10,6 +10,6 @@
 ``reservation``  ``POST /v1/reservations``: places for pods that are about to be made
 ``problem``      any answer that is no 2xx
 
-Times are seconds since the epoch, or ISO 8601 where the field is a text. A field of type
-``UnsetType``    is left out where it does not apply. A client ignores fields that it does not know.
+Times are seconds since the epoch, or ISO 8601 where the field is a text. A field of
+type ``UnsetType`` is left out where it does not apply. A client ignores fields that it does not know.
 """

@@ -9,6 +9,6 @@
 ``batch``     what of a page goes together, put together to one event
 ``versions``  the version in which each pod was applied, so that a later list is compared
 
-``siblings``  is used by ``extender.intake.objects`` as well, for members that come one by one. How a
-list is read before is ``muster.kube.firstlist``; docs/design/first-list.md explains both.
+``extender.intake.objects`` uses ``siblings`` as well, for members that come one by one. How a list
+is read before is ``muster.kube.firstlist``; docs/design/first-list.md explains both.
 """
