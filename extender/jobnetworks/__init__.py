@@ -1,7 +1,7 @@
 """Networks of jobs: which VNI a gang gets, and what is written for it.
 
 ``assignment``  the leader's work: a network for each gang that wants one, before its release
-``review``      networks follow their gangs, and are taken back when these have ended
+``reclaim``     networks follow their gangs, and are taken back when these have ended
 ``records``     what is known of networks, and what of it a release writes into a pod
 ``writes``      what the leader writes, and what it then knows of each object
 ``pools``       pools of VNIs and the nodes' agents, as the watches show them

@@ -13,7 +13,7 @@ Only the leader does this, one thing at a time. All it must not forget is in API
         ▼
     release: ONE PATCH per pod, with the networks annotation   ◄── a refusal: the hold is given up
         ▼                                                          and the gang looked at later
-    what becomes of it: extender.jobnetworks.review
+    what becomes of it: extender.jobnetworks.reclaim
 
 Killed anywhere, the next leader finds the object: a gang that still waits takes it over, one that
 is gone gives it back. An agent says that it has a VNI, and looks whether the network is still
@@ -33,8 +33,8 @@ from extender.engine import Engine
 from extender.jobnetworks.addresses import Attached
 from extender.jobnetworks.members import allowed, hosts, too_large
 from extender.jobnetworks.pools import NetPools
+from extender.jobnetworks.reclaim import NetworkReview
 from extender.jobnetworks.records import NetworkRecords
-from extender.jobnetworks.review import NetworkReview
 from extender.jobnetworks.writes import NetworkWrites, TryAgain, peers_of
 from extender.metrics import ExtenderMetrics
 from extender.reporting.reporter import Reporter

@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final
 
 from muster.cluster.tables.gangview import GangView
-from muster.decisions import text as tell
+from muster.decisions import recordtext
 from muster.placement.decision import Decision, Plan, Reject, RejectReason, WaitReason
 from muster.placement.reasons import text as explain
 from muster.queueing.order import placed
@@ -69,7 +69,7 @@ def lines(gang: GangView, decision: Decision | None, now: float | None = None) -
         return [decision.message]
     if decision is not None:
         return explain.render(decision, now)
-    return tell.incomplete(gang, gang.spec.min_count)
+    return recordtext.incomplete(gang, gang.spec.min_count)
 
 
 def headline(gang: GangView, decision: Decision | None) -> str:

@@ -17,7 +17,7 @@ the condition ``PodScheduled``, and believed after ``refusedAfterSeconds``)::
 Eviction is the last resort: a deleted pending pod counts as failed for its Job unless
 the Job has a podFailurePolicy that ignores DisruptionTarget. Its successor is a waiting
 member again and is planned near its siblings. What becomes of a gang that cannot be
-completed is in ``extender.releases.rollback``.
+completed is in ``extender.releases.partialgangs``.
 """
 
 import asyncio

@@ -32,9 +32,9 @@ from extender.planning.lostseats import LostSeats
 from extender.planning.planner import Planner
 from extender.planning.worklist import WorkList
 from extender.readapi.dump import Dumper
+from extender.releases.partialgangs import PartialGangs
 from extender.releases.releaser import Releaser
 from extender.releases.repairer import Repairer
-from extender.releases.rollback import PartialGangs
 from extender.reservations.reservations import ExpectedRows, Reservations
 from extender.reservations.route import ReservationApi
 from extender.timeslice import Pace

@@ -33,9 +33,9 @@ from extender.readapi.dump import Dumper, replica
 from extender.readapi.routes import ReadApi
 from extender.readapi.stories import StoryApi
 from extender.readapi.whatif import WhatIf
+from extender.releases.partialgangs import PartialGangs
 from extender.releases.releaser import ReleaseParts, Releaser
 from extender.releases.repairer import Repairer
-from extender.releases.rollback import PartialGangs
 from extender.reporting.boundgangs import BoundGangs, DueEvents
 from extender.reporting.reporter import Reporter
 from extender.reservations.reservations import (

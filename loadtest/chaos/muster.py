@@ -15,9 +15,9 @@ from typing import Final
 
 from extender.config.settings import ExtenderConfig
 from extender.wiring.extender import Extender
-from loadtest.chaos.link import Link, NotReached
 from loadtest.chaos.replica import NAMESPACE, Replica
-from loadtest.chaos.server import Server
+from loadtest.chaos.simulation.link import Link, NotReached
+from loadtest.chaos.simulation.server import Server
 from loadtest.testbed.client.wirejson import JsonObject, labels_of, name_of
 from muster.kube.names import LEADER
 

@@ -23,11 +23,11 @@ from extender.intake.firstlist.reader import decoders_of
 from extender.leadership.candidacy import Candidacy
 from extender.leadership.ownpod import Mark, PodName
 from extender.wiring.extender import Extender
-from loadtest.chaos.clock import Clock
-from loadtest.chaos.connection import Connection, Nobody
-from loadtest.chaos.link import Link, NotReached
-from loadtest.chaos.loop import Process, VirtualLoop
-from loadtest.chaos.server import Server
+from loadtest.chaos.simulation.clock import Clock
+from loadtest.chaos.simulation.connection import Connection, Nobody
+from loadtest.chaos.simulation.link import Link, NotReached
+from loadtest.chaos.simulation.loop import Process, VirtualLoop
+from loadtest.chaos.simulation.server import Server
 from muster.kube.client import KubeClient
 from muster.kube.http.fence import Fence
 from muster.kube.http.transport import Retry

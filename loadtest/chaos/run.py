@@ -17,20 +17,20 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from extender.config.settings import ExtenderConfig
-from loadtest.chaos.clock import EPOCH
-from loadtest.chaos.faults import Faults
-from loadtest.chaos.judge import BOUND_S, REST_S, Findings, Judge
-from loadtest.chaos.link import Limit, Link
-from loadtest.chaos.loop import VirtualLoop
+from loadtest.chaos.faults.faults import Faults
 from loadtest.chaos.muster import LEASES, Muster
-from loadtest.chaos.picture import differences
-from loadtest.chaos.records import Records
-from loadtest.chaos.scheduler import KubeScheduler
-from loadtest.chaos.server import Server
 from loadtest.chaos.settings import EPISODE_STEPS, Settings, Shape, shape_of
-from loadtest.chaos.terms import Terms
-from loadtest.chaos.torsos import Torsos
-from loadtest.chaos.world import World
+from loadtest.chaos.simulation.clock import EPOCH
+from loadtest.chaos.simulation.link import Limit, Link
+from loadtest.chaos.simulation.loop import VirtualLoop
+from loadtest.chaos.simulation.scheduler import KubeScheduler
+from loadtest.chaos.simulation.server import Server
+from loadtest.chaos.simulation.world import World
+from loadtest.chaos.verdict.judge import BOUND_S, REST_S, Findings, Judge
+from loadtest.chaos.verdict.partialgangs import Torsos
+from loadtest.chaos.verdict.picture import differences
+from loadtest.chaos.verdict.records import Records
+from loadtest.chaos.verdict.terms import Terms
 
 _VALIDATE_EVERY: Final = 20  # looks of the judge, so seconds
 _DRAINS: Final = 40  # rounds of "what is placed ends"; more than jobs can queue up here

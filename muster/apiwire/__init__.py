@@ -11,5 +11,6 @@
 ``problem``      any answer that is no 2xx
 
 Times are seconds since the epoch, or ISO 8601 where the field is a text. A field of
-type ``UnsetType`` is left out where it does not apply. A client ignores fields that it does not know.
+type ``UnsetType`` is left out where it does not apply. A client ignores fields that it does not
+know.
 """

@@ -11,5 +11,5 @@ depends on, time included.
 ``recording``     the file with states, questions and answers
 ``replay``        a recording read, and its questions asked again
 ``suppositions``  the cluster or the gang as it might be, and the answer then
-``text``          an answer in sentences
+``recordtext``    an answer in sentences
 """

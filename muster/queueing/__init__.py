@@ -6,6 +6,6 @@ without touching the planner's loop.
 ``assembly``      whether all members of a gang have arrived
 ``order``         the order in which gangs are planned
 ``totals``        whether the whole cluster has as much free as a gang asks for
-``torsos``        gangs that run in part, and when to give up on them
+``partialgangs``  gangs that run in part, and when to give up on them
 ``gangsurvival``  which evictions of single pods a gang survives
 """

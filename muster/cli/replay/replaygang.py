@@ -14,9 +14,9 @@ from muster.cluster.snapshot import Snapshot
 from muster.decisions.answer import Answer, Deferred, Planned
 from muster.decisions.record import outcome
 from muster.decisions.recording import Note, RecordingSource
+from muster.decisions.recordtext import told
 from muster.decisions.replay import Rerun
 from muster.decisions.suppositions import SupposedAnswer
-from muster.decisions.text import told
 from muster.placement.decision import Reject, Wait
 from muster.placement.question import Question
 from muster.placement.reasons.perdomain import Candidates, candidates

@@ -19,11 +19,7 @@ from loadtest.testbed.client.api import Api, ApiFailed
 from loadtest.testbed.client.nodes import create_all, create_nodes, grid
 from loadtest.testbed.controlplane import schedulerconfig
 from loadtest.testbed.controlplane.assets import Minor
-from loadtest.testbed.controlplane.controlplane import (
-    SCHEDULER,
-    ControlPlane,
-    native_gangs,
-)
+from loadtest.testbed.controlplane.controlplane import SCHEDULER, ControlPlane, native_gangs
 from loadtest.testbed.deployment.muster import RBAC
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

@@ -3,7 +3,7 @@
 import asyncio
 from contextvars import Context
 
-from loadtest.chaos.loop import Process, VirtualLoop
+from loadtest.chaos.simulation.loop import Process, VirtualLoop
 
 
 def test_a_stopped_process_does_nothing_until_it_is_continued_and_others_go_on() -> None:

@@ -15,8 +15,8 @@ was whole for less than a census is not seen to have run.
 from dataclasses import dataclass, field
 from typing import Final
 
-from loadtest.chaos.jobs import Job
-from loadtest.chaos.records import PodRecord
+from loadtest.chaos.simulation.jobs import Job
+from loadtest.chaos.verdict.records import PodRecord
 
 _NOTICED_S: Final = 15.0  # census and look, 5 s each; evictions; a kubelet's start time
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
-from loadtest.chaos.link import Limit, Link, Lost, NotReached, Stream
+from loadtest.chaos.simulation.link import Limit, Link, Lost, NotReached, Stream
 from loadtest.testbed.standins.apiserver.status import StatusError
 from muster.kube.errors import NotSent, TransportError, from_response
 from muster.kube.http.auth import Auth

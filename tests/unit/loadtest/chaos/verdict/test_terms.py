@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from extender.config.settings import ExtenderConfig
-from loadtest.chaos.loop import VirtualLoop
 from loadtest.chaos.muster import Muster
-from loadtest.chaos.server import Server
-from loadtest.chaos.terms import Terms
+from loadtest.chaos.simulation.loop import VirtualLoop
+from loadtest.chaos.simulation.server import Server
+from loadtest.chaos.verdict.terms import Terms
 
 LEASE_S = 15.0
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from extender.planning.refusednodes import KEEP_S
-from loadtest.chaos.records import JOB
+from loadtest.chaos.verdict.records import JOB
 from loadtest.testbed.client.wirejson import labels_of
 from loadtest.testbed.standins.scheduler.objects import NodeInfo, PodInfo
 from loadtest.testbed.standins.scheduler.requirements import Failure

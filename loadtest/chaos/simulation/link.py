@@ -18,7 +18,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Final
 
-from loadtest.chaos.server import Server
+from loadtest.chaos.simulation.server import Server
 from loadtest.testbed.standins.apiserver.status import StatusError
 from loadtest.testbed.standins.apiserver.store import Change, Collection
 

@@ -16,13 +16,13 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from loadtest.chaos.admission import Webhook
-from loadtest.chaos.clock import EPOCH, rfc3339
-from loadtest.chaos.jobs import Job, draw
-from loadtest.chaos.records import NODES, PODS, PodRecord, Records
-from loadtest.chaos.server import Server
 from loadtest.chaos.settings import Shape
-from loadtest.chaos.volumes import Volumes
+from loadtest.chaos.simulation.admission import Webhook
+from loadtest.chaos.simulation.clock import EPOCH, rfc3339
+from loadtest.chaos.simulation.jobs import Job, draw
+from loadtest.chaos.simulation.server import Server
+from loadtest.chaos.simulation.volumes import Volumes
+from loadtest.chaos.verdict.records import NODES, PODS, PodRecord, Records
 from loadtest.testbed.client.nodes import node
 from loadtest.testbed.client.wirejson import JsonObject
 from loadtest.testbed.standins.apiserver.status import StatusError
@@ -31,7 +31,7 @@ GROUPS: Final = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups
 _HOST: Final = {"cpu": "192", "memory": "2048Gi", "pods": "110", "nvidia.com/gpu": "8"}
 _MERGE: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
-_MEAN_GPUS: Final = 14.0  # of a job, by the distributions of loadtest.chaos.jobs
+_MEAN_GPUS: Final = 14.0  # of a job, by the distributions of loadtest.chaos.simulation.jobs
 _MEAN_STAY_S: Final = 45.0
 _COLLECT_S: Final = 5.0  # the pod collector's period here (upstream: 20 s)
 

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from loadtest.chaos.jobs import Job
-from loadtest.chaos.records import ALL_PODS, NODES, RACK, PodRecord, Records, waiting
-from loadtest.chaos.server import Server
-from loadtest.chaos.torsos import Torsos
-from loadtest.chaos.volumes import Volumes
+from loadtest.chaos.simulation.jobs import Job
+from loadtest.chaos.simulation.server import Server
+from loadtest.chaos.simulation.volumes import Volumes
+from loadtest.chaos.verdict.partialgangs import Torsos
+from loadtest.chaos.verdict.records import ALL_PODS, NODES, RACK, PodRecord, Records, waiting
 from loadtest.testbed.oracles.checker import Checker
 from loadtest.testbed.standins.apiserver.store import Change as Written
 from loadtest.testbed.standins.reflector import Change

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from loadtest.chaos.server import Server
+from loadtest.chaos.simulation.server import Server
 from loadtest.testbed.client.wirejson import (
     JsonObject,
     annotations_of,

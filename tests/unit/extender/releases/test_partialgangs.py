@@ -9,7 +9,7 @@ import pytest
 from support.clusters.clocked import Clocked, two_racks
 from support.extenders.extenders import PODS, eventually, rack_nodes, until
 
-from extender.releases.rollback import PartialGangs
+from extender.releases.partialgangs import PartialGangs
 from loadtest.testbed.client.api import JSON
 from loadtest.testbed.client.pods import Gang, members
 from muster.cluster.ids import PodUid

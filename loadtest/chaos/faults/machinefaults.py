@@ -4,12 +4,12 @@ import asyncio
 import random
 from collections.abc import Callable
 
-from loadtest.chaos.clusterfaults import ForAWhile, Kinds
-from loadtest.chaos.link import Weather
+from loadtest.chaos.faults.clusterfaults import ForAWhile, Kinds
 from loadtest.chaos.muster import Muster
 from loadtest.chaos.replica import Replica
-from loadtest.chaos.scheduler import KubeScheduler
-from loadtest.chaos.world import World
+from loadtest.chaos.simulation.link import Weather
+from loadtest.chaos.simulation.scheduler import KubeScheduler
+from loadtest.chaos.simulation.world import World
 
 
 class MachineFaults:

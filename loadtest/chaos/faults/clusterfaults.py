@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from loadtest.chaos.records import PodRecord
-from loadtest.chaos.world import World
+from loadtest.chaos.simulation.world import World
+from loadtest.chaos.verdict.records import PodRecord
 
 ForAWhile = Callable[[float, float, Callable[[], object]], float]
 """Undoes something after seconds between two bounds; returns how many."""

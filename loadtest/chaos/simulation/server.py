@@ -2,7 +2,7 @@
 
 Every write is an *action* here and its rules are those of ``loadtest.testbed.standins.apiserver``;
 what a network and a server under stress add (time, refusals, lost answers) is
-``loadtest.chaos.link``.
+``loadtest.chaos.simulation.link``.
 """
 
 import random
@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from loadtest.chaos.loop import finish_now
+from loadtest.chaos.simulation.loop import finish_now
 from loadtest.testbed.client.wirejson import JsonObject
 from loadtest.testbed.standins.apiserver.admission import Admission, User
 from loadtest.testbed.standins.apiserver.objects import Objects

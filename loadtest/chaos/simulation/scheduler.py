@@ -11,11 +11,11 @@ import msgspec
 import orjson
 
 from extender.calls import wire
-from loadtest.chaos.clock import EPOCH
-from loadtest.chaos.link import Link, Lost, NotReached
 from loadtest.chaos.muster import Muster
-from loadtest.chaos.records import PODS
-from loadtest.chaos.server import Server
+from loadtest.chaos.simulation.clock import EPOCH
+from loadtest.chaos.simulation.link import Link, Lost, NotReached
+from loadtest.chaos.simulation.server import Server
+from loadtest.chaos.verdict.records import PODS
 from loadtest.testbed.client.api import ApiFailed
 from loadtest.testbed.client.wirejson import JsonObject, text_at
 from loadtest.testbed.controlplane import schedulerconfig

@@ -1,7 +1,8 @@
 """What goes wrong, one thing after the other, several at a time.
 
-The faults themselves are in ``loadtest.chaos.clusterfaults`` and ``loadtest.chaos.machinefaults``.
-Each returns what it did, for the trace; its name is what ``--without`` takes.
+The faults themselves are in ``loadtest.chaos.faults.clusterfaults`` and
+``loadtest.chaos.faults.machinefaults``. Each returns what it did, for the trace; its name is what
+``--without`` takes.
 """
 
 import asyncio
@@ -9,11 +10,11 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from loadtest.chaos.clusterfaults import ClusterFaults
-from loadtest.chaos.machinefaults import MachineFaults
+from loadtest.chaos.faults.clusterfaults import ClusterFaults
+from loadtest.chaos.faults.machinefaults import MachineFaults
 from loadtest.chaos.muster import Muster
-from loadtest.chaos.scheduler import KubeScheduler
-from loadtest.chaos.world import World
+from loadtest.chaos.simulation.scheduler import KubeScheduler
+from loadtest.chaos.simulation.world import World
 
 _COMPANY: Final = 0.4  # share of faults that follow the last one within a second
 

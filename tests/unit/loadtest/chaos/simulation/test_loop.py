@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from loadtest.chaos.loop import Stalled, VirtualLoop, finish_now
+from loadtest.chaos.simulation.loop import Stalled, VirtualLoop, finish_now
 
 
 def run(main: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[Any, float, list[str]]:

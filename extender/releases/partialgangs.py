@@ -1,10 +1,10 @@
 """Watching over gangs that run in part: reported, completed or rolled back whole.
 
-The rule is in ``muster.queueing.torsos``; here it gets its clock and its hands. Gangs are shown
-by the census, which walks all of them every few seconds anyway; nothing is added to the
-path of an event. Rolling back means evicting every member that holds room, through the
-Eviction API: budgets are respected, and what is refused is tried again. Their
-controllers make them anew, gated, and the gang is planned whole.
+The rule is in ``muster.queueing.partialgangs``; here it gets its clock and its hands. Gangs are
+shown by the census, which walks all of them every few seconds anyway; nothing is added to the path
+of an event. Rolling back means evicting every member that holds room, through the Eviction API:
+budgets are respected, and what is refused is tried again. Their controllers make them anew, gated,
+and the gang is planned whole.
 """
 
 import asyncio
@@ -29,7 +29,14 @@ from muster.kube.resources import PODS
 from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef
-from muster.queueing.torsos import Remedy, TorsoPatience, is_torso, is_whole, may_have_run, remedy
+from muster.queueing.partialgangs import (
+    Remedy,
+    TorsoPatience,
+    is_torso,
+    is_whole,
+    may_have_run,
+    remedy,
+)
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@
 
 import pytest
 
-from loadtest.chaos.jobs import Job
-from loadtest.chaos.records import PodRecord
-from loadtest.chaos.torsos import Torsos
+from loadtest.chaos.simulation.jobs import Job
+from loadtest.chaos.verdict.partialgangs import Torsos
+from loadtest.chaos.verdict.records import PodRecord
 
 PATIENCE_S = 30.0
 LONG_S = 500.0

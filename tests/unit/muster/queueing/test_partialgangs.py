@@ -12,7 +12,7 @@ from support.clusters.scene import Scene
 
 from muster.cluster.ids import GangKey
 from muster.cluster.tables.gangview import GangView
-from muster.queueing.torsos import (
+from muster.queueing.partialgangs import (
     Remedy,
     TorsoPatience,
     is_torso,

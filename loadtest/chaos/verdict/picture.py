@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from loadtest.chaos.records import Records
+from loadtest.chaos.verdict.records import Records
 from muster.cluster.ids import PodUid
 from muster.cluster.state import ClusterState
 from muster.cluster.tables.pods import PodState

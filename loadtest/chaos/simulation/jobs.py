@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from loadtest.chaos.records import JOB, RACK
+from loadtest.chaos.verdict.records import JOB, RACK
 from loadtest.testbed.client import pods
 from loadtest.testbed.client.wirejson import JsonObject
 
