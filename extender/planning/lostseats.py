@@ -4,7 +4,7 @@ A member that fails or is deleted leaves its node at once; its controller makes 
 one some seconds later (a Job waits 10 s after a failure). In between, any waiting gang
 would take the room, and the gang that lost one member would stand useless beside it::
 
-    bound member of a torso, with a controller, is gone ──► its node is left out of the
+    bound member of a partial gang, with a controller, is gone ──► its node is left out of the
                                                             plans of all other gangs
     successor placed, gang whole or gone, time is up ─────► free for everybody
 

@@ -62,7 +62,7 @@ def _short(snapshot: Snapshot, row: int, node: str) -> list[str]:
     return found
 
 
-def torso_lines(view: GangView) -> list[str]:
+def partial_lines(view: GangView) -> list[str]:
     """Return what the members that stay mean for those that wait."""
     spec = view.spec
     if spec is None or not begun(view) or not len(view.bound):

@@ -183,7 +183,7 @@ class ReadApi:
         lines = waitcauses.lines(view, decision, self.whatif.engine.clock())
         return replace(
             asked,
-            lines=(*lines, *membernotes.torso_lines(view)),
+            lines=(*lines, *membernotes.partial_lines(view)),
             decision=UNSET if decision is None else as_wire(decision),
         )
 

@@ -30,9 +30,9 @@ from muster.kube.translation.translate import pod_uid
 from muster.kube.wire import Pod
 from muster.kube.writing.podwrites import PodRef
 from muster.queueing.partialgangs import (
+    PartialTimeouts,
     Remedy,
-    TorsoPatience,
-    is_torso,
+    is_partial,
     is_whole,
     may_have_run,
     remedy,
@@ -47,7 +47,7 @@ PLANNER_STAYS_OFF_S: Final = 60.0  # at most, while a gang is taken down member 
 
 
 @dataclass(slots=True)
-class _Torso:
+class _Partial:
     """A gang that runs in part."""
 
     #: epoch seconds of the engine's clock
@@ -78,21 +78,23 @@ class PartialGangs:
         self._client = client
         self._metrics = metrics
         self._reporter = reporter
-        self._patience = TorsoPatience(config.partial_after_seconds, config.roll_back_after_seconds)
+        self._patience = PartialTimeouts(
+            config.partial_after_seconds, config.roll_back_after_seconds
+        )
         self._started_at = engine.clock()
-        self._torsos: dict[GangKey, _Torso] = {}
+        self._partials: dict[GangKey, _Partial] = {}
         self._seen: set[GangKey] = set()
         self._whole: set[GangKey] = set()  # of those seen: since they last began with nothing
 
     @property
     def reported(self) -> int:
         """Number of gangs that are Partial."""
-        return sum(torso.reported for torso in self._torsos.values())
+        return sum(partial.reported for partial in self._partials.values())
 
     def since(self, key: GangKey) -> float | None:
         """Return since when a gang has been Partial, None while it is not."""
-        torso = self._torsos.get(key)
-        return torso.since if torso is not None and torso.reported else None
+        partial = self._partials.get(key)
+        return partial.since if partial is not None and partial.reported else None
 
     def notice(self, gang: GangView) -> None:
         """Take note of how a gang stands; called by the census."""
@@ -101,13 +103,13 @@ class PartialGangs:
             self._whole.add(key)
         elif not len(gang.bound):
             self._whole.discard(key)
-        if not is_torso(gang):
+        if not is_partial(gang):
             self._end(key, whole=key in self._whole)
-        elif key not in self._torsos:
+        elif key not in self._partials:
             before = key not in self._seen and may_have_run(
                 gang, started_at=self._started_at, patience=self._patience
             )
-            self._torsos[key] = _Torso(self._engine.clock(), before or key in self._whole)
+            self._partials[key] = _Partial(self._engine.clock(), before or key in self._whole)
         self._seen.add(key)
 
     async def run(self) -> None:
@@ -121,32 +123,32 @@ class PartialGangs:
         living = set(self._engine.state.gangs())
         self._seen &= living
         self._whole &= living
-        for key in self._torsos.keys() - living:
-            del self._torsos[key]
+        for key in self._partials.keys() - living:
+            del self._partials[key]
 
     async def look(self) -> None:
-        """Look at every torso once, and forget gangs that are gone."""
+        """Look at every partial gang once, and forget gangs that are gone."""
         self.forget_gone()
-        for key, torso in list(self._torsos.items()):
+        for key, partial in list(self._partials.items()):
             view = self._engine.state.gang(key)
-            if view is None or not is_torso(view):
+            if view is None or not is_partial(view):
                 self._end(key, whole=view is not None and is_whole(view))
             else:
-                await self._look_at(view, torso)
+                await self._look_at(view, partial)
 
-    async def _look_at(self, view: GangView, torso: _Torso) -> None:
-        torso_s = self._engine.clock() - torso.since
+    async def _look_at(self, view: GangView, partial: _Partial) -> None:
+        partial_s = self._engine.clock() - partial.since
         pods = self._engine.state.snapshot().pods
-        due = remedy(view, pods, torso_s=torso_s, ran=torso.ran, patience=self._patience)
+        due = remedy(view, pods, partial_s=partial_s, ran=partial.ran, patience=self._patience)
         if due is Remedy.PATIENCE:
             return
-        if not torso.reported:
-            torso.reported = True
-            self._reporter.partial(view, torso_s)
+        if not partial.reported:
+            partial.reported = True
+            self._reporter.partial(view, partial_s)
         if due is Remedy.ROLL_BACK:
-            await self._roll_back(view, torso)
+            await self._roll_back(view, partial)
 
-    async def _roll_back(self, view: GangView, torso: _Torso) -> None:
+    async def _roll_back(self, view: GangView, partial: _Partial) -> None:
         """Evict all that hold room. Called again while some still do."""
         self._worklist.defer(view.key, PLANNER_STAYS_OFF_S)
         uids = {
@@ -163,8 +165,8 @@ class PartialGangs:
             self._worklist.defer(view.key, 0.0)
             return
         refs = [PodRef(pod.namespace, pod.name, pod.uid) for pod in (p.metadata for p in pods)]
-        if not torso.rolling:
-            torso.rolling = True
+        if not partial.rolling:
+            partial.rolling = True
             self._reporter.rolled_back(view, len(refs))
             self._metrics.rollbacks.inc()
         for start in range(0, len(refs), EVICTIONS_AT_ONCE):
@@ -184,8 +186,8 @@ class PartialGangs:
         return [pod for pod in pods if pod_uid(pod.metadata.uid) in uids]
 
     def _end(self, key: GangKey, *, whole: bool) -> None:
-        torso = self._torsos.pop(key, None)
-        if torso is not None and torso.reported and whole:
+        partial = self._partials.pop(key, None)
+        if partial is not None and partial.reported and whole:
             log.info("gang whole", extra={"gang": key})
 
 

@@ -27,7 +27,7 @@ from loadtest.chaos.simulation.scheduler import KubeScheduler
 from loadtest.chaos.simulation.server import Server
 from loadtest.chaos.simulation.world import World
 from loadtest.chaos.verdict.judge import BOUND_S, REST_S, Findings, Judge
-from loadtest.chaos.verdict.partialgangs import Torsos
+from loadtest.chaos.verdict.partialgangs import PartialGangJudge
 from loadtest.chaos.verdict.picture import differences
 from loadtest.chaos.verdict.records import Records
 from loadtest.chaos.verdict.terms import Terms
@@ -107,8 +107,8 @@ class _Episode:
         self._records = Records()
         self._records.follow(server)
         self._world = World(server, self._records, shape, child(), self._count)
-        torsos = Torsos(shape.config.roll_back_after_seconds)
-        self._judge = Judge(server, self._records, self._world.jobs, self._world.volumes, torsos)
+        partials = PartialGangJudge(shape.config.roll_back_after_seconds)
+        self._judge = Judge(server, self._records, self._world.jobs, self._world.volumes, partials)
         self._judge.findings = self._outcome.findings
         self._muster = Muster(
             server, shape.config, child(), self._count, self._crashed, count=shape.replicas

@@ -5,7 +5,7 @@ node leaves a gang intact in two cases::
 
     all members that are placed are among them ──► the gang ends whole: one victim
     those that stay are enough (min_count, roles) ─► an elastic gang shrinks
-    anything else ──────────────────────────────────► a torso would keep the room of a gang
+    anything else ──────────────────────────────────► a partial gang would keep the room of a gang
                                                       and do the work of none
 """
 
@@ -19,7 +19,7 @@ from muster.cluster.tables.gangview import GangView, Rows
 
 
 def breaks(snapshot: Snapshot, key: GangKey, victims: Collection[int]) -> bool:
-    """Return whether evicting ``victims`` (pod rows) leaves a torso of gang ``key``."""
+    """Return whether evicting ``victims`` (pod rows) leaves a partial gang of gang ``key``."""
     view = snapshot.gang(key)
     if view is None or view.spec is None:
         return True  # what it needs is not known yet

@@ -19,7 +19,7 @@ from typing import Final
 from loadtest.chaos.simulation.jobs import Job
 from loadtest.chaos.simulation.server import Server
 from loadtest.chaos.simulation.volumes import Volumes
-from loadtest.chaos.verdict.partialgangs import Torsos
+from loadtest.chaos.verdict.partialgangs import PartialGangJudge
 from loadtest.chaos.verdict.records import ALL_PODS, NODES, RACK, PodRecord, Records, waiting
 from loadtest.testbed.oracles.checker import Checker
 from loadtest.testbed.standins.apiserver.store import Change as Written
@@ -59,10 +59,10 @@ class Judge:
         records: Records,
         jobs: dict[str, Job],
         volumes: Volumes,
-        torsos: Torsos,
+        partials: PartialGangJudge,
     ) -> None:
         self._records, self._jobs = records, jobs
-        self._volumes, self._torsos = volumes, torsos
+        self._volumes, self._partials = volumes, partials
         self._checker = Checker()
         self._now = 0.0
         self._fits_since: dict[str, float] = {}
@@ -93,7 +93,7 @@ class Judge:
         free = Free(self._records)
         for name, job in self._jobs.items():
             pods = self._records.gang(name)
-            self._torsos.look(job, pods, now)
+            self._partials.look(job, pods, now)
             if name not in self._placed and _counted(pods) >= job.minimum:
                 self._placed.add(name)
                 self.findings.placed += 1
@@ -128,23 +128,23 @@ class Judge:
         found: list[str] = []
         if pod is not None and job is not None and not job.over:
             pods = self._records.gang(job.name)
-            if self._torsos.wrongly_evicted(job, pod, pods, process_since):
+            if self._partials.wrongly_evicted(job, pod, pods, process_since):
                 found.append(f"pod {name} of a gang that runs was evicted")
         return lambda: self.findings.wrong.extend(found)
 
     # ── at rest ─────────────────────────────────────────────────────────────────────────
 
     def rest(self, *, calm_since: float, process_since: float, drained: bool) -> None:
-        """Judge a cluster in which nothing happens any more; see ``Torsos.overdue``."""
+        """Judge a cluster in which nothing happens any more; see ``Partial gangs.overdue``."""
         free = Free(self._records)
         for job in list(self._jobs.values()):
             pods = self._records.gang(job.name)
             self._judge_gang(job, pods, free, drained=drained)
-            stands_s = self._torsos.overdue(
+            stands_s = self._partials.overdue(
                 job, self._now, calm_since=calm_since, process_since=process_since
             )
             if stands_s:
-                text = f"gang {job.name}: a torso for {stands_s:.0f} s, and not rolled back"
+                text = f"gang {job.name}: a partial gang for {stands_s:.0f} s, and not rolled back"
                 self.findings.partial.append(text)
         for pod in self._records.pods.values():
             if pod.gang and pod.target and not pod.node and not pod.ended:

@@ -2,13 +2,13 @@
 
 ::
 
-      some bound, too few ──► TORSO ──► enough bound: it ran, nobody takes it down any more
+      some bound, too few ──► PARTIAL ──► enough bound: it ran, nobody takes it down any more
                                 │              until none of it is bound
                                 └─ never ran, members are missing, all have a controller:
                                    gone within ``rollBackAfterSeconds`` of a calm time
 
 What a process knows of the past is part of the rule (docs/adr/0010): one that is younger
-than a torso takes it for one that ran when it is older than the patience, and a gang that
+than a partial gang takes it for one that ran when it is older than the patience, and a gang that
 was whole for less than a census is not seen to have run.
 """
 
@@ -26,7 +26,7 @@ class _Life:
     """One gang since it last had nothing bound. Times are virtual seconds."""
 
     first_bound: float
-    torso_since: float | None = None
+    partial_since: float | None = None
     whole_since: float | None = None
     ran: list[tuple[float, float]] = field(default_factory=list)  # from, until
 
@@ -36,7 +36,7 @@ class _Life:
 
 
 @dataclass(slots=True)
-class Torsos:
+class PartialGangJudge:
     """``roll_back_s``: Muster's patience, None: for ever."""
 
     roll_back_s: float | None
@@ -54,24 +54,24 @@ class Torsos:
         elif life.whole_since is not None:
             life.ran.append((life.whole_since, now))
             life.whole_since = None
-        if _is_torso(job, pods):
-            life.torso_since = now if life.torso_since is None else life.torso_since
+        if _is_partial(job, pods):
+            life.partial_since = now if life.partial_since is None else life.partial_since
         else:
-            life.torso_since = None
+            life.partial_since = None
 
     def overdue(self, job: Job, now: float, *, calm_since: float, process_since: float) -> float:
-        """Return for how long a torso has been standing that should be gone, else 0.
+        """Return for how long a partial gang has been standing that should be gone, else 0.
 
         ``calm_since``: when the last fault ended. ``process_since``: when the leading
         extender was started.
         """
         life = self._lives.get(job.name)
-        if life is None or life.torso_since is None or self.roll_back_s is None:
+        if life is None or life.partial_since is None or self.roll_back_s is None:
             return 0.0
         believed_old = life.first_bound < process_since - self.roll_back_s + _NOTICED_S
         if life.ran or believed_old or not job.owned or job.over:
             return 0.0
-        stands_s = now - max(life.torso_since, calm_since)
+        stands_s = now - max(life.partial_since, calm_since)
         return stands_s if stands_s > self.roll_back_s + _NOTICED_S else 0.0
 
     def wrongly_evicted(
@@ -91,7 +91,7 @@ def _whole(job: Job, pods: list[PodRecord]) -> bool:
     return sum(1 for _ in stay) >= job.minimum
 
 
-def _is_torso(job: Job, pods: list[PodRecord]) -> bool:
+def _is_partial(job: Job, pods: list[PodRecord]) -> bool:
     """Whether it needs members that hold no room yet; released ones are kube-scheduler's."""
     placed = sum(bool(p.holds and not p.going) or p.phase == "Succeeded" for p in pods)
     return placed < job.minimum

@@ -37,7 +37,7 @@ async def gone(fleet: Cluster, gang: pods.Gang) -> None:
 async def test_kube_scheduler_evicts_a_gang_whole_or_not_at_all(
     real_plane: ControlPlane, *, capable: bool
 ) -> None:
-    """Three nodes would do; on two of them a torso would be left."""
+    """Three nodes would do; on two of them a partial gang would be left."""
     async with cluster(real_plane, spareCount=0, node_cache_capable=capable) as fleet:
         await fleet.add_racks([0], hosts=3)
         pair, duo = pods.Gang("pair", 2, gpus=8), pods.Gang("duo", 2, gpus=4)

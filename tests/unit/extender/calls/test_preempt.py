@@ -1,6 +1,6 @@
 """``preempt`` only ever narrows, and never lets kube-scheduler break a gang.
 
-A gang that ends whole is one victim; a gang of which a torso stays is none. The bodies of
+A gang that ends whole is one victim; a gang of which a partial gang stays is none. The bodies of
 kube-scheduler 1.35 and 1.36 are in ``test_preempt_wire``.
 
 ::
@@ -136,8 +136,8 @@ async def urgent(cluster: World) -> JSON:
 
 async def test_a_gang_whose_every_member_is_a_victim_ends_whole(cluster: World) -> None:
     first, second = await bound(cluster, Gang("train", 2, gpus=1), 0, 1)
-    whole, torso = meta(first, second, STRANGER), meta(first, STRANGER)
-    answer = await preempt(cluster, await urgent(cluster), {"a": whole, "b": torso})
+    whole, partial = meta(first, second, STRANGER), meta(first, STRANGER)
+    answer = await preempt(cluster, await urgent(cluster), {"a": whole, "b": partial})
     assert answer == {"a": whole}
 
 

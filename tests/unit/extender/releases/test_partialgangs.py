@@ -180,11 +180,11 @@ async def test_a_gang_that_is_whole_by_now_is_kept_although_the_watch_has_not_to
     await torn.cluster.api.create(NODES, _node_like(placed["g-2"]))
     again = await torn.cluster.released(["g-2"])
     await torn.cluster.settled()
-    (key, torso), *_ = torn.partial._torsos.items()
+    (key, partial), *_ = torn.partial._partials.items()
     known = torn.cluster.extender.engine.state.gang(key)
     assert known is not None
     await torn.cluster.bind("g-2", again["g-2"])
-    await torn.partial._roll_back(known, torso)
+    await torn.partial._roll_back(known, partial)
     assert await torn.exists("g-0")
 
 

@@ -13,16 +13,16 @@ from support.clusters.scene import Scene
 from muster.cluster.ids import GangKey
 from muster.cluster.tables.gangview import GangView
 from muster.queueing.partialgangs import (
+    PartialTimeouts,
     Remedy,
-    TorsoPatience,
-    is_torso,
+    is_partial,
     is_whole,
     may_have_run,
     remedy,
     replaceable,
 )
 
-PATIENCE = TorsoPatience(report_s=60.0, roll_back_s=600.0)
+PATIENCE = PartialTimeouts(report_s=60.0, roll_back_s=600.0)
 
 
 @pytest.fixture
@@ -52,16 +52,18 @@ def due(
     after: float,
     *,
     ran: bool = False,
-    patience: TorsoPatience = PATIENCE,
+    patience: PartialTimeouts = PATIENCE,
 ) -> Remedy:
     pods = scene.snapshot.pods
-    return remedy(gang, pods, torso_s=after, ran=ran, patience=patience)
+    return remedy(gang, pods, partial_s=after, ran=ran, patience=patience)
 
 
 @pytest.mark.parametrize("wait", [True, False])
-def test_a_torso_is_left_alone_then_reported_then_rolled_back(scene: Scene, *, wait: bool) -> None:
+def test_a_partial_gang_is_left_alone_then_reported_then_rolled_back(
+    scene: Scene, *, wait: bool
+) -> None:
     gang = half(scene, wait=wait)
-    assert is_torso(gang)
+    assert is_partial(gang)
     assert due(scene, gang, 59.9) is Remedy.PATIENCE
     assert due(scene, gang, 60.0) is Remedy.REPORT
     assert due(scene, gang, 599.9) is Remedy.REPORT
@@ -73,7 +75,7 @@ def test_one_that_ran_whole_is_only_ever_reported(scene: Scene) -> None:
 
 
 def test_nothing_is_rolled_back_where_the_operator_does_not_want_it(scene: Scene) -> None:
-    never = TorsoPatience(report_s=0.0, roll_back_s=None)
+    never = PartialTimeouts(report_s=0.0, roll_back_s=None)
     assert due(scene, half(scene), 1e9, patience=never) is Remedy.REPORT
 
 
@@ -91,15 +93,15 @@ def test_a_gang_whose_missing_member_is_planned_is_given_time(scene: Scene) -> N
     assert due(scene, view(scene, gang.key), 1e9) is Remedy.REPORT
 
 
-def test_whole_gangs_and_gangs_without_any_bound_member_are_no_torsos(scene: Scene) -> None:
+def test_whole_gangs_and_gangs_without_any_bound_member_are_no_partial_gangs(scene: Scene) -> None:
     waiting = scene.gang("waits", 2)
-    assert not is_torso(view(scene, waiting))
+    assert not is_partial(view(scene, waiting))
     scene.bind(scene.place(waiting))
     assert is_whole(view(scene, waiting))
-    assert not is_torso(view(scene, waiting))
+    assert not is_partial(view(scene, waiting))
 
 
-def test_the_past_of_a_torso_found_at_the_start_is_judged_by_its_first_binding(
+def test_the_past_of_a_partial_gang_found_at_the_start_is_judged_by_its_first_binding(
     scene: Scene,
 ) -> None:
     gang = replace(half(scene), first_bound_at=1000.0)

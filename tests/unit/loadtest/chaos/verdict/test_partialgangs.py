@@ -8,7 +8,7 @@
 import pytest
 
 from loadtest.chaos.simulation.jobs import Job
-from loadtest.chaos.verdict.partialgangs import Torsos
+from loadtest.chaos.verdict.partialgangs import PartialGangJudge
 from loadtest.chaos.verdict.records import PodRecord
 
 PATIENCE_S = 30.0
@@ -35,16 +35,16 @@ def members(bound: int, released: int = 0) -> list[PodRecord]:
     ]  # fmt: skip
 
 
-def stands(torsos: Torsos, gang: Job, pods: list[PodRecord], until: float) -> float:
+def stands(partials: PartialGangJudge, gang: Job, pods: list[PodRecord], until: float) -> float:
     """Look at the start and at the end; return for how long it is overdue."""
-    torsos.look(gang, pods, 0.0)
-    torsos.look(gang, pods, until)
-    return torsos.overdue(gang, until, calm_since=0.0, process_since=0.0)
+    partials.look(gang, pods, 0.0)
+    partials.look(gang, pods, until)
+    return partials.overdue(gang, until, calm_since=0.0, process_since=0.0)
 
 
-def test_a_torso_that_stands_longer_than_the_patience_is_overdue() -> None:
-    assert stands(Torsos(PATIENCE_S), job(), members(2), LONG_S) == LONG_S
-    assert not stands(Torsos(PATIENCE_S), job(), members(2), PATIENCE_S)
+def test_a_partial_gang_that_stands_longer_than_the_patience_is_overdue() -> None:
+    assert stands(PartialGangJudge(PATIENCE_S), job(), members(2), LONG_S) == LONG_S
+    assert not stands(PartialGangJudge(PATIENCE_S), job(), members(2), PATIENCE_S)
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_a_torso_that_stands_longer_than_the_patience_is_overdue() -> None:
 def test_who_need_not_be_rolled_back(
     gang: Job, pods: list[PodRecord], patience: float | None
 ) -> None:
-    assert not stands(Torsos(patience), gang, pods, LONG_S)
+    assert not stands(PartialGangJudge(patience), gang, pods, LONG_S)
 
 
 def test_a_gang_that_is_whole_or_was_seen_to_run_may_not_be_evicted() -> None:
-    torsos, gang = Torsos(PATIENCE_S), job()
-    whole, torso = members(3), members(2)
-    assert torsos.wrongly_evicted(gang, whole[0], whole, 0.0)
-    torsos.look(gang, whole, 0.0)
-    torsos.look(gang, torso, 100.0)
-    assert torsos.wrongly_evicted(gang, torso[0], torso, 0.0)
-    assert not torsos.wrongly_evicted(gang, torso[0], torso, process_since=99.0)
-    assert not torsos.wrongly_evicted(gang, torso[2], torso, 0.0), "it holds nothing"
+    partials, gang = PartialGangJudge(PATIENCE_S), job()
+    whole, partial = members(3), members(2)
+    assert partials.wrongly_evicted(gang, whole[0], whole, 0.0)
+    partials.look(gang, whole, 0.0)
+    partials.look(gang, partial, 100.0)
+    assert partials.wrongly_evicted(gang, partial[0], partial, 0.0)
+    assert not partials.wrongly_evicted(gang, partial[0], partial, process_since=99.0)
+    assert not partials.wrongly_evicted(gang, partial[2], partial, 0.0), "it holds nothing"
